@@ -1,0 +1,70 @@
+-- Deploy jobq:api/enqueue_many to pg
+-- Made by sql/snapshot.py from sql/api/enqueue_many.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: add many jobs with one call, given as a JSON array of objects whose members
+-- are named as the parameters of enqueue().
+-- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- refused, so that no misspelt option is passed over.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue_many(jobs jsonb)
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+    ];
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if enqueue_many.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, _known)
+    into _problem
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(row(
+        j.n, j.kind, j.payload, j.queue, j.run_at, j.priority, j.max_attempts,
+        j.timeout, j.idempotency_key, j.dedup_key, j.dedup, j.metadata, null, null
+    )::jobq_private.new_job order by j.n) into _jobs
+    from rows from (
+        jsonb_to_recordset(enqueue_many.jobs) as (
+            kind text, payload jsonb, queue text, run_at timestamptz, priority integer,
+            max_attempts integer, timeout interval, idempotency_key text,
+            dedup_key text, dedup text, metadata jsonb
+        )
+    ) with ordinality as j (
+        kind, payload, queue, run_at, priority, max_attempts, timeout, idempotency_key,
+        dedup_key, dedup, metadata, n
+    );
+    return query
+    select i.ordinal, i.job_id, i.created
+    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    order by i.ordinal;
+end
+$$;
+
+revoke all on function jobq.enqueue_many(jsonb) from public;
+grant execute on function jobq.enqueue_many(jsonb) to jobq_producer;
+
+comment on function jobq.enqueue_many(jsonb) is
+'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
+
+commit;

@@ -1,0 +1,50 @@
+-- Deploy jobq:api/page_logs to pg
+-- Made by sql/snapshot.py from sql/api/page_logs.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Invariant: lines are numbered as they are written, so a page that was read stays as it
+-- was. Raises: 22004, JQ001.
+create or replace function jobq.page_logs(
+    job_id uuid, after bigint default null, max_lines integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(page_logs.job_id);
+    return query
+    select
+        json_build_object(
+            'log_id', t.sequence::text,
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'level', t.level,
+            'message', t.message,
+            'logged_at', t.logged_at
+        ),
+        case when t.n < t.total then t.sequence end
+    from (
+        select
+            l.*, row_number() over (order by l.sequence) as n, count(*) over () as total
+        from jobq_private.job_log as l
+        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+    ) as t
+    where t.n <= page_logs.max_lines
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq.page_logs(uuid, bigint, integer) from public;
+grant execute on function jobq.page_logs(uuid, bigint, integer)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.page_logs(uuid, bigint, integer) is
+'Returns a page of the log of a job as JSON documents, in its order.';
+
+commit;

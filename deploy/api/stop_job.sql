@@ -1,0 +1,39 @@
+-- Deploy jobq:api/stop_job to pg
+-- Made by sql/snapshot.py from sql/api/stop_job.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: stop a job as cancel() does, or retire a recurring one.
+-- Invariant: what a recurring job has fired already goes on. Returns what cancel()
+-- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.stop_job(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _status text;
+begin
+    select s.status into _status
+    from jobq_private.schedule as s
+    where s.schedule_id = stop_job.job_id;
+    if not found then
+        return jobq.cancel(stop_job.job_id, stop_job.reason);
+    elsif _status = 'retired' then
+        return 'already_finished';
+    end if;
+    perform jobq.retire_schedule(stop_job.job_id::text);
+    return 'retired';
+end
+$$;
+
+revoke all on function jobq.stop_job(uuid, text) from public;
+grant execute on function jobq.stop_job(uuid, text) to jobq_producer, jobq_operator;
+
+comment on function jobq.stop_job(uuid, text) is
+'Stops a job as cancel() does, or retires a recurring one, and says which.';
+
+commit;

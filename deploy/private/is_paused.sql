@@ -1,0 +1,28 @@
+-- Deploy jobq:private/is_paused to pg
+-- Made by sql/snapshot.py from sql/private/is_paused.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: whether a queue is paused.
+-- Invariant: an undeclared queue is not. Raises: nothing.
+create or replace function jobq_private.is_paused(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = is_paused.queue and q.paused_at is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_paused(text) from public;
+
+comment on function jobq_private.is_paused(text) is 'Says whether a queue is paused.';
+
+commit;

@@ -1,0 +1,56 @@
+-- Deploy jobq:private/queue_health to pg
+-- Made by sql/snapshot.py from sql/private/queue_health.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: what in the queue's own tables threatens the promise.
+-- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
+create or replace function jobq_private.queue_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'leases', count(*) = 0,
+        format('%s leases expired more than 10 s ago', count(*)),
+        'run a worker, or have maintain() called every few seconds'
+    from jobq_private.job as j
+    where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
+    union all
+    select
+        'workers', count(*) filter (where w.seen_at > now() - interval '1 min') > 0,
+        format('%s workers were seen in the last minute',
+            count(*) filter (where w.seen_at > now() - interval '1 min')),
+        'start a worker'
+    from jobq_private.worker as w
+    union all
+    select
+        'dead_tuples', d.dead < 50000 or d.dead < d.live,
+        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
+        'see what holds back vacuum, above'
+    from (
+        select
+            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
+            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
+    ) as d
+    union all
+    select
+        'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
+        format('the archive of tomorrow, %s, %s', t.tomorrow, case
+            when to_regclass('jobq_private.job_archive_' || t.tomorrow) is null
+            then 'is missing' else 'is ready' end),
+        'have maintain() called; until then finished jobs go to the default partition'
+    from (
+        select to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as tomorrow
+    ) as t
+$$;
+
+revoke all on function jobq_private.queue_health() from public;
+
+comment on function jobq_private.queue_health() is
+'What in the queue threatens the promise, each with its remedy.';
+
+commit;

@@ -1,0 +1,29 @@
+-- Deploy jobq:private/record_audit to pg
+-- Made by sql/snapshot.py from sql/private/record_audit.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: note what somebody does to a job, a queue, a key or a secret.
+-- Invariant: stands or falls with what it notes, being in the same transaction. The actor
+-- is the session's user, whom no caller can forge; the application is only what it says.
+-- Raises: nothing.
+create or replace function jobq_private.record_audit(
+    action text, subject text, reason text default null
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.audit (action, subject, reason)
+    values (record_audit.action, record_audit.subject, record_audit.reason)
+$$;
+
+revoke all on function jobq_private.record_audit(text, text, text) from public;
+
+comment on function jobq_private.record_audit(text, text, text) is
+'Notes what somebody does to a job, a queue, a key or a secret.';
+
+commit;

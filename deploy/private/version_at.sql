@@ -1,0 +1,35 @@
+-- Deploy jobq:private/version_at to pg
+-- Made by sql/snapshot.py from sql/private/version_at.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: the version of a definition that held at a moment; its first, before that.
+-- Invariant: versions of one definition follow each other in time. Raises: nothing.
+create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
+returns jobq_private.definition_version
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version jobq_private.definition_version;
+begin
+    select v.* into _version
+    from jobq_private.definition_version as v
+    where v.type = version_at.type and v.name = version_at.name
+    order by
+        v.created_at <= version_at.moment desc,
+        case when v.created_at <= version_at.moment then -v.version else v.version end
+    limit 1;
+    return _version;
+end
+$$;
+
+revoke all on function jobq_private.version_at(text, text, timestamptz) from public;
+
+comment on function jobq_private.version_at(text, text, timestamptz) is
+'Returns the version of a definition that held at a moment.';
+
+commit;

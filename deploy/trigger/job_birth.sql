@@ -1,0 +1,51 @@
+-- Deploy jobq:trigger/job_birth to pg
+-- Made by sql/snapshot.py from sql/trigger/job_birth.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: refuse a row that claims a past it does not have.
+-- Invariant: a new job has no previous state (a check then allows queued alone); only the
+-- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- keeps the function away from every ordinary enqueue. Raises: JQ002.
+create or replace function jobq_private.refuse_forged_birth()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        new.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_forged_birth() from public;
+
+comment on function jobq_private.refuse_forged_birth() is
+'Refuses an inserted job that claims a past.';
+
+create or replace trigger job_birth
+before insert on jobq_private.job
+for each row
+when (
+    new.state <> 'queued'
+    or new.attempt <> new.uncounted
+    or new.claimed_at is not null
+    or new.lease_expires_at is not null
+    or new.worker is not null
+    or (
+        new.previous_state is not null
+        and (
+            new.previous_state not in ('dead', 'cancelled')
+            or pg_trigger_depth() = 0
+        )
+    )
+)
+execute function jobq_private.refuse_forged_birth();
+
+commit;

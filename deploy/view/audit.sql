@@ -1,0 +1,18 @@
+-- Deploy jobq:view/audit to pg
+-- Made by sql/snapshot.py from sql/view/audit.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: what operators have done, for operators.
+-- Invariant: reads only; the table takes nothing but additions.
+create or replace view jobq.audit as
+select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason
+from jobq_private.audit as a;
+
+revoke all on jobq.audit from public;
+grant select on jobq.audit to jobq_operator;
+
+comment on view jobq.audit is
+'Who has cancelled or redriven jobs, paused queues, or changed keys and secrets, when and why.';
+
+commit;

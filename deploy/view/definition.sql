@@ -1,0 +1,60 @@
+-- Deploy jobq:view/definition to pg
+-- Made by sql/snapshot.py from sql/view/definition.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
+-- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
+create or replace view jobq_private.definition as
+select
+    'payload_spec' as type,
+    p.payload_spec as name,
+    json_build_object(
+        'name', p.payload_spec, 'schema', p.schema, 'version', p.version,
+        'created_at', p.created_at, 'updated_at', p.updated_at
+    ) as item
+from jobq_private.payload_spec as p
+union all
+select
+    'config',
+    c.config,
+    json_build_object(
+        'name', c.config, 'values', c.entries, 'version', c.version,
+        'created_at', c.created_at, 'updated_at', c.updated_at
+    )
+from jobq_private.config as c
+union all
+select
+    'secret',
+    s.secret,
+    json_build_object(
+        'name', s.secret, 'version', s.version,
+        'created_at', s.created_at, 'updated_at', s.updated_at
+    )
+from jobq_private.secret as s
+union all
+select
+    'endpoint',
+    e.endpoint,
+    json_build_object(
+        'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
+        'config', e.config, 'spec', e.spec,
+        'retry_policy', json_build_object(
+            'max_attempts', k.max_attempts,
+            'backoff', k.retry_strategy,
+            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
+            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
+        ),
+        'queue', k.queue, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'version', e.version,
+        'created_at', e.created_at, 'updated_at', e.updated_at
+    )
+from jobq_private.endpoint as e
+join jobq_private.kind as k on k.kind = e.endpoint;
+
+revoke all on table jobq_private.definition from public;
+
+comment on view jobq_private.definition is
+'Payload specs, configs, secrets and endpoints as JSON documents.';
+
+commit;

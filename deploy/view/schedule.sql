@@ -1,0 +1,24 @@
+-- Deploy jobq:view/schedule to pg
+-- Made by sql/snapshot.py from sql/view/schedule.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: every version of every schedule, for people.
+-- Invariant: reads only; the functions change schedules. Retired versions are history.
+create or replace view jobq.schedule as
+select
+    s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
+    s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
+    s.dedup_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
+    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
+    s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
+    s.created_at, s.retired_at
+from jobq_private.schedule as s;
+
+revoke all on jobq.schedule from public;
+grant select on jobq.schedule to jobq_reader;
+
+comment on view jobq.schedule is
+'Every version of every schedule, with its next slot and its last.';
+
+commit;

@@ -1,0 +1,10816 @@
+-- jobq in one file and one transaction, for those without Sqitch or Python:
+--     psql --file jobq.sql
+-- Sqitch can adopt the result: sqitch deploy --log-only
+-- Made by sql/snapshot.py from deploy/: edit sql/ and deploy/.
+\set ON_ERROR_STOP on
+begin;
+set local client_min_messages = warning;
+
+-- Deploy jobq:role/roles to pg
+-- Roles belong to the whole cluster, so creating them tolerates that another
+-- database has created them before.
+do $$
+declare
+    _role text;
+begin
+    foreach _role in array array[
+        'jobq_owner', 'jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader'
+    ] loop
+        if not exists (select from pg_catalog.pg_roles as r where r.rolname = _role) then
+            execute format('create role %I nologin', _role);
+        end if;
+    end loop;
+end
+$$;
+
+grant jobq_owner to current_user;
+
+-- jobq.health() names the session that holds back vacuum where this grant is to be had.
+do $$
+begin
+    grant pg_read_all_stats to jobq_owner;
+exception
+    when insufficient_privilege then
+        raise notice 'jobq.health() will not see other sessions: grant pg_read_all_stats to jobq_owner';
+end
+$$;
+
+grant jobq_reader to jobq_operator;
+
+comment on role jobq_owner is 'Owns every jobq object; nobody logs in as it.';
+comment on role jobq_producer is 'May enqueue jobs.';
+comment on role jobq_worker is 'May claim jobs and settle them.';
+comment on role jobq_operator is 'May cancel, redrive, pause and configure.';
+comment on role jobq_reader is 'May look at jobs and statistics.';
+
+-- Deploy jobq:schema/schemas to pg
+create schema jobq authorization jobq_owner;
+create schema jobq_private authorization jobq_owner;
+
+set local role jobq_owner;
+
+comment on schema jobq is 'The public interface of jobq: functions and views.';
+comment on schema jobq_private is 'Tables and helpers of jobq; only jobq_owner touches them.';
+
+grant usage on schema jobq
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+alter default privileges in schema jobq revoke execute on functions from public;
+alter default privileges in schema jobq_private revoke execute on functions from public;
+alter default privileges for role jobq_owner revoke execute on functions from public;
+
+reset role;
+
+-- Deploy jobq:type/job to pg
+set local role jobq_owner;
+
+create type jobq.claimed_job as (
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+);
+
+comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
+
+create type jobq_private.new_job as (
+    ordinal integer,
+    kind text,
+    payload jsonb,
+    queue text,
+    run_at timestamptz,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    idempotency_key text,
+    dedup_key text,
+    dedup text,
+    metadata jsonb,
+    schedule_id uuid,
+    slot_at timestamptz
+);
+
+comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
+create type jobq_private.failure as (
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text,
+    retryable boolean,
+    retry_in interval
+);
+
+comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';
+
+create type jobq_private.settings as (
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision,
+    dedup text,
+    reuse_key_after_failure boolean,
+    payload_schema jsonb,
+    max_depth integer
+);
+
+comment on type jobq_private.settings is 'What holds for a kind in a queue, after resolution.';
+
+reset role;
+
+-- Deploy jobq:type/cron to pg
+-- A parsed cron expression: sets of numbers as bits, so that the search for the next firing
+-- is a few shifts. jobq_private.cron_parse makes one; years alone may be null.
+set local role jobq_owner;
+
+create type jobq_private.cron as (
+    -- bit n: the second, minute, hour or month n
+    seconds bigint,
+    minutes bigint,
+    hours bigint,
+    months bigint,
+    -- bit n: day n + 1 of the month (15), and the weekday nearest to it (15W)
+    days bigint,
+    near_days bigint,
+    -- bit 30 - n: the n-th day before the last of the month (L, L-3), and its W
+    last_days bigint,
+    near_last_days bigint,
+    -- bit 7 * (n - 1) + w: the n-th weekday w of the month, Sunday being 0; MON sets five
+    weekdays bigint,
+    -- bit w: the last weekday w of the month
+    last_weekdays bigint,
+    -- ascending; null for every year
+    years integer[],
+    -- both day fields are restricted, so that a day which either names will do
+    is_either_day boolean,
+    -- the second, minute or hour starts with *: it counts time passing, not clock readings
+    is_interval boolean
+);
+
+comment on type jobq_private.cron is
+'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
+
+reset role;
+
+-- Deploy jobq:table/error to pg
+-- Every error that jobq raises, once: SQLSTATE, symbolic code, HTTP status and prose.
+set local role jobq_owner;
+
+create table jobq_private.error (
+    code text not null,
+    sqlstate text not null,
+    http_status smallint not null,
+    message text not null,
+    hint text not null,
+    constraint error_pkey primary key (code),
+    constraint error_sqlstate_check check (sqlstate ~ '^(JQ[0-9]{3}|22[0-9A-Z]{3})$'),
+    constraint error_http_status_check check (http_status between 400 and 599)
+);
+
+comment on table jobq_private.error is 'Every error that jobq raises, with its SQLSTATE, its symbolic code and its HTTP status.';
+
+insert into jobq_private.error (code, sqlstate, http_status, message, hint)
+values
+('JOB_NOT_FOUND', 'JQ001', 404, 'job not found',
+ 'check the job id; finished jobs are dropped when their retention ends'),
+('ILLEGAL_STATE', 'JQ002', 409, 'the job cannot change in this way from its present state',
+ 'read the state with: select state from jobq.job where job_id = ...'),
+('IMMUTABLE', 'JQ002', 409, 'this part of a job never changes',
+ 'cancel the job and enqueue another'),
+('LEASE_LOST', 'JQ003', 409, 'this attempt no longer holds the job',
+ 'drop the work: another attempt has the job, or it has ended'),
+('DEDUP_CONFLICT', 'JQ004', 409, 'another live job holds this dedup key',
+ 'cancel the live job or wait until it has ended'),
+('PAYLOAD_TOO_LARGE', 'JQ005', 413, 'the payload is too large',
+ 'store the data elsewhere and enqueue a reference to it, or raise max_payload_bytes'),
+('PAYLOAD_TOO_DEEP', 'JQ006', 422, 'the payload is nested too deeply',
+ 'flatten the payload, or raise max_payload_depth'),
+('PAYLOAD_INVALID', 'JQ006', 422, 'the payload does not fit its kind',
+ 'mend the field that the detail names'),
+('SCHEMA_INVALID', 'JQ006', 422, 'the payload schema is not usable',
+ 'use the keywords that the detail names'),
+('QUEUE_NOT_FOUND', 'JQ007', 404, 'queue not found',
+ 'declare it with: select jobq.put_queue(...)'),
+('KIND_NOT_FOUND', 'JQ007', 404, 'kind not found',
+ 'declare it with: select jobq.put_kind(...)'),
+('API_KEY_NOT_FOUND', 'JQ007', 404, 'API key not found',
+ 'list the keys with: select * from jobq.list_api_keys()'),
+('API_KEY_EXISTS', 'JQ004', 409, 'an API key of this name exists',
+ 'choose another name; the name of a revoked key is not used again'),
+('SCHEDULE_NOT_FOUND', 'JQ007', 404, 'schedule not found',
+ 'list the schedules with: select * from jobq.list_schedules()'),
+('SCHEDULE_RETIRED', 'JQ002', 409, 'this version of the schedule is retired',
+ 'give the name of the schedule, or declare it again with: select jobq.create_schedule(...)'),
+('SCHEDULE_IMMUTABLE', 'JQ002', 409, 'a version of a schedule never changes',
+ 'make a new version with: select jobq.update_schedule(...)'),
+('PAYLOAD_SPEC_NOT_FOUND', 'JQ007', 404, 'payload spec not found',
+ 'declare it with: select jobq.put_payload_spec(...)'),
+('CONFIG_NOT_FOUND', 'JQ007', 404, 'config not found',
+ 'declare it with: select jobq.put_config(...)'),
+('SECRET_NOT_FOUND', 'JQ007', 404, 'secret not found',
+ 'store it with: jobq secrets put'),
+('ENDPOINT_NOT_FOUND', 'JQ007', 404, 'endpoint not found',
+ 'declare it with: select jobq.put_endpoint(...)'),
+('INVALID_PAYLOAD_SPEC_REF', 'JQ007', 422, 'the endpoint names an unknown payload spec',
+ 'declare the payload spec first, with jobq.put_payload_spec()'),
+('INVALID_CONFIG_REF', 'JQ007', 422, 'the endpoint names an unknown config',
+ 'declare the config first, with jobq.put_config()'),
+('TEMPLATE_RESOLUTION_FAILED', 'JQ007', 422, 'a template refers to something that is not there',
+ 'write {{config.key}}, {{secret.name}} or {{input.path}}, and declare the key or secret first'),
+('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
+ 'update it, or choose another name'),
+('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
+ 'end or delete what the detail names first'),
+('INVALID_CRON', 'JQ009', 422, 'invalid cron expression',
+ 'write [second] minute hour day-of-month month day-of-week [year] or @daily; a list is 1,15, a range 1-5, a step within the field */10; for any other period use an interval'),
+('CRON_NEVER_FIRES', 'JQ009', 422, 'the cron expression can never fire',
+ 'name a day that these months have; L is the last day of each month'),
+('INVALID_TIME_ZONE', 'JQ009', 422, 'unknown time zone',
+ 'select name from pg_timezone_names lists the zones; name a place, such as Europe/Berlin'),
+('QUEUE_FULL', 'JQ010', 429, 'the queue is full',
+ 'enqueue later, or raise max_depth of the queue'),
+('NULL_ARGUMENT', '22004', 422, 'an argument that is needed is null',
+ 'give the argument that the detail names'),
+('INVALID_ARGUMENT', '22023', 422, 'an argument has a value that it may not have',
+ 'the detail names the argument and what it may hold');
+
+reset role;
+
+-- Deploy jobq:table/transition to pg
+-- The state machine: jobs reference these rows, so no other change can be stored.
+set local role jobq_owner;
+
+create table jobq_private.transition (
+    from_state text collate "C" not null,
+    to_state text collate "C" not null,
+    cause text not null,
+    constraint transition_pkey primary key (from_state, to_state)
+);
+
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
+
+insert into jobq_private.transition (from_state, to_state, cause)
+values
+('queued', 'running', 'claim'),
+('retrying', 'running', 'claim'),
+('running', 'succeeded', 'complete'),
+('running', 'retrying', 'fail with attempts left, or an expired lease'),
+('running', 'dead', 'permanent failure, attempts spent, or unknown kind'),
+('running', 'cancelled', 'the worker saw the request to cancel'),
+('running', 'queued', 'release: shutdown or snooze, the attempt is not counted'),
+('queued', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('retrying', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('queued', 'dead', 'expired before it could start'),
+('retrying', 'dead', 'expired before it could start'),
+('dead', 'queued', 'redrive by an operator'),
+('cancelled', 'queued', 'redrive by an operator');
+
+reset role;
+
+-- Deploy jobq:table/setting to pg
+-- Retry presets, the global defaults (one row), and what queues and kinds say instead.
+set local role jobq_owner;
+
+create table jobq_private.retry_preset (
+    retry_preset text not null,
+    strategy text not null,
+    initial_delay interval not null,
+    max_delay interval not null,
+    jitter double precision not null,
+    description text not null,
+    constraint retry_preset_pkey primary key (retry_preset)
+);
+
+comment on table jobq_private.retry_preset is 'Named retry policies.';
+
+insert into jobq_private.retry_preset values
+('standard', 'exponential', '1 s', '1 h', 0.25,
+ 'doubles from 1 s up to 1 h, 25 % jitter'),
+('decorrelated', 'decorrelated', '1 s', '60 s', 0,
+ 'uniform between 1 s and the lesser of 60 s and 3^attempt s'),
+('powers_of_two', 'exponential', '2 s', '1024 s', 0,
+ '2^attempt s up to 2^10 s, no jitter'),
+('delivery', 'exponential', '1 s', '60 s', 0.25,
+ 'doubles from 1 s up to 60 s, 25 % jitter');
+
+create table jobq_private.setting (
+    is_singleton boolean not null default true,
+    priority smallint not null default 0,
+    max_attempts integer not null default 5,
+    timeout interval not null default '5 min',
+    lease interval not null default '30 s',
+    retry_preset text not null default 'standard',
+    dedup text not null default 'skip',
+    reuse_key_after_failure boolean not null default false,
+    max_expiries integer not null default 5,
+    max_payload_bytes integer not null default 1048576,
+    max_payload_depth integer not null default 64,
+    retention interval not null default '30 days',
+    key_retention interval not null default '30 days',
+    constraint setting_pkey primary key (is_singleton),
+    constraint setting_is_singleton_check check (is_singleton),
+    constraint setting_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint setting_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint setting_lease_check check (lease between '1 s' and '1 day'),
+    constraint setting_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint setting_max_expiries_check check (max_expiries >= 1),
+    constraint setting_max_payload_bytes_check
+    check (max_payload_bytes between 1024 and 104857600),
+    constraint setting_max_payload_depth_check check (max_payload_depth between 1 and 512),
+    constraint setting_retention_check
+    check (retention between '1 day' and '36500 days'),
+    constraint setting_key_retention_check
+    check (key_retention between '1 hour' and retention),
+    constraint setting_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.setting is 'Global defaults, in one row.';
+
+insert into jobq_private.setting default values;
+
+create table jobq_private.queue (
+    queue text not null,
+    priority smallint,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    max_depth integer,
+    paused_at timestamptz,
+    pause_reason text,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint queue_pkey primary key (queue),
+    constraint queue_queue_check check (length(queue) between 1 and 128),
+    constraint queue_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint queue_lease_check check (lease between '1 s' and '1 day'),
+    constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
+
+create table jobq_private.kind (
+    kind text not null,
+    queue text,
+    priority smallint,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision,
+    dedup text,
+    reuse_key_after_failure boolean,
+    payload_schema jsonb,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint kind_pkey primary key (kind),
+    constraint kind_kind_check check (length(kind) between 1 and 128),
+    constraint kind_queue_check check (length(queue) between 1 and 128),
+    constraint kind_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint kind_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint kind_lease_check check (lease between '1 s' and '1 day'),
+    constraint kind_retry_strategy_check
+    check (retry_strategy in ('fixed', 'linear', 'exponential', 'decorrelated')),
+    constraint kind_retry_initial_delay_check
+    check (extract(epoch from retry_initial_delay) between 0 and 31536000),
+    constraint kind_retry_max_delay_check
+    check (extract(epoch from retry_max_delay) between 0 and 31536000),
+    constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
+    constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload.';
+
+reset role;
+
+-- Deploy jobq:table/job to pg
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
+set local role jobq_owner;
+
+create table jobq_private.job (
+    job_id uuid not null,
+    created_at timestamptz not null default now(),
+    run_at timestamptz not null default now(),
+    claimed_at timestamptz,
+    heartbeat_at timestamptz,
+    lease_expires_at timestamptz,
+    cancel_requested_at timestamptz,
+    slot_at timestamptz,
+    lease interval not null,
+    timeout interval not null,
+    schedule_id uuid,
+    attempt integer not null default 0,
+    uncounted integer not null default 0,
+    max_attempts integer not null,
+    expiries integer not null default 0,
+    priority smallint not null default 0,
+    state text collate "C" not null default 'queued',
+    previous_state text collate "C",
+    region text not null default 'default',
+    queue text not null,
+    kind text not null,
+    worker text,
+    idempotency_key text,
+    dedup_key text,
+    dedup text,
+    cancel_reason text,
+    last_error_code text,
+    last_error text,
+    metadata jsonb not null default '{}',
+    progress jsonb,
+    payload jsonb not null default '{}',
+    constraint job_pkey primary key (job_id),
+    constraint job_transition_fkey foreign key (previous_state, state)
+    references jobq_private.transition (from_state, to_state),
+    constraint job_previous_state_check
+    check (previous_state is not null or (state = 'queued' and attempt = 0)),
+    constraint job_lease_check
+    check ((state = 'running') = (lease_expires_at is not null)),
+    constraint job_attempt_check
+    check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
+    constraint job_dedup_check check (dedup in ('skip', 'replace')),
+    constraint job_last_error_check check (length(last_error) <= 512)
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.1,
+    autovacuum_analyze_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
+
+create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
+where state in ('queued', 'retrying');
+
+create index job_lease_idx on jobq_private.job (lease_expires_at)
+where state = 'running';
+
+create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
+where dedup is not null;
+
+create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
+where schedule_id is not null;
+
+create table jobq_private.idempotency_key (
+    kind text not null,
+    idempotency_key text not null,
+    job_id uuid not null,
+    created_at timestamptz not null default now(),
+    constraint idempotency_key_pkey primary key (kind, idempotency_key)
+);
+
+create index idempotency_key_created_at_idx on jobq_private.idempotency_key (created_at);
+
+comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
+
+reset role;
+
+-- Deploy jobq:table/history to pg
+-- What has happened: append-only, partitioned by day, dropped a day at a time. The default
+-- partitions take what comes on a day that nobody has made ready.
+set local role jobq_owner;
+
+create table jobq_private.job_archive (
+    like jobq_private.job including defaults,
+    finished_at timestamptz not null,
+    result jsonb,
+    constraint job_archive_pkey primary key (job_id, finished_at),
+    constraint job_archive_transition_fkey foreign key (previous_state, state)
+    references jobq_private.transition (from_state, to_state),
+    constraint job_archive_state_check
+    check (
+        previous_state is not null
+        and (
+            state not in ('running', 'retrying')
+            or previous_state not in ('queued', 'running', 'retrying')
+        )
+    )
+)
+partition by range (finished_at);
+
+create index job_archive_state_idx
+on jobq_private.job_archive (state, job_id) include (queue)
+where state <> 'succeeded';
+
+create index job_archive_finished_at_idx
+on jobq_private.job_archive using brin (finished_at);
+
+create index job_archive_schedule_idx
+on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
+
+comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
+
+create table jobq_private.attempt (
+    job_id uuid not null,
+    attempt integer not null,
+    state text collate "C" not null,
+    started_at timestamptz not null,
+    finished_at timestamptz not null,
+    worker text,
+    error_code text,
+    error text,
+    region text not null default 'default',
+    constraint attempt_pkey primary key (job_id, attempt, finished_at)
+)
+partition by range (finished_at);
+
+comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
+
+create sequence jobq_private.job_log_sequence;
+
+create table jobq_private.job_log (
+    job_id uuid not null,
+    attempt integer not null,
+    logged_at timestamptz not null default clock_timestamp(),
+    sequence bigint not null default nextval('jobq_private.job_log_sequence'),
+    level text not null,
+    message text not null,
+    region text not null default 'default',
+    constraint job_log_level_check check (level in ('DEBUG', 'INFO', 'WARN', 'ERROR')),
+    constraint job_log_message_check check (length(message) <= 8192)
+)
+partition by range (logged_at);
+
+create index job_log_job_id_idx on jobq_private.job_log (job_id, attempt, logged_at);
+
+comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
+
+create table jobq_private.job_archive_default partition of jobq_private.job_archive default;
+create table jobq_private.attempt_default partition of jobq_private.attempt default;
+create table jobq_private.job_log_default partition of jobq_private.job_log default;
+
+reset role;
+
+-- Deploy jobq:table/worker to pg
+-- Who is working, and the stub of regions.
+set local role jobq_owner;
+
+create table jobq_private.worker (
+    worker text not null,
+    queues text[] not null,
+    started_at timestamptz not null default now(),
+    seen_at timestamptz not null default now(),
+    region text not null default 'default',
+    constraint worker_pkey primary key (worker)
+)
+with (fillfactor = 50);
+
+comment on table jobq_private.worker is 'Workers and their last heartbeat. Leases never depend on it.';
+
+create table jobq_private.region_status (
+    region text not null,
+    is_alive boolean not null default true,
+    failed_at timestamptz,
+    adopted_by text,
+    updated_at timestamptz not null default now(),
+    constraint region_status_pkey primary key (region)
+);
+
+comment on table jobq_private.region_status is 'Regions; there is one, and nothing fails over yet.';
+
+insert into jobq_private.region_status (region) values ('default');
+
+reset role;
+
+-- Deploy jobq:table/api_key to pg
+-- Keys of the HTTP API. The key itself is never here, only its SHA-256.
+set local role jobq_owner;
+
+create table jobq_private.api_key (
+    api_key text not null,
+    prefix text not null,
+    key_hash bytea not null,
+    scopes text[] not null,
+    requests_per_second integer,
+    created_at timestamptz not null default now(),
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz,
+    constraint api_key_pkey primary key (api_key),
+    constraint api_key_key_hash_key unique (key_hash),
+    constraint api_key_api_key_check check (length(api_key) between 1 and 128),
+    constraint api_key_prefix_check check (length(prefix) between 1 and 16),
+    constraint api_key_key_hash_check check (octet_length(key_hash) = 32),
+    constraint api_key_scopes_check
+    check (scopes <@ '{produce,work,operate,read}' and cardinality(scopes) > 0),
+    constraint api_key_requests_per_second_check check (requests_per_second >= 1)
+)
+with (fillfactor = 50);
+
+comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
+
+reset role;
+
+-- Deploy jobq:table/delivery to pg
+-- What deliveries are made of: payload specs, configs, secrets, endpoints, and all their
+-- versions. Secrets are encrypted before they get here.
+set local role jobq_owner;
+
+create table jobq_private.payload_spec (
+    payload_spec text not null,
+    schema jsonb not null,
+    version integer not null,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint payload_spec_pkey primary key (payload_spec),
+    constraint payload_spec_payload_spec_check
+    check (payload_spec ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
+    constraint payload_spec_schema_check check (jsonb_typeof(schema) = 'object')
+);
+
+comment on table jobq_private.payload_spec is 'JSON Schemas of what endpoints take.';
+
+create table jobq_private.config (
+    config text not null,
+    entries jsonb not null,
+    version integer not null,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint config_pkey primary key (config),
+    constraint config_config_check check (config ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
+    constraint config_entries_check check (jsonb_typeof(entries) = 'object')
+);
+
+comment on table jobq_private.config is 'Values that the templates of endpoints refer to.';
+
+create table jobq_private.secret (
+    secret text not null,
+    ciphertext bytea not null,
+    key_id text not null,
+    version integer not null,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint secret_pkey primary key (secret),
+    constraint secret_secret_check check (secret ~ '^[a-z0-9][a-z0-9_-]{0,127}$'),
+    constraint secret_ciphertext_check check (octet_length(ciphertext) between 28 and 65564),
+    constraint secret_key_id_check check (length(key_id) between 1 and 64)
+);
+
+comment on table jobq_private.secret is 'Secrets of endpoints, encrypted under a key that is never here.';
+
+create table jobq_private.endpoint (
+    endpoint text not null,
+    type text not null,
+    payload_spec text,
+    config text,
+    spec jsonb not null,
+    max_concurrency integer,
+    max_per_second double precision,
+    version integer not null,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint endpoint_pkey primary key (endpoint),
+    constraint endpoint_endpoint_check check (endpoint ~ '^[a-z0-9][a-z0-9-]{0,127}$'),
+    constraint endpoint_type_check check (type in ('HTTP', 'KAFKA', 'REDIS_STREAM')),
+    constraint endpoint_spec_check check (jsonb_typeof(spec) = 'object'),
+    constraint endpoint_max_concurrency_check check (max_concurrency between 1 and 10000),
+    constraint endpoint_max_per_second_check check (max_per_second between 0.001 and 1000000),
+    constraint endpoint_endpoint_fkey foreign key (endpoint)
+    references jobq_private.kind (kind) on delete cascade,
+    constraint endpoint_payload_spec_fkey foreign key (payload_spec)
+    references jobq_private.payload_spec (payload_spec),
+    constraint endpoint_config_fkey foreign key (config)
+    references jobq_private.config (config)
+);
+
+comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
+
+create table jobq_private.endpoint_secret (
+    endpoint text not null,
+    secret text not null,
+    constraint endpoint_secret_pkey primary key (endpoint, secret),
+    constraint endpoint_secret_endpoint_fkey foreign key (endpoint)
+    references jobq_private.endpoint (endpoint) on delete cascade,
+    constraint endpoint_secret_secret_fkey foreign key (secret)
+    references jobq_private.secret (secret)
+);
+
+comment on table jobq_private.endpoint_secret is 'The secrets that an endpoint refers to.';
+
+create table jobq_private.definition_version (
+    type text not null,
+    name text not null,
+    version integer not null,
+    document jsonb not null,
+    created_at timestamptz not null default now(),
+    constraint definition_version_pkey primary key (type, name, version)
+);
+
+comment on table jobq_private.definition_version is 'Every version of every payload spec, config and endpoint, and when each secret changed.';
+
+reset role;
+
+-- Deploy jobq:table/schedule to pg
+-- Recurring jobs: a row for each version. The next slot is stored, so that a restart
+-- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
+-- fires again, however long ago its job was forgotten.
+set local role jobq_owner;
+
+create table jobq_private.schedule (
+    schedule_id uuid not null,
+    name text not null,
+    version integer not null default 1,
+    previous_version_id uuid,
+    replaced_by_id uuid,
+    status text collate "C" not null default 'active',
+    kind text not null,
+    queue text,
+    payload jsonb not null,
+    metadata jsonb not null,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    cron text,
+    parsed jobq_private.cron,
+    every interval,
+    from_completion boolean not null,
+    time_zone text not null,
+    gap text not null,
+    fold text not null,
+    missed text not null,
+    catch_up interval,
+    dedup text not null,
+    dedup_key text,
+    jitter interval not null,
+    starts_at timestamptz,
+    ends_at timestamptz,
+    next_run_at timestamptz,
+    awaited_job_id uuid,
+    last_tick_at timestamptz,
+    paused_at timestamptz,
+    pause_reason text,
+    region text not null default 'default',
+    created_at timestamptz not null default now(),
+    retired_at timestamptz,
+    constraint schedule_pkey primary key (schedule_id),
+    constraint schedule_version_key unique (name, version),
+    constraint schedule_previous_version_id_fkey foreign key (previous_version_id)
+    references jobq_private.schedule (schedule_id),
+    constraint schedule_replaced_by_id_fkey foreign key (replaced_by_id)
+    references jobq_private.schedule (schedule_id),
+    constraint schedule_status_check check (status in ('active', 'paused', 'retired')),
+    constraint schedule_paused_at_check
+    check ((status = 'paused') = (paused_at is not null) or status = 'retired'),
+    constraint schedule_retired_at_check
+    check (
+        (status = 'retired') = (retired_at is not null)
+        and (status <> 'retired' or num_nonnulls(next_run_at, awaited_job_id) = 0)
+    ),
+    constraint schedule_every_check
+    check (
+        num_nonnulls(cron, every) = 1
+        and (cron is null) = (parsed is null)
+        and (every is not null or not from_completion)
+    ),
+    constraint schedule_missed_check check (missed in ('all', 'latest', 'none')),
+    constraint schedule_dedup_check
+    check (
+        dedup in ('skip', 'enqueue', 'replace')
+        and (dedup = 'enqueue' or dedup_key is not null)
+    ),
+    constraint schedule_next_run_at_check
+    check (next_run_at > last_tick_at and next_run_at < coalesce(ends_at, 'infinity')),
+    constraint schedule_awaited_job_id_check
+    check (awaited_job_id is null or (from_completion and next_run_at is null))
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000
+);
+
+comment on table jobq_private.schedule is 'Recurring jobs, a row for each version.';
+
+create unique index schedule_name_idx on jobq_private.schedule (name)
+where status <> 'retired';
+
+create index schedule_due_idx on jobq_private.schedule (next_run_at)
+where status = 'active' and next_run_at is not null;
+
+create index schedule_awaited_idx on jobq_private.schedule (awaited_job_id)
+where status = 'active' and awaited_job_id is not null;
+
+reset role;
+
+-- Deploy jobq:table/audit to pg
+-- What operators have done. Append-only: a trigger refuses everything else.
+set local role jobq_owner;
+
+create table jobq_private.audit (
+    audit_id bigint generated always as identity,
+    acted_at timestamptz not null default clock_timestamp(),
+    actor text not null default session_user,
+    application text not null default current_setting('application_name'),
+    action text not null,
+    subject text not null,
+    reason text,
+    constraint audit_pkey primary key (audit_id)
+);
+
+comment on table jobq_private.audit is 'What operators have done to jobs, queues, keys and secrets; append-only.';
+
+reset role;
+
+-- Deploy jobq:private/archive_jobs to pg
+-- Made by sql/snapshot.py from sql/private/archive_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Invariant: only the attempt that holds the lease moves a running job; the archive's
+-- foreign key refuses an illegal change. The state is deliberately not compared with
+-- 'running', so that the primary key and never the index of leases serves the delete;
+-- a nested loop over sorted ids locks in the order that every batch uses.
+-- Returns the attempts that moved. Raises: 23503 for an illegal change.
+create or replace function jobq_private.archive_jobs(
+    job_ids uuid[], attempts integer[], state text, results jsonb,
+    out moved_ids uuid[], out moved_attempts integer[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+begin
+    with gone as (
+        delete from jobq_private.job as j
+        using (
+            select g.*
+            from rows from (
+                unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                jsonb_array_elements(archive_jobs.results)
+            ) as g (job_id, attempt, result)
+            order by g.job_id
+        ) as f
+        where j.job_id = f.job_id
+        and j.attempt = f.attempt
+        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        returning j.*, nullif(f.result, 'null') as result
+    ),
+    kept as (
+        insert into jobq_private.job_archive (
+            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+            expiries, priority, state, previous_state, region, queue, kind, worker,
+            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+            last_error, metadata, progress, payload, finished_at, result
+        )
+        select
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+            archive_jobs.state,
+            case when g.state = archive_jobs.state then g.previous_state else g.state end,
+            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+            g.cancel_reason, g.last_error_code, g.last_error, g.metadata, g.progress,
+            g.payload, _now, g.result
+        from gone as g
+        returning job_id, attempt
+    )
+    select array_agg(k.job_id), array_agg(k.attempt) into moved_ids, moved_attempts
+    from kept as k;
+end
+$$;
+
+revoke all on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) from public;
+
+comment on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) is
+'Moves live jobs into the archive in a final state and returns their attempts.';
+
+reset role;
+
+-- Deploy jobq:private/begin_definition to pg
+-- Made by sql/snapshot.py from sql/private/begin_definition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: open a change of a definition: check its name and what the caller expects.
+-- Invariant: definitions change one at a time, so that what one refers to stays while
+-- it is put; the lock holds until the transaction ends, and no reader waits for it.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq_private.begin_definition(type text, name text, mode text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _exists boolean;
+begin
+    if begin_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', begin_definition.type);
+    end if;
+    lock table jobq_private.definition_version in share row exclusive mode;
+    select exists (
+        select from jobq_private.definition as d
+        where d.type = begin_definition.type and d.name = begin_definition.name
+    ) into _exists;
+
+    if begin_definition.mode = 'create' and _exists then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            '%s %s', begin_definition.type, begin_definition.name
+        ));
+    elsif begin_definition.mode = 'update' and not _exists then
+        perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
+    elsif begin_definition.mode not in ('put', 'create', 'update')
+        or begin_definition.mode is null
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'mode must be put, create or update');
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.begin_definition(text, text, text) from public;
+
+comment on function jobq_private.begin_definition(text, text, text) is
+'Opens a change of a definition: checks its name and what the caller expects.';
+
+reset role;
+
+-- Deploy jobq:private/check_claim to pg
+-- Made by sql/snapshot.py from sql/private/check_claim.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a claim that cannot be meant.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.check_claim(
+    queues text[], worker text, max_jobs integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if array_ndims(queues) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues must have one dimension'
+        );
+    elsif queues is null or array_position(queues, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif worker is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
+    elsif max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif length(worker) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'worker must have 1 to 256 characters'
+        );
+    elsif max_jobs not between 0 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_claim(text[], text, integer) from public;
+
+comment on function jobq_private.check_claim(text[], text, integer) is
+'Refuses a claim that cannot be meant.';
+
+reset role;
+
+-- Deploy jobq:private/check_endpoint_spec to pg
+-- Made by sql/snapshot.py from sql/private/check_endpoint_spec.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
+-- Invariant: what a delivery reads is checked here, but for what templates bring.
+-- Raises: 22023.
+create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _fields constant jsonb := '{
+        "HTTP": {
+            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
+            "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
+            "sign_with": "text"
+        },
+        "KAFKA": {
+            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
+            "value_template": "any", "headers": "texts", "acks": "acks",
+            "timeout_ms": "milliseconds", "options": "texts"
+        },
+        "REDIS_STREAM": {
+            "redis_url": "text", "stream": "text", "fields_template": "object",
+            "max_len": "count", "approximate_trimming": "boolean",
+            "deliver_once": "boolean", "timeout_ms": "milliseconds"
+        }
+    }'::jsonb;
+    _needed constant jsonb := '{
+        "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
+        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
+    }'::jsonb;
+    _problem text;
+begin
+    if not _fields ? check_endpoint_spec.type then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be HTTP, KAFKA or REDIS_STREAM');
+    elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
+    end if;
+    select format('spec.%s is missing', n.name) into _problem
+    from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
+    where not check_endpoint_spec.spec ? n.name
+    limit 1;
+    if not found then
+        select format('spec.%s: %s', s.key, coalesce('must be ' || m.meaning, format(
+            'known are %s', (
+                select string_agg(k.key, ', ')
+                from jsonb_object_keys(_fields -> check_endpoint_spec.type) as k (key)
+            )
+        )))
+        into _problem
+        from jsonb_each(check_endpoint_spec.spec) as s
+        left join jsonb_each_text(_fields -> check_endpoint_spec.type) as f on f.key = s.key
+        left join lateral jobq_private.spec_field(f.value, s.value) as m on true
+        where f.key is null or not m.is_met
+        limit 1;
+    end if;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_endpoint_spec(text, jsonb) from public;
+
+comment on function jobq_private.check_endpoint_spec(text, jsonb) is
+'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';
+
+reset role;
+
+-- Deploy jobq:private/check_new_jobs to pg
+-- Made by sql/snapshot.py from sql/private/check_new_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a batch of new jobs when one of them is not acceptable.
+-- Invariant: reads only, so that a refused batch leaves nothing. The depth of a payload
+-- is looked at only where its text is long enough to be too deep.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+    _bytes integer;
+    _depth integer;
+begin
+    select g.max_payload_bytes, g.max_payload_depth into _bytes, _depth
+    from jobq_private.setting as g;
+
+    select array[p.problem[1], format('job %s: %s', p.ordinal, p.problem[2])] into _problem
+    from (
+        select j.ordinal, case
+            when j.kind is null then array['NULL_ARGUMENT', 'kind']
+            when length(j.kind) not between 1 and 128
+            then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
+            when length(j.queue) not between 1 and 128
+            then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+            when j.priority not between -32768 and 32767
+            then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
+            when j.max_attempts not between 1 and 10000
+            then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
+            when j.timeout not between '1 ms' and '365 days'
+            then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
+            when not isfinite(j.run_at)
+            then array['INVALID_ARGUMENT', 'run_at must be finite']
+            when length(j.idempotency_key) not between 1 and 512
+            then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
+            when length(j.dedup_key) not between 1 and 512
+            then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
+            when j.dedup not in ('skip', 'enqueue', 'replace')
+            then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+            when jsonb_typeof(j.metadata) <> 'object'
+            then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
+            when t.size > _bytes
+            then array['PAYLOAD_TOO_LARGE', format('%s bytes, at most %s', t.size, _bytes)]
+            when t.size > 2 * _depth
+                and jsonb_path_exists(j.payload, format('$.**{%s}', _depth)::jsonpath)
+            then array['PAYLOAD_TOO_DEEP', format('at most %s levels', _depth)]
+            when t.size > 308 and (
+                jobq_private.has_huge_number(j.payload)
+                or jobq_private.has_huge_number(j.metadata)
+            )
+            then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+        end as problem
+        from unnest(check_new_jobs.jobs) as j
+        cross join lateral (
+            select coalesce(octet_length(j.payload::text), 0)
+                + coalesce(octet_length(j.metadata::text), 0) as size
+        ) as t
+    ) as p
+    where p.problem is not null
+    limit 1;
+
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_queue_depth(check_new_jobs.jobs);
+end
+$$;
+
+revoke all on function jobq_private.check_new_jobs(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.check_new_jobs(jobq_private.new_job[]) is
+'Refuses a batch of new jobs when one of them is not acceptable.';
+
+reset role;
+
+-- Deploy jobq:private/check_payload_schemas to pg
+-- Made by sql/snapshot.py from sql/private/check_payload_schemas.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Invariant: kinds without a schema cost one probe of a small table. Raises: JQ006.
+create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text;
+begin
+    select format('job %s: %s', j.ordinal, v.violation) into _problem
+    from unnest(check_payload_schemas.jobs) as j
+    join jobq_private.kind as k on k.kind = j.kind and k.payload_schema is not null
+    cross join lateral (
+        select jobq_private.schema_violation(
+            k.payload_schema, coalesce(j.payload, '{}'), 'payload'
+        ) as violation
+    ) as v
+    where v.violation is not null
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_payload_schemas(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.check_payload_schemas(jobq_private.new_job[]) is
+'Refuses a batch of new jobs when a payload does not fit the schema of its kind.';
+
+reset role;
+
+-- Deploy jobq:private/check_queue_depth to pg
+-- Made by sql/snapshot.py from sql/private/check_queue_depth.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a batch of new jobs when a queue would pass its max_depth.
+-- Invariant: counts at most max_depth index entries, and only for queues that have a
+-- limit. A job whose key is held adds nothing, so that a producer that tries again gets
+-- its job; nor does the slot of a schedule, which was promised. Concurrent callers may
+-- pass it together by what they add at that moment.
+-- Raises: JQ010.
+create or replace function jobq_private.check_queue_depth(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue text;
+    _limit integer;
+    _adding bigint;
+    _depth bigint;
+begin
+    if not exists (select from jobq_private.queue as q where q.max_depth is not null) then
+        return;
+    end if;
+    for _queue, _limit, _adding in
+        select s.queue, s.max_depth, sum(d.jobs)
+        from (
+            select j.kind, j.queue, count(*) as jobs
+            from unnest(check_queue_depth.jobs) as j
+            where j.schedule_id is null
+            and not exists (
+                select from jobq_private.idempotency_key as k
+                where k.kind = j.kind and k.idempotency_key = j.idempotency_key
+            )
+            and not exists (
+                select from jobq_private.job as l
+                where l.kind = j.kind and l.dedup_key = j.dedup_key and l.dedup is not null
+            )
+            group by j.kind, j.queue
+        ) as d
+        cross join lateral jobq_private.settings_for(d.kind, d.queue) as s
+        where s.max_depth is not null
+        group by s.queue, s.max_depth
+    loop
+        select count(*) into _depth
+        from (
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            limit _limit
+        ) as present;
+        if _depth + _adding > _limit then
+            perform jobq_private.raise_error('QUEUE_FULL', format(
+                'queue %s: max_depth %s, %s more asked for', _queue, _limit, _adding
+            ));
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_depth(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.check_queue_depth(jobq_private.new_job[]) is
+'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+reset role;
+
+-- Deploy jobq:private/check_references to pg
+-- Made by sql/snapshot.py from sql/private/check_references.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
+-- stand where they stand.
+-- Invariant: config may stand everywhere; input in templates and headers; secrets where
+-- they are sent to the target or address it. Raises: JQ007.
+create or replace function jobq_private.check_references(
+    endpoint text, spec jsonb, config_entries jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _to_target constant text :=
+        '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
+        || '|redis_url|options|sign_with)$';
+    _problem text;
+begin
+    select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
+        r.field, case
+            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace = 'config' then 'is not in the config'
+            when r.namespace = 'input' then 'cannot be used there'
+            when r.field !~ _to_target then 'cannot be used there'
+            else 'is not a secret'
+        end)
+    into _problem
+    from jobq_private.template_references(check_references.spec) as r
+    where case r.namespace
+        when 'config' then
+            config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then r.field ~ '^(headers|\w+_template)$'
+        when 'secret' then
+            r.field ~ _to_target
+            and exists (select from jobq_private.secret as s where s.secret = r.path)
+        else false
+    end is not true
+    order by r.field, r.written
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_references(text, jsonb, jsonb) from public;
+
+comment on function jobq_private.check_references(text, jsonb, jsonb) is
+'Refuses an endpoint whose templates refer to what is not there.';
+
+reset role;
+
+-- Deploy jobq:private/check_results to pg
+-- Made by sql/snapshot.py from sql/private/check_results.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a settlement whose parts do not fit together.
+-- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
+-- JQ005, JQ006.
+create or replace function jobq_private.check_results(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if job_ids is null or attempts is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
+    elsif cardinality(job_ids) <> cardinality(attempts) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
+        );
+    elsif results is null then
+        return;
+    elsif jsonb_typeof(results) <> 'array'
+        or jsonb_array_length(results) <> cardinality(job_ids)
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
+        );
+    end if;
+
+    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    from jsonb_array_elements(results) with ordinality as r (result, n)
+    cross join jobq_private.setting as g
+    cross join lateral (select octet_length(r.result::text) as bytes) as t
+    cross join lateral (
+        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
+        where t.bytes > g.max_payload_bytes
+        union all
+        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
+        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
+    ) as c (code, problem)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_results(uuid[], integer[], jsonb) from public;
+
+comment on function jobq_private.check_results(uuid[], integer[], jsonb) is
+'Refuses a settlement whose parts do not fit together.';
+
+reset role;
+
+-- Deploy jobq:private/cron_change to pg
+-- Made by sql/snapshot.py from sql/private/cron_change.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: when the clocks of a zone changed in the 24 hours before an instant.
+-- Invariant: pure but for the zone database; the caller knows that there was a change,
+-- of 24 hours at most, and halving finds its second. It counts in seconds, because a day
+-- of timestamptz is as long as in the session's zone. No SET; all names are qualified.
+-- Raises: nothing.
+create or replace function jobq_private.cron_change(time_zone text, latest timestamptz)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+declare
+    _high double precision := pg_catalog.floor(pg_catalog.date_part('epoch', latest));
+    _low double precision := _high - 86400;
+    _middle double precision;
+    _at timestamptz;
+    _offset interval := (latest at time zone time_zone) - (latest at time zone 'UTC');
+begin
+    while _high - _low > 1 loop
+        _middle := pg_catalog.floor((_low + _high) / 2);
+        _at := pg_catalog.to_timestamp(_middle);
+        if (_at at time zone time_zone) - (_at at time zone 'UTC') = _offset then
+            _high := _middle;
+        else
+            _low := _middle;
+        end if;
+    end loop;
+    return pg_catalog.to_timestamp(_high);
+end
+$$;
+
+revoke all on function jobq_private.cron_change(text, timestamptz) from public;
+
+comment on function jobq_private.cron_change(text, timestamptz) is
+'Returns the first instant, at most 24 hours before latest, at which a zone has the'
+' offset that it has at latest.';
+
+reset role;
+
+-- Deploy jobq:private/cron_check to pg
+-- Made by sql/snapshot.py from sql/private/cron_check.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse what is not the IANA name of a zone, or a rule for its changes.
+-- Invariant: reads the zone database alone; its EXCEPTION block is why it is not
+-- parallel safe.
+-- Raises: 22004, 22023, JQ009.
+
+-- PostgreSQL takes more than IANA names: fixed offsets with the sign turned round
+-- (UTC+3 is west), any word with a number after it, and abbreviations that hide the
+-- summer time of the zone of the same name (CET). None is what a schedule wants.
+create or replace function jobq_private.cron_check(
+    time_zone text, gap text default 'auto', fold text default 'auto'
+)
+returns void
+language plpgsql
+stable
+parallel unsafe
+security invoker
+as $$
+declare
+    _is_known boolean := time_zone !~* '^(posix|right)/' and (
+        time_zone ~* '^(UTC|GMT[+-]?0?|Etc/GMT([+-]?[0-9]|[+-]1[0-2]|-1[34]))$'
+        or time_zone ~ '^[A-Za-z_]+(/[A-Za-z_-]+)+$'
+        or (time_zone ~ '^[A-Za-z-]+$' and not exists (
+            select from pg_catalog.pg_timezone_abbrevs as a
+            where a.abbrev = pg_catalog.upper(time_zone)
+        ))
+    );
+begin
+    if time_zone is null or gap is null or fold is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'time_zone, gap or fold');
+    elsif gap not in ('auto', 'run', 'skip')
+        or fold not in ('auto', 'once', 'both')
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', pg_catalog.format(
+            'gap "%s" may be auto, run or skip; fold "%s" may be auto, once or both',
+            gap, fold
+        ));
+    end if;
+    begin
+        _is_known := _is_known and pg_catalog.now() at time zone time_zone is not null;
+    exception when invalid_parameter_value then
+        _is_known := false;
+    end;
+    if not _is_known then
+        perform jobq_private.raise_error('INVALID_TIME_ZONE', pg_catalog.format(
+            'time zone: "%s" is refused; it may be an IANA name such as UTC,'
+            ' Europe/Berlin or America/New_York, no offset and no abbreviation',
+            pg_catalog.left(time_zone, 40)
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.cron_check(text, text, text) from public;
+
+comment on function jobq_private.cron_check(text, text, text) is
+'Refuses a time zone that has no IANA name, and rules that are not known.';
+
+reset role;
+
+-- Deploy jobq:private/cron_day_of_month to pg
+-- Made by sql/snapshot.py from sql/private/cron_day_of_month.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read the day-of-month field of a cron expression into the parsed form.
+-- Invariant: pure; no SET, since each expression costs a call, and all names are
+-- qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_day_of_month(
+    parsed jobq_private.cron, list text
+)
+returns jobq_private.cron
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _item text;
+    _number integer;
+begin
+    parsed.days := 0;
+    parsed.near_days := 0;
+    parsed.last_days := 0;
+    parsed.near_last_days := 0;
+    foreach _item in array pg_catalog.string_to_array(list, ',') loop
+        if _item !~ '[?LW]' then
+            parsed.days := parsed.days
+                | (jobq_private.cron_range('day-of-month', _item) >> 1);
+        elsif _item = '?' and list = '?' then
+            parsed.days := (1::bigint << 31) - 1;
+        elsif _item ~ '^[0-9]{1,2}W$' then
+            _number := jobq_private.cron_number(
+                'day-of-month', pg_catalog.rtrim(_item, 'W')
+            );
+            parsed.near_days := parsed.near_days | (1::bigint << (_number - 1));
+        elsif _item ~ '^L(-([12]?[0-9]|30))?W?$' then
+            _number := ('0' || pg_catalog.translate(_item, '-LW', ''))::int;
+            if pg_catalog.right(_item, 1) = 'W' then
+                parsed.near_last_days := parsed.near_last_days
+                    | (1::bigint << (30 - _number));
+            else
+                parsed.last_days := parsed.last_days | (1::bigint << (30 - _number));
+            end if;
+        else
+            perform jobq_private.cron_refuse('day-of-month', _item);
+        end if;
+    end loop;
+    return parsed;
+end
+$$;
+
+revoke all on function jobq_private.cron_day_of_month(jobq_private.cron, text)
+from public;
+
+comment on function jobq_private.cron_day_of_month(jobq_private.cron, text) is
+'Returns the parsed expression with its day-of-month field filled in from text.';
+
+reset role;
+
+-- Deploy jobq:private/cron_day_of_week to pg
+-- Made by sql/snapshot.py from sql/private/cron_day_of_week.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read the day-of-week field of a cron expression into the parsed form.
+-- Invariant: pure; a plain weekday is five bits, one in each week of a month, MON#2 is
+-- one of the five. No SET, since each expression costs a call, and all names are
+-- qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_day_of_week(
+    parsed jobq_private.cron, list text
+)
+returns jobq_private.cron
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _item text;
+    _weekday integer;
+    _nth integer;
+begin
+    parsed.weekdays := 0;
+    parsed.last_weekdays := 0;
+    foreach _item in array pg_catalog.string_to_array(list, ',') loop
+        if _item ~ '^[0-9A-Z]+#[1-5]$' then
+            _weekday := jobq_private.cron_number(
+                'day-of-week', pg_catalog.split_part(_item, '#', 1)
+            ) % 7;
+            _nth := pg_catalog.right(_item, 1)::int;
+            parsed.weekdays := parsed.weekdays
+                | (1::bigint << (7 * (_nth - 1) + _weekday));
+        elsif _item ~ '^([0-7]|[A-Z]{3})L$' then
+            _weekday := jobq_private.cron_number(
+                'day-of-week', pg_catalog.rtrim(_item, 'L')
+            ) % 7;
+            parsed.last_weekdays := parsed.last_weekdays | (1::bigint << _weekday);
+        elsif _item = '?' and list = '?' then
+            parsed.weekdays := (1::bigint << 35) - 1;
+        else
+            parsed.weekdays := parsed.weekdays
+                | 270549121 * jobq_private.cron_range('day-of-week', _item);
+        end if;
+    end loop;
+    return parsed;
+end
+$$;
+
+revoke all on function jobq_private.cron_day_of_week(jobq_private.cron, text)
+from public;
+
+comment on function jobq_private.cron_day_of_week(jobq_private.cron, text) is
+'Returns the parsed expression with its day-of-week field filled in from text.';
+
+reset role;
+
+-- Deploy jobq:private/cron_rotate to pg
+-- Made by sql/snapshot.py from sql/private/cron_rotate.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: turn bits that count from Sunday into bits that count from another weekday.
+-- Invariant: pure; no SET and language sql, so that the planner puts the expression in
+-- place. 270549121 has a bit at the start of each of five weeks: times a pattern of
+-- seven bits, it is that pattern in every week.
+-- Raises: nothing.
+create or replace function jobq_private.cron_rotate(weeks bigint, weekday integer)
+returns bigint
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select ((weeks >> weekday) & (270549121 * ((1::bigint << (7 - weekday)) - 1)))
+        | ((weeks & (270549121 * ((1::bigint << weekday) - 1))) << (7 - weekday))
+$$;
+
+revoke all on function jobq_private.cron_rotate(bigint, integer) from public;
+
+comment on function jobq_private.cron_rotate(bigint, integer) is
+'Returns five weeks of bits, each turned to begin with weekday; Sunday is 0.';
+
+reset role;
+
+-- Deploy jobq:private/cron_days to pg
+-- Made by sql/snapshot.py from sql/private/cron_days.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the days of one month on which a parsed cron expression fires.
+-- Invariant: pure; no SET, since each month searched costs a call, and all names are
+-- qualified.
+-- Raises: nothing.
+create or replace function jobq_private.cron_days(
+    cron jobq_private.cron, year integer, month integer
+)
+returns bigint
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _first date := pg_catalog.make_date(year, month, 1);
+    _length integer :=
+        pg_catalog.make_date(year + month / 12, month % 12 + 1, 1) - _first;
+    _weekday integer := pg_catalog.date_part('dow', _first)::int;
+    _last bigint := 1::bigint << (_length - 1);
+    _month bigint := 2 * _last - 1;
+    _days bigint := cron.days | (cron.last_days >> (31 - _length));
+    _near bigint := cron.near_days | (cron.near_last_days >> (31 - _length));
+    _weekdays bigint := jobq_private.cron_rotate(cron.weekdays, _weekday);
+    _sundays bigint;
+    _saturdays bigint;
+begin
+    if _near <> 0 then
+        -- Saturday moves to Friday, Sunday to Monday, neither into another month
+        _near := _near & _month;
+        _sundays := _near & jobq_private.cron_rotate(270549121, _weekday);
+        _saturdays := _near & jobq_private.cron_rotate(17315143744, _weekday);
+        _days := _days
+            | (_near & ~_sundays & ~_saturdays)
+            | (_saturdays >> 1) | ((_saturdays & 1) << 2)
+            | ((_sundays & ~_last) << 1) | ((_sundays & _last) >> 2);
+    end if;
+    if cron.last_weekdays <> 0 then
+        _weekdays := _weekdays | (
+            jobq_private.cron_rotate(cron.last_weekdays, (_weekday + _length) % 7)
+            << (_length - 7)
+        );
+    end if;
+    if cron.is_either_day then
+        return (_days | _weekdays) & _month;
+    end if;
+    return _days & _weekdays & _month;
+end
+$$;
+
+revoke all on function jobq_private.cron_days(jobq_private.cron, integer, integer)
+from public;
+
+comment on function jobq_private.cron_days(jobq_private.cron, integer, integer) is
+'Returns the days of a month on which an expression fires: bit n is day n + 1.';
+
+reset role;
+
+-- Deploy jobq:private/cron_field to pg
+-- Made by sql/snapshot.py from sql/private/cron_field.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read a field of a cron expression that holds numbers, ranges and steps.
+-- Invariant: pure; no SET, since each field costs a call, and all names are qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_field(field text, list text)
+returns bigint
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _bits bigint := 0;
+    _item text;
+begin
+    foreach _item in array pg_catalog.string_to_array(list, ',') loop
+        _bits := _bits | jobq_private.cron_range(field, _item);
+    end loop;
+    return _bits;
+end
+$$;
+
+revoke all on function jobq_private.cron_field(text, text) from public;
+
+comment on function jobq_private.cron_field(text, text) is
+'Returns the numbers that a field of a cron expression names, as bits.';
+
+reset role;
+
+-- Deploy jobq:private/cron_first to pg
+-- Made by sql/snapshot.py from sql/private/cron_first.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first member of a set of numbers kept as bits.
+-- Invariant: pure; no SET and language sql, so that the planner puts the expression in
+-- place.
+-- Raises: nothing.
+create or replace function jobq_private.cron_first(bits bigint, start integer)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select (
+        pg_catalog.ln(nullif((bits >> start) & -(bits >> start), 0)::double precision)
+        / 0.693147180559945309
+    )::int + start
+$$;
+
+revoke all on function jobq_private.cron_first(bigint, integer) from public;
+
+comment on function jobq_private.cron_first(bigint, integer) is
+'Returns the lowest bit of bits at or above start, or null; for sets below 2^62.';
+
+reset role;
+
+-- Deploy jobq:private/cron_time to pg
+-- Made by sql/snapshot.py from sql/private/cron_time.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first time of day, from one on, at which a parsed cron expression fires.
+-- Invariant: pure; no SET, for it is hot, and all names are qualified.
+-- Raises: nothing.
+create or replace function jobq_private.cron_time(cron jobq_private.cron, start time)
+returns time
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _hour integer := pg_catalog.date_part('hour', start)::int;
+    _minute integer := pg_catalog.date_part('minute', start)::int;
+    _second integer;
+begin
+    if cron.hours >> _hour & 1 = 1 then
+        if cron.minutes >> _minute & 1 = 1 then
+            _second := jobq_private.cron_first(
+                cron.seconds, pg_catalog.date_part('second', start)::int
+            );
+        end if;
+        if _second is null then
+            _minute := jobq_private.cron_first(cron.minutes, _minute + 1);
+        end if;
+    else
+        _minute := null;
+    end if;
+    if _minute is null then
+        _hour := jobq_private.cron_first(cron.hours, _hour + 1);
+        _minute := jobq_private.cron_first(cron.minutes, 0);
+    end if;
+    return pg_catalog.make_time(
+        _hour, _minute, coalesce(_second, jobq_private.cron_first(cron.seconds, 0))
+    );
+end
+$$;
+
+revoke all on function jobq_private.cron_time(jobq_private.cron, time) from public;
+
+comment on function jobq_private.cron_time(jobq_private.cron, time) is
+'Returns the first time of day at or after start that an expression names, or null.';
+
+reset role;
+
+-- Deploy jobq:private/cron_next_local to pg
+-- Made by sql/snapshot.py from sql/private/cron_next_local.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first clock reading, from one on, that a cron expression names.
+-- Invariant: pure; goes from month to month. Forty years is the longest that a weekday
+-- waits for a day of the year (29 February across 2100); the years of a list are all
+-- tried. No SET, for it is hot; all names are qualified.
+-- Raises: nothing.
+create or replace function jobq_private.cron_next_local(
+    cron jobq_private.cron, start timestamp
+)
+returns timestamp
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _time time := jobq_private.cron_time(cron, start::time);
+    _year integer := pg_catalog.date_part('year', start)::int;
+    _month integer := pg_catalog.date_part('month', start)::int;
+    _day integer := pg_catalog.date_part('day', start)::int
+        - case when _time is null then 0 else 1 end;
+    _last_year integer := case when cron.years is null then _year + 40 else 2199 end;
+    _next integer;
+begin
+    while _year <= _last_year loop
+        _next := jobq_private.cron_first(cron.months, _month);
+        if _next is null or _year <> all (cron.years) then
+            _year := case
+                when cron.years is null then _year + 1
+                else (select min(y.year) from unnest(cron.years) as y (year)
+                    where y.year > _year)
+            end;
+            _month := 1;
+            _day := 0;
+            continue;
+        elsif _next > _month then
+            _month := _next;
+            _day := 0;
+        end if;
+        _day := jobq_private.cron_first(
+            jobq_private.cron_days(cron, _year, _month), _day
+        );
+        if _day is not null then
+            return pg_catalog.make_date(_year, _month, _day + 1) + case
+                when pg_catalog.make_date(_year, _month, _day + 1) = start::date
+                then _time
+                else jobq_private.cron_time(cron, time '00:00')
+            end;
+        end if;
+        _month := _month + 1;
+        _day := 0;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.cron_next_local(jobq_private.cron, timestamp)
+from public;
+
+comment on function jobq_private.cron_next_local(jobq_private.cron, timestamp) is
+'Returns the first clock reading at or after start that an expression names, or'
+' null.';
+
+reset role;
+
+-- Deploy jobq:private/cron_next to pg
+-- Made by sql/snapshot.py from sql/private/cron_next.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first firing of a parsed cron expression strictly after an instant.
+-- Invariant: pure but for the zone database. A clock reading names one instant, none (a
+-- gap) or two (a fold). PostgreSQL reads one in a gap by the offset before it, one in a
+-- fold by the offset after it: so _at shows another reading in a gap, and is the second
+-- of two in a fold. No SET, for it is hot; all names are qualified.
+-- Raises: 22023 for a zone that cron_check did not see.
+create or replace function jobq_private.cron_next(
+    cron jobq_private.cron,
+    time_zone text,
+    after timestamptz,
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+declare
+    _runs boolean := gap = 'run' or (gap = 'auto' and not cron.is_interval);
+    _repeats boolean := fold = 'both' or (fold = 'auto' and cron.is_interval);
+    _start timestamp := after at time zone time_zone;
+    _next timestamp := jobq_private.cron_next_local(
+        cron, pg_catalog.date_trunc('second', _start) + interval '1 second'
+    );
+    _at timestamptz := _start at time zone time_zone;
+    _first timestamptz;
+    _fold interval;
+begin
+    if _repeats and _at > after then
+        -- the clocks will show this reading again, and then all since the fold began
+        _start := jobq_private.cron_change(time_zone, _at) at time zone time_zone;
+        _first := jobq_private.cron_next_local(cron, _start) at time zone time_zone;
+        if _next >= _start + (_at - after) is not false
+            and _first at time zone time_zone < _start + (_at - after)
+        then
+            return _first;
+        end if;
+    end if;
+    while _next is not null loop
+        _at := _next at time zone time_zone;
+        if _at at time zone time_zone <> _next then
+            _at := jobq_private.cron_change(time_zone, _at);
+            exit when _runs;
+            _start := _at at time zone time_zone;
+        else
+            _fold := ((_at - interval '24 hours') at time zone time_zone)
+                + interval '24 hours' - _next;
+            exit when _fold <= interval '0';
+            _first := ((_at at time zone 'UTC') - _fold) at time zone 'UTC';
+            exit when _first at time zone time_zone <> _next or (
+                _repeats and _first <= after
+            );
+            if _first > after then
+                return _first;
+            end if;
+            _start := (jobq_private.cron_change(time_zone, _at) at time zone time_zone)
+                + _fold;
+        end if;
+        _next := jobq_private.cron_next_local(cron, _start);
+    end loop;
+    return case when _next is not null then _at end;
+end
+$$;
+
+revoke all on function jobq_private.cron_next(
+    jobq_private.cron, text, timestamptz, text, text
+) from public;
+
+comment on function jobq_private.cron_next(
+    jobq_private.cron, text, timestamptz, text, text
+) is
+'Returns the first firing strictly after an instant, or null.';
+
+reset role;
+
+-- Deploy jobq:private/cron_last to pg
+-- Made by sql/snapshot.py from sql/private/cron_last.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the last firing of a parsed cron expression in a span of time.
+-- Invariant: pure but for the zone database. Halves the span and asks cron_next, so
+-- that the cost is the logarithm of the span, not the count of firings in it.
+-- Raises: 22023 for a zone that cron_check did not see.
+create or replace function jobq_private.cron_last(
+    cron jobq_private.cron,
+    time_zone text,
+    after timestamptz,
+    until timestamptz,
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+as $$
+declare
+    -- a firing, and an instant with no firing from it to the end
+    _found timestamptz := jobq_private.cron_next(cron, time_zone, after, gap, fold);
+    _high timestamptz := until;
+    _middle timestamptz;
+    _next timestamptz;
+begin
+    if _found > until then
+        return null;
+    end if;
+    while _found < _high loop
+        _middle := pg_catalog.to_timestamp(pg_catalog.floor((
+            pg_catalog.date_part('epoch', _found) + pg_catalog.date_part('epoch', _high)
+        ) / 2));
+        _next := jobq_private.cron_next(cron, time_zone, _middle, gap, fold);
+        if _next <= until then
+            _found := _next;
+        else
+            _high := _middle;
+        end if;
+    end loop;
+    return _found;
+end
+$$;
+
+revoke all on function jobq_private.cron_last(
+    jobq_private.cron, text, timestamptz, timestamptz, text, text
+) from public;
+
+comment on function jobq_private.cron_last(
+    jobq_private.cron, text, timestamptz, timestamptz, text, text
+) is
+'Returns the last firing after one instant and not after another, or null.';
+
+reset role;
+
+-- Deploy jobq:private/cron_number to pg
+-- Made by sql/snapshot.py from sql/private/cron_number.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read one number or name in a field of a cron expression.
+-- Invariant: pure; no SET, since each number costs a call, and all names are qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_number(field text, word text)
+returns integer
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _number integer := case
+        when word ~ '^[0-9]{1,4}$' then word::int
+        when field = 'month' then pg_catalog.array_position(
+            '{JAN,FEB,MAR,APR,MAY,JUN,JUL,AUG,SEP,OCT,NOV,DEC}'::text[], word
+        )
+        when field = 'day-of-week' then pg_catalog.array_position(
+            '{SUN,MON,TUE,WED,THU,FRI,SAT}'::text[], word
+        ) - 1
+    end;
+    _fits boolean := case field
+        when 'second' then _number <= 59
+        when 'minute' then _number <= 59
+        when 'hour' then _number <= 23
+        when 'day-of-month' then _number between 1 and 31
+        when 'month' then _number between 1 and 12
+        when 'day-of-week' then _number <= 7
+        when 'year' then _number between 1970 and 2199
+    end;
+begin
+    if _fits is not true then
+        perform jobq_private.cron_refuse(field, word);
+    end if;
+    return _number;
+end
+$$;
+
+revoke all on function jobq_private.cron_number(text, text) from public;
+
+comment on function jobq_private.cron_number(text, text) is
+'Returns the number that a word means in a field of a cron expression.';
+
+reset role;
+
+-- Deploy jobq:private/cron_split to pg
+-- Made by sql/snapshot.py from sql/private/cron_split.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: split a cron expression into its seven fields.
+-- Invariant: pure; no SET, since each expression costs a call, and all names are
+-- qualified.
+-- Raises: 22004, JQ009.
+create or replace function jobq_private.cron_split(cron text)
+returns text[]
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    -- the C collation, for in Turkish the capital of i is not I
+    _text text := pg_catalog.upper(pg_catalog.left(cron, 1001) collate "C");
+    _fields text[] := pg_catalog.regexp_split_to_array(
+        pg_catalog.btrim(
+            case pg_catalog.btrim(_text, E' \t\n\r')
+                when '@YEARLY' then '0 0 1 1 *'
+                when '@ANNUALLY' then '0 0 1 1 *'
+                when '@MONTHLY' then '0 0 1 * *'
+                when '@WEEKLY' then '0 0 * * 0'
+                when '@DAILY' then '0 0 * * *'
+                when '@MIDNIGHT' then '0 0 * * *'
+                when '@HOURLY' then '0 * * * *'
+                else _text
+            end,
+            E' \t\n\r'
+        ),
+        '[ \t\n\r]+'
+    );
+    _count integer := pg_catalog.cardinality(_fields);
+begin
+    if cron is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'cron');
+    elsif _count not between 5 and 7 or pg_catalog.length(_text) > 1000 then
+        perform jobq_private.raise_error('INVALID_CRON', pg_catalog.format(
+            'expression: "%s" has %s fields and %s characters; it may have 5, 6 or 7'
+            ' fields and 1000 characters',
+            pg_catalog.left(cron, 40), _count, pg_catalog.length(cron)
+        ));
+    end if;
+    return case _count
+        when 5 then '0'::text || _fields || '*'::text
+        when 6 then _fields || '*'::text
+        else _fields
+    end;
+end
+$$;
+
+revoke all on function jobq_private.cron_split(text) from public;
+
+comment on function jobq_private.cron_split(text) is
+'Returns the seven fields of a cron expression, second first and year last.';
+
+reset role;
+
+-- Deploy jobq:private/cron_parse to pg
+-- Made by sql/snapshot.py from sql/private/cron_parse.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: parse a cron expression into the sets of numbers that cron_next searches.
+-- Invariant: pure, so that a schedule may keep the result; no SET, and all names are
+-- qualified.
+-- Raises: 22004, JQ009.
+create or replace function jobq_private.cron_parse(cron text)
+returns jobq_private.cron
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _fields text[] := jobq_private.cron_split(cron);
+    _parsed jobq_private.cron;
+begin
+    _parsed.seconds := jobq_private.cron_field('second', _fields[1]);
+    _parsed.minutes := jobq_private.cron_field('minute', _fields[2]);
+    _parsed.hours := jobq_private.cron_field('hour', _fields[3]);
+    _parsed := jobq_private.cron_day_of_month(_parsed, _fields[4]);
+    _parsed.months := jobq_private.cron_field('month', _fields[5]);
+    _parsed := jobq_private.cron_day_of_week(_parsed, _fields[6]);
+    _parsed.years := jobq_private.cron_years(_fields[7]);
+    _parsed.is_either_day := _fields[4] !~ '^[*?]' and _fields[6] !~ '^[*?]';
+    _parsed.is_interval := _fields[1] like '*%'
+        or _fields[2] like '*%'
+        or _fields[3] like '*%';
+    -- one of the first 28 days, any year: no need to look for a day that exists
+    if _parsed.years is null and (
+        _parsed.is_either_day
+        or _fields[4] in ('*', '?')
+        or (_fields[6] in ('*', '?') and _parsed.days & 268435455 <> 0)
+    ) then
+        return _parsed;
+    elsif jobq_private.cron_next_local(_parsed, timestamp '1970-01-01') is null then
+        perform jobq_private.raise_error('CRON_NEVER_FIRES', pg_catalog.format(
+            'day-of-month "%s", month "%s", day-of-week "%s" and year "%s" have no'
+            ' day in common', _fields[4], _fields[5], _fields[6], _fields[7]
+        ));
+    end if;
+    return _parsed;
+end
+$$;
+
+revoke all on function jobq_private.cron_parse(text) from public;
+
+comment on function jobq_private.cron_parse(text) is
+'Returns a cron expression of 5, 6 or 7 fields or an @name, checked and parsed.';
+
+reset role;
+
+-- Deploy jobq:private/cron_range to pg
+-- Made by sql/snapshot.py from sql/private/cron_range.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read *, 5, 1-5, 10/15 or 1-5/2 in a field of a cron expression.
+-- Invariant: pure; a range may wrap (FRI-MON, 22-2). A step wider than its field is
+-- refused: */90 in the minutes would fire each hour, and nobody who writes it means
+-- that. No SET, since each item costs a call, and all names are qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_range(field text, item text)
+returns bigint
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _base integer := case when field in ('day-of-month', 'month') then 1 else 0 end;
+    _size integer := case field
+        when 'hour' then 24
+        when 'day-of-month' then 31
+        when 'month' then 12
+        when 'day-of-week' then 7
+        else 60
+    end;
+    _span text := pg_catalog.split_part(item, '/', 1);
+    _step integer := 1;
+    _low integer := _base;
+    _high integer := _base + _size - 1;
+    _bits bigint := 0;
+begin
+    if item !~ '^(\*|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
+        perform jobq_private.cron_refuse(field, item);
+    elsif _span <> item then
+        _step := pg_catalog.split_part(item, '/', 2)::int;
+    end if;
+    if _step not between 1 and _size then
+        perform jobq_private.cron_refuse(field, item);
+    end if;
+    if _span <> '*' then
+        _low := jobq_private.cron_number(field, pg_catalog.split_part(_span, '-', 1));
+        if pg_catalog.strpos(_span, '-') > 0 then
+            _high := jobq_private.cron_number(
+                field, pg_catalog.split_part(_span, '-', 2)
+            );
+        elsif _span = item then
+            _high := _low;
+        end if;
+        _high := _high + case when _high < _low then _size else 0 end;
+    end if;
+    for _number in _low.._high by _step loop
+        _bits := _bits | (1::bigint << ((_number - _base) % _size + _base));
+    end loop;
+    return _bits;
+end
+$$;
+
+revoke all on function jobq_private.cron_range(text, text) from public;
+
+comment on function jobq_private.cron_range(text, text) is
+'Returns the numbers that one item of a list in a cron field names, as bits.';
+
+reset role;
+
+-- Deploy jobq:private/cron_refuse to pg
+-- Made by sql/snapshot.py from sql/private/cron_refuse.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a part of a cron expression, saying what its field may hold.
+-- Invariant: always raises; no SET, and all names are qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_refuse(field text, part text)
+returns void
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _allowed text := case field
+        when 'hour' then '0-23'
+        when 'day-of-month' then '1-31, ?, L, L-3 (days before the last), 15W, LW'
+        when 'month' then '1-12 or JAN-DEC'
+        when 'day-of-week' then
+            '0-7 (0 and 7 are Sunday) or SUN-SAT, ?, 5L (the last), 5#2 (the second)'
+        when 'year' then '1970-2199'
+        else '0-59'
+    end;
+begin
+    perform jobq_private.raise_error('INVALID_CRON', pg_catalog.format(
+        '%s: "%s" is refused; the field may hold %s, and *, lists, ranges and steps',
+        field, pg_catalog.left(part, 40), _allowed
+    ));
+end
+$$;
+
+revoke all on function jobq_private.cron_refuse(text, text) from public;
+
+comment on function jobq_private.cron_refuse(text, text) is
+'Refuses a part of a cron expression that its field may not hold.';
+
+reset role;
+
+-- Deploy jobq:private/cron_years to pg
+-- Made by sql/snapshot.py from sql/private/cron_years.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: read the year field of a cron expression.
+-- Invariant: pure; years are too many for the bits of a bigint, and rare enough to be a
+-- list. No SET, since each expression costs a call, and all names are qualified.
+-- Raises: JQ009.
+create or replace function jobq_private.cron_years(list text)
+returns int[]
+language plpgsql
+immutable
+parallel safe
+security invoker
+as $$
+declare
+    _item text;
+    _bounds int[];
+    _years int[] := '{}';
+begin
+    if list = '*' then
+        return null;
+    end if;
+    foreach _item in array pg_catalog.string_to_array(list, ',') loop
+        if _item !~ '^(\*|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
+            perform jobq_private.cron_refuse('year', _item);
+        end if;
+        select pg_catalog.array_agg(jobq_private.cron_number('year', w.word))
+        into _bounds
+        from pg_catalog.regexp_split_to_table(
+            pg_catalog.replace(pg_catalog.split_part(_item, '/', 1), '*', '1970-2199'),
+            '-'
+        ) as w (word);
+        if _item ~ '^[0-9]+/' then
+            _bounds := _bounds || 2199;
+        elsif _bounds[1] > _bounds[2] then
+            perform jobq_private.cron_refuse('year', _item);
+        end if;
+        _years := _years || array(
+            select pg_catalog.generate_series(
+                _bounds[1],
+                coalesce(_bounds[2], _bounds[1]),
+                coalesce(nullif(pg_catalog.split_part(_item, '/', 2), ''), '1')::int
+            )
+        );
+    end loop;
+    return array(select distinct y.year from unnest(_years) as y (year) order by 1);
+end
+$$;
+
+revoke all on function jobq_private.cron_years(text) from public;
+
+comment on function jobq_private.cron_years(text) is
+'Returns the years that a year field names, ascending, or null for all of them.';
+
+reset role;
+
+-- Deploy jobq:private/endpoint_schema to pg
+-- Made by sql/snapshot.py from sql/private/endpoint_schema.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: check what an endpoint refers to, and give its payload schema as far as the
+-- database can enforce it.
+-- Invariant: called under the lock of begin_definition(). Raises: JQ007.
+create or replace function jobq_private.endpoint_schema(
+    endpoint text, spec jsonb, payload_spec text, config text
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _entries jsonb;
+begin
+    if endpoint_schema.payload_spec is not null then
+        select p.schema into _schema
+        from jobq_private.payload_spec as p
+        where p.payload_spec = endpoint_schema.payload_spec;
+        if not found then
+            perform jobq_private.raise_error('INVALID_PAYLOAD_SPEC_REF', format(
+                'payload_spec %s', endpoint_schema.payload_spec
+            ));
+        end if;
+    end if;
+    if endpoint_schema.config is not null then
+        select c.entries into _entries
+        from jobq_private.config as c
+        where c.config = endpoint_schema.config;
+        if not found then
+            perform jobq_private.raise_error('INVALID_CONFIG_REF', format(
+                'config %s', endpoint_schema.config
+            ));
+        end if;
+    end if;
+    perform jobq_private.check_references(
+        endpoint_schema.endpoint, endpoint_schema.spec, coalesce(_entries, '{}')
+    );
+    return case
+        when jobq_private.schema_problem(_schema, '') is null then _schema
+    end;
+end
+$$;
+
+revoke all on function jobq_private.endpoint_schema(text, jsonb, text, text) from public;
+
+comment on function jobq_private.endpoint_schema(text, jsonb, text, text) is
+'Checks what an endpoint refers to, and gives the payload schema that the database enforces.';
+
+reset role;
+
+-- Deploy jobq:private/endpoint_type to pg
+-- Made by sql/snapshot.py from sql/private/endpoint_type.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
+-- a worker's handler does them.
+-- Invariant: one probe of a small index. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+    );
+end
+$$;
+
+revoke all on function jobq_private.endpoint_type(text) from public;
+
+comment on function jobq_private.endpoint_type(text) is
+'How the jobs of a kind are delivered, or null when a handler does them.';
+
+reset role;
+
+-- Deploy jobq:view/job to pg
+-- Made by sql/snapshot.py from sql/view/job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every job, live and archived, as one relation that can be written to.
+-- Invariant: inserts and updates go through the functions of the same meaning; see
+-- job_insert and job_update. attempts counts what counts against max_attempts.
+create or replace view jobq.job as
+select
+    j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
+    j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+    j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
+    j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+    j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
+    j.region, j.created_at, null::timestamptz as finished_at
+from jobq_private.job as j
+union all
+select
+    a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
+    a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+    a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
+    a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+    a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+    a.region, a.created_at, a.finished_at
+from jobq_private.job_archive as a;
+
+revoke all on jobq.job from public;
+grant select on jobq.job to jobq_reader;
+grant select, update on jobq.job to jobq_operator;
+grant select, insert on jobq.job to jobq_producer;
+
+comment on view jobq.job is
+'Every job, live and archived. Insert enqueues; updating state performs the transition.';
+
+reset role;
+
+-- Deploy jobq:private/execution_document to pg
+-- Made by sql/snapshot.py from sql/private/execution_document.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a job's execution as the HTTP API shows it.
+-- Invariant: a one-shot job and its execution are one row; the execution of a recurring
+-- job names the schedule as its job. Raises: nothing.
+create or replace function jobq_private.execution_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'execution_id', job.job_id,
+        'job_id', coalesce(job.schedule_id, job.job_id),
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'idempotency_key', job.idempotency_key,
+        'status', jobq_private.execution_status(job.state, job.run_at),
+        'input', job.payload,
+        'output', job.result,
+        'attempt_count', job.attempts,
+        'max_attempts', job.max_attempts,
+        'worker_id', job.worker,
+        'run_at', job.run_at,
+        'started_at', job.claimed_at,
+        'completed_at', job.finished_at,
+        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
+        'created_at', job.created_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_document(jobq.job) from public;
+
+comment on function jobq_private.execution_document(jobq.job) is
+'A job''s execution as the HTTP API shows it.';
+
+reset role;
+
+-- Deploy jobq:private/execution_status to pg
+-- Made by sql/snapshot.py from sql/private/execution_status.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the name that the HTTP API has for where a job is.
+-- Invariant: reads nothing. Raises: nothing.
+create or replace function jobq_private.execution_status(state text, run_at timestamptz)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case state
+        when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
+        when 'running' then 'RUNNING'
+        when 'retrying' then 'RETRYING'
+        when 'succeeded' then 'SUCCESS'
+        when 'dead' then 'FAILED'
+        when 'cancelled' then 'CANCELLED'
+    end;
+end
+$$;
+
+revoke all on function jobq_private.execution_status(text, timestamptz) from public;
+
+comment on function jobq_private.execution_status(text, timestamptz) is
+'The HTTP API''s name for a state: PENDING, QUEUED, RUNNING, RETRYING, SUCCESS, FAILED or CANCELLED.';
+
+reset role;
+
+-- Deploy jobq:private/has_failed to pg
+-- Made by sql/snapshot.py from sql/private/has_failed.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: whether a job ended as dead or cancelled.
+-- Invariant: only the partitions from the day before the id's own time on are looked at.
+-- Raises: nothing.
+create or replace function jobq_private.has_failed(job_id uuid)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.job_archive as a
+        where a.job_id = has_failed.job_id
+        and a.finished_at >= jobq_private.id_time(has_failed.job_id) - interval '1 day'
+        and a.state in ('dead', 'cancelled')
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_failed(uuid) from public;
+
+comment on function jobq_private.has_failed(uuid) is
+'Says whether a job ended as dead or cancelled.';
+
+reset role;
+
+-- Deploy jobq:private/has_huge_number to pg
+-- Made by sql/snapshot.py from sql/private/has_huge_number.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double.
+-- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
+-- refuse them, and with them the whole batch that a worker has claimed. A short text
+-- cannot hold one, so only long ones are searched. Raises: nothing.
+create or replace function jobq_private.has_huge_number(value jsonb)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        octet_length(value::text) > 308
+        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    )
+$$;
+
+revoke all on function jobq_private.has_huge_number(jsonb) from public;
+
+comment on function jobq_private.has_huge_number(jsonb) is
+'Says whether a JSON value holds a number beyond the range of a double.';
+
+reset role;
+
+-- Deploy jobq:private/hold_key to pg
+-- Made by sql/snapshot.py from sql/private/hold_key.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the key's primary key decides between concurrent callers. Where a
+-- key may be used again after a failure, the key passes to the new job, once.
+-- Raises: nothing.
+create or replace function jobq_private.hold_key(
+    kind text, idempotency_key text, job_id uuid, is_reusable boolean
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
+        on conflict on constraint idempotency_key_pkey do nothing;
+        if found then
+            return hold_key.job_id;
+        end if;
+
+        select k.job_id into _holder
+        from jobq_private.idempotency_key as k
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key;
+        if found and not (hold_key.is_reusable and jobq_private.has_failed(_holder)) then
+            return _holder;
+        end if;
+
+        update jobq_private.idempotency_key as k
+        set job_id = hold_key.job_id, created_at = now()
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key
+        and k.job_id = _holder;
+        if found then
+            return hold_key.job_id;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_key(text, text, uuid, boolean) from public;
+
+comment on function jobq_private.hold_key(text, text, uuid, boolean) is
+'Returns the job that an idempotency key stands for, this one or an earlier one.';
+
+reset role;
+
+-- Deploy jobq:private/id_floor to pg
+-- Made by sql/snapshot.py from sql/private/id_floor.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+create or replace function jobq_private.id_floor(moment timestamptz)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (lpad(to_hex(
+        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
+    ), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+revoke all on function jobq_private.id_floor(timestamptz) from public;
+
+comment on function jobq_private.id_floor(timestamptz) is
+'The least UUID of version 7 that can have been made at a moment or later.';
+
+reset role;
+
+-- Deploy jobq:private/id_time to pg
+-- Made by sql/snapshot.py from sql/private/id_time.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
+-- Invariant: a job's archive row is never older than its id, which lets lookups by id
+-- pass over older partitions. Raises: nothing.
+create or replace function jobq_private.id_time(id uuid)
+returns timestamptz
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_timestamp(
+        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
+    )
+$$;
+
+revoke all on function jobq_private.id_time(uuid) from public;
+
+comment on function jobq_private.id_time(uuid) is
+'The moment at which a UUID of version 7 was made.';
+
+reset role;
+
+-- Deploy jobq:private/insert_jobs to pg
+-- Made by sql/snapshot.py from sql/private/insert_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: check and insert a batch of new jobs; the one way in.
+-- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys one by
+-- one, in the order of their keys, so that batches cannot deadlock on them.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _job jobq_private.new_job;
+    _plain jobq_private.new_job[] := insert_jobs.jobs;
+begin
+    perform jobq_private.check_new_jobs(insert_jobs.jobs);
+
+    if exists (
+        select from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is not null
+    ) then
+        select array_agg(j) into _plain
+        from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is null;
+
+        for _job in
+            select j.*
+            from unnest(insert_jobs.jobs) as j
+            where coalesce(j.idempotency_key, j.dedup_key) is not null
+            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
+        loop
+            return query
+            select _job.ordinal, s.job_id, s.created
+            from jobq_private.store_job(_job) as s;
+        end loop;
+    end if;
+
+    if _plain is not null then
+        return query
+        select s.ordinal, s.job_id, true
+        from jobq_private.store_jobs(_plain) as s;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.insert_jobs(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.insert_jobs(jobq_private.new_job[]) is
+'Checks and inserts a batch of new jobs, all or none.';
+
+reset role;
+
+-- Deploy jobq:private/is_paused to pg
+-- Made by sql/snapshot.py from sql/private/is_paused.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: whether a queue is paused.
+-- Invariant: an undeclared queue is not. Raises: nothing.
+create or replace function jobq_private.is_paused(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = is_paused.queue and q.paused_at is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_paused(text) from public;
+
+comment on function jobq_private.is_paused(text) is 'Says whether a queue is paused.';
+
+reset role;
+
+-- Deploy jobq:private/job_document to pg
+-- Made by sql/snapshot.py from sql/private/job_document.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a job as the HTTP API shows it.
+-- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
+-- input. Payload and result pass as they are stored, to the last digit.
+-- Raises: nothing.
+create or replace function jobq_private.job_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'job_id', job.job_id,
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'trigger', case
+            when job.schedule_id is not null then 'CRON'
+            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
+            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
+            else 'IMMEDIATE'
+        end,
+        'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
+        'version', 1,
+        'idempotency_key', job.idempotency_key,
+        'input', job.payload,
+        'execution', json_build_object(
+            'execution_id', job.job_id,
+            'status', jobq_private.execution_status(job.state, job.run_at),
+            'created_at', job.created_at
+        ),
+        'created_at', job.created_at,
+        'kind', job.kind,
+        'queue', job.queue,
+        'state', job.state,
+        'payload', job.payload,
+        'metadata', job.metadata,
+        'dedup_key', job.dedup_key,
+        'priority', job.priority,
+        'attempt', job.attempt,
+        'attempts', job.attempts,
+        'max_attempts', job.max_attempts,
+        'timeout_ms', jobq_private.milliseconds(job.timeout),
+        'run_at', job.run_at,
+        'worker', job.worker,
+        'started_at', job.claimed_at,
+        'heartbeat_at', job.heartbeat_at,
+        'lease_expires_at', job.lease_expires_at,
+        'finished_at', job.finished_at,
+        'cancel_requested', job.cancel_requested_at is not null,
+        'cancel_reason', job.cancel_reason,
+        'progress', job.progress,
+        'result', job.result,
+        'last_error_code', job.last_error_code,
+        'last_error', job.last_error,
+        'schedule_id', job.schedule_id,
+        'slot_at', job.slot_at,
+        'region', job.region
+    );
+end
+$$;
+
+revoke all on function jobq_private.job_document(jobq.job) from public;
+
+comment on function jobq_private.job_document(jobq.job) is
+'A job as the HTTP API shows it.';
+
+reset role;
+
+-- Deploy jobq:private/jobs_ahead to pg
+-- Made by sql/snapshot.py from sql/private/jobs_ahead.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how many jobs of a queue are claimed before the one with this place.
+-- Invariant: the order of claim(); counts at most 10,000. Raises: nothing.
+create or replace function jobq_private.jobs_ahead(
+    queue text, priority integer, run_at timestamptz, job_id uuid
+)
+returns bigint
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select count(*)
+    from (
+        select from jobq_private.job as j
+        where j.queue = jobs_ahead.queue
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and (-j.priority, j.run_at, j.job_id)
+            < (-jobs_ahead.priority, jobs_ahead.run_at, jobs_ahead.job_id)
+        limit 10000
+    ) as ahead
+$$;
+
+revoke all on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid) from public;
+
+comment on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid) is
+'Counts the jobs of a queue that are claimed before the one with this place.';
+
+reset role;
+
+-- Deploy jobq:private/lost_job to pg
+-- Made by sql/snapshot.py from sql/private/lost_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the row with which exchange() tells of an attempt that is no new job.
+-- Invariant: only job_id and attempt are set. Raises: nothing.
+create or replace function jobq_private.lost_job(job_id uuid, attempt integer)
+returns jobq.claimed_job
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select row(
+        job_id, attempt, null, null, null, null, null, null, null, null, null, null,
+        null
+    )::jobq.claimed_job
+$$;
+
+revoke all on function jobq_private.lost_job(uuid, integer) from public;
+
+comment on function jobq_private.lost_job(uuid, integer) is
+'The row that tells of an attempt that is no new job.';
+
+reset role;
+
+-- Deploy jobq:private/maintain_partitions to pg
+-- Made by sql/snapshot.py from sql/private/maintain_partitions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: have partitions for today and the week ahead, and drop those past retention.
+-- Invariant: what a missing partition would hold goes to the default partition, and from
+-- there to one for its day, also when that has passed; so nothing outlives its retention.
+-- A lock that is not had at once is tried again at the next call. Returns how many were
+-- made and dropped. Raises: nothing.
+create or replace function jobq_private.maintain_partitions(
+    out made bigint, out dropped bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _today constant date := now()::date;
+    _oldest constant date := (
+        now() - (select g.retention from jobq_private.setting as g)
+    )::date;
+    _relation text;
+    _day date;
+    _partition text;
+begin
+    made := 0;
+    dropped := 0;
+    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
+        for _day in execute format(
+            'select %L::date + n from generate_series(0, 7) as n'
+            ' union select d.%I::date from jobq_private.%I as d',
+            _today,
+            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
+            _relation || '_default'
+        ) loop
+            made := made + jobq_private.make_partition(_relation, _day)::integer;
+        end loop;
+        for _partition in
+            select c.relname
+            from pg_catalog.pg_inherits as i
+            join pg_catalog.pg_class as c on c.oid = i.inhrelid
+            where i.inhparent = to_regclass('jobq_private.' || _relation)
+            and c.relname ~ '_[0-9]{8}$'
+            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+        loop
+            execute format('drop table jobq_private.%I', _partition);
+            dropped := dropped + 1;
+        end loop;
+    end loop;
+exception
+    when lock_not_available then
+        made := 0;
+        dropped := 0;
+        raise notice using
+            message = 'a history table is in use; its partitions are left to the next call';
+end
+$$;
+
+revoke all on function jobq_private.maintain_partitions() from public;
+
+comment on function jobq_private.maintain_partitions() is
+'Makes partitions ahead of time and drops those past retention.';
+
+reset role;
+
+-- Deploy jobq:private/make_partition to pg
+-- Made by sql/snapshot.py from sql/private/make_partition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: make a history table ready for one day (UTC).
+-- Invariant: rows that came to the default partition meanwhile are moved. The parent is
+-- locked first, so that a completion waits there and not with its row on the way to the
+-- default partition, where it would fail. Waits at most 100 ms for a lock, for completions
+-- go first. Raises: 55P03 when the lock is not had.
+create or replace function jobq_private.make_partition(relation text, day date)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _column constant text :=
+        case relation when 'job_log' then 'logged_at' else 'finished_at' end;
+    _name constant text := format('%s_%s', relation, to_char(day, 'YYYYMMDD'));
+begin
+    if to_regclass('jobq_private.' || _name) is not null then
+        return false;
+    end if;
+    execute format('lock table jobq_private.%I in share row exclusive mode', relation);
+    execute format(
+        'lock table jobq_private.%I in access exclusive mode', relation || '_default'
+    );
+    execute format(
+        'create table jobq_private.%I (like jobq_private.%I'
+        ' including defaults including constraints)', _name, relation
+    );
+    execute format(
+        'with moved as (delete from jobq_private.%1$I as d'
+        ' where d.%2$I >= %3$L and d.%2$I < %4$L returning d.*)'
+        ' insert into jobq_private.%5$I select m.* from moved as m',
+        relation || '_default', _column, day, day + 1, _name
+    );
+    execute format(
+        'alter table jobq_private.%I attach partition jobq_private.%I'
+        ' for values from (%L) to (%L)', relation, _name, day, day + 1
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.make_partition(text, date) from public;
+
+comment on function jobq_private.make_partition(text, date) is
+'Makes a history table ready for one day; true when it was not.';
+
+reset role;
+
+-- Deploy jobq:private/milliseconds to pg
+-- Made by sql/snapshot.py from sql/private/milliseconds.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: an interval as a whole number of milliseconds.
+-- Invariant: months count as 30 days. Raises: nothing.
+create or replace function jobq_private.milliseconds(length interval)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+as $$
+    select (pg_catalog.date_part('epoch', length) * 1000)::bigint
+$$;
+
+revoke all on function jobq_private.milliseconds(interval) from public;
+
+comment on function jobq_private.milliseconds(interval) is
+'An interval as a whole number of milliseconds.';
+
+reset role;
+
+-- Deploy jobq:private/moment_in to pg
+-- Made by sql/snapshot.py from sql/private/moment_in.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: an instant as ISO 8601 has it, with the offset that the clocks of a zone
+-- have.
+-- Invariant: pure but for the zone database; by UTC where the server no longer knows
+-- the zone, so that such a schedule can still be looked at. Raises: nothing.
+create or replace function jobq_private.moment_in(moment timestamptz, time_zone text)
+returns text
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _shown timestamp;
+    _ahead interval;
+begin
+    _shown := moment at time zone time_zone;
+    _ahead := _shown - (moment at time zone 'UTC');
+    return rtrim(rtrim(to_char(_shown, 'YYYY-MM-DD"T"HH24:MI:SS.US'), '0'), '.')
+        || case when _ahead < interval '0' then '-' else '+' end
+        || left(greatest(_ahead, -_ahead)::text, 5);
+exception
+    when invalid_parameter_value then
+        return jobq_private.moment_in(moment, 'UTC');
+end
+$$;
+
+revoke all on function jobq_private.moment_in(timestamptz, text) from public;
+
+comment on function jobq_private.moment_in(timestamptz, text) is
+'An instant as ISO 8601 has it, with the offset that the clocks of a zone have.';
+
+reset role;
+
+-- Deploy jobq:private/new_id to pg
+-- Made by sql/snapshot.py from sql/private/new_id.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
+-- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
+-- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.new_id
+do $do$
+begin
+    if current_setting('server_version_num')::integer >= 180000 then
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as 'select pg_catalog.uuidv7()';
+    else
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as $$
+        select pg_catalog.encode(
+            pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
+            || pg_catalog.substring(
+                pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
+            )
+            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+            'hex'
+        )::uuid
+        from (
+            select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint as us
+        ) as t
+        $$;
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.new_id() from public;
+
+comment on function jobq_private.new_id() is 'A new UUID of version 7.';
+
+reset role;
+
+-- Deploy jobq:private/object_violation to pg
+-- Made by sql/snapshot.py from sql/private/object_violation.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what is wrong with the members of a JSON object under a schema, or null.
+-- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
+create or replace function jobq_private.object_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key text;
+    _found text;
+begin
+    for _key in
+        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
+    loop
+        if not value ? _key then
+            return format('%s.%s is missing', path, _key);
+        end if;
+    end loop;
+    for _key in
+        select k.key from jsonb_object_keys(value) as k (key)
+    loop
+        if schema -> 'properties' ? _key then
+            _found := jobq_private.schema_violation(
+                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
+            );
+            if _found is not null then
+                return _found;
+            end if;
+        elsif schema -> 'additionalProperties' = 'false' then
+            return format('%s.%s is not known', path, _key);
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.object_violation(jsonb, jsonb, text) from public;
+
+comment on function jobq_private.object_violation(jsonb, jsonb, text) is
+'Says what is wrong with the members of a JSON object under a schema, or null.';
+
+reset role;
+
+-- Deploy jobq:private/preview_check to pg
+-- Made by sql/snapshot.py from sql/private/preview_check.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a preview that cannot be meant.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.preview_check(ticks integer, after timestamptz)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(ticks, after) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'ticks and after');
+    elsif ticks not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'ticks must be from 1 to 1000'
+        );
+    elsif after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after must be an instant from 1900 to 9998'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.preview_check(integer, timestamptz) from public;
+
+comment on function jobq_private.preview_check(integer, timestamptz) is
+'Refuses a preview that cannot be meant.';
+
+reset role;
+
+-- Deploy jobq:private/prune to pg
+-- Made by sql/snapshot.py from sql/private/prune.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: forget idempotency keys past their retention, and workers long gone.
+-- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
+create or replace function jobq_private.prune(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _keys bigint;
+begin
+    delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
+
+    with old as materialized (
+        select k.kind, k.idempotency_key
+        from jobq_private.idempotency_key as k
+        where k.created_at < now() - (select g.key_retention from jobq_private.setting as g)
+        and not exists (select from jobq_private.job as j where j.job_id = k.job_id)
+        order by k.created_at
+        limit prune.max_rows
+        for update skip locked
+    )
+    delete from jobq_private.idempotency_key as k
+    using old as o
+    where k.kind = o.kind and k.idempotency_key = o.idempotency_key;
+    get diagnostics _keys = row_count;
+    return _keys;
+end
+$$;
+
+revoke all on function jobq_private.prune(integer) from public;
+
+comment on function jobq_private.prune(integer) is
+'Forgets idempotency keys past their retention, and workers long gone.';
+
+reset role;
+
+-- Deploy jobq:private/queue_health to pg
+-- Made by sql/snapshot.py from sql/private/queue_health.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what in the queue's own tables threatens the promise.
+-- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
+create or replace function jobq_private.queue_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'leases', count(*) = 0,
+        format('%s leases expired more than 10 s ago', count(*)),
+        'run a worker, or have maintain() called every few seconds'
+    from jobq_private.job as j
+    where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
+    union all
+    select
+        'workers', count(*) filter (where w.seen_at > now() - interval '1 min') > 0,
+        format('%s workers were seen in the last minute',
+            count(*) filter (where w.seen_at > now() - interval '1 min')),
+        'start a worker'
+    from jobq_private.worker as w
+    union all
+    select
+        'dead_tuples', d.dead < 50000 or d.dead < d.live,
+        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
+        'see what holds back vacuum, above'
+    from (
+        select
+            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
+            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
+    ) as d
+    union all
+    select
+        'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
+        format('the archive of tomorrow, %s, %s', t.tomorrow, case
+            when to_regclass('jobq_private.job_archive_' || t.tomorrow) is null
+            then 'is missing' else 'is ready' end),
+        'have maintain() called; until then finished jobs go to the default partition'
+    from (
+        select to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as tomorrow
+    ) as t
+$$;
+
+revoke all on function jobq_private.queue_health() from public;
+
+comment on function jobq_private.queue_health() is
+'What in the queue threatens the promise, each with its remedy.';
+
+reset role;
+
+-- Deploy jobq:private/raise_error to pg
+-- Made by sql/snapshot.py from sql/private/raise_error.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
+-- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
+-- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
+create or replace function jobq_private.raise_error(code text, detail text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _error jobq_private.error;
+begin
+    select e.* into strict _error
+    from jobq_private.error as e
+    where e.code = raise_error.code;
+
+    raise exception using
+        errcode = _error.sqlstate,
+        message = _error.message,
+        detail = raise_error.detail,
+        hint = _error.hint,
+        constraint = _error.code;
+end
+$$;
+
+revoke all on function jobq_private.raise_error(text, text) from public;
+
+comment on function jobq_private.raise_error(text, text) is
+'Raises the error with this symbolic code, with the values in DETAIL.';
+
+reset role;
+
+-- Deploy jobq:private/record_audit to pg
+-- Made by sql/snapshot.py from sql/private/record_audit.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: note what somebody does to a job, a queue, a key or a secret.
+-- Invariant: stands or falls with what it notes, being in the same transaction. The actor
+-- is the session's user, whom no caller can forge; the application is only what it says.
+-- Raises: nothing.
+create or replace function jobq_private.record_audit(
+    action text, subject text, reason text default null
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.audit (action, subject, reason)
+    values (record_audit.action, record_audit.subject, record_audit.reason)
+$$;
+
+revoke all on function jobq_private.record_audit(text, text, text) from public;
+
+comment on function jobq_private.record_audit(text, text, text) is
+'Notes what somebody does to a job, a queue, a key or a secret.';
+
+reset role;
+
+-- Deploy jobq:private/record_version to pg
+-- Made by sql/snapshot.py from sql/private/record_version.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: keep a version of a definition, and give its number.
+-- Invariant: a number stands for one document for ever, also when the definition is
+-- deleted and made again; the same document again is no new version. Called between
+-- begin_definition() and the end of its transaction. Raises: nothing.
+create or replace function jobq_private.record_version(type text, name text, document jsonb)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _last jobq_private.definition_version;
+begin
+    select v.* into _last
+    from jobq_private.definition_version as v
+    where v.type = record_version.type and v.name = record_version.name
+    order by v.version desc
+    limit 1;
+
+    if _last.document = record_version.document then
+        return _last.version;
+    end if;
+    insert into jobq_private.definition_version (type, name, version, document)
+    values (
+        record_version.type, record_version.name, coalesce(_last.version, 0) + 1,
+        record_version.document
+    );
+    return coalesce(_last.version, 0) + 1;
+end
+$$;
+
+revoke all on function jobq_private.record_version(text, text, jsonb) from public;
+
+comment on function jobq_private.record_version(text, text, jsonb) is
+'Keeps a version of a definition, and gives its number.';
+
+reset role;
+
+-- Deploy jobq:private/refuse_attempt to pg
+-- Made by sql/snapshot.py from sql/private/refuse_attempt.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: say precisely why an attempt does not hold a job.
+-- Invariant: always raises. Raises: 22004, JQ001, JQ003.
+create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _attempt integer;
+begin
+    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
+    end if;
+    select j.state, j.attempt into _state, _attempt
+    from jobq.get_job(refuse_attempt.job_id) as j;
+    perform jobq_private.raise_error('LEASE_LOST', format(
+        'job_id %s, attempt %s: the job is %s at attempt %s',
+        refuse_attempt.job_id, refuse_attempt.attempt, _state, _attempt
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_attempt(uuid, integer) from public;
+
+comment on function jobq_private.refuse_attempt(uuid, integer) is
+'Raises why an attempt does not hold a job.';
+
+reset role;
+
+-- Deploy jobq:private/refuse_definition to pg
+-- Made by sql/snapshot.py from sql/private/refuse_definition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: say that a payload spec, config, secret or endpoint is not there.
+-- Invariant: always raises. Raises: 22023, JQ007.
+create or replace function jobq_private.refuse_definition(type text, name text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
+        'SECRET_NOT_FOUND', 'ENDPOINT_NOT_FOUND'];
+    _types constant text[] := '{payload_spec,config,secret,endpoint}'::text[];
+    _place integer := array_position(_types, refuse_definition.type);
+begin
+    if refuse_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif _place is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be payload_spec, config, secret or endpoint');
+    end if;
+    perform jobq_private.raise_error(_codes[_place], format(
+        '%s %s', refuse_definition.type, refuse_definition.name
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_definition(text, text) from public;
+
+comment on function jobq_private.refuse_definition(text, text) is
+'Raises that a payload spec, config, secret or endpoint is not there.';
+
+reset role;
+
+-- Deploy jobq:private/refuse_setting to pg
+-- Made by sql/snapshot.py from sql/private/refuse_setting.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: turn a violated constraint of a definition into a typed error.
+-- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- a priority that its column cannot hold. Raises: 22023.
+create or replace function jobq_private.refuse_setting(relation regclass, violated text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
+        (
+            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            from pg_catalog.pg_constraint as c
+            where c.conrelid = relation and c.conname = violated
+        ),
+        'priority must be from -32768 to 32767'
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_setting(regclass, text) from public;
+
+comment on function jobq_private.refuse_setting(regclass, text) is
+'Raises which rule of a definition was violated.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_advance to pg
+-- Made by sql/snapshot.py from sql/private/schedule_advance.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: take the slots that are due, and move each schedule to the one after.
+-- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
+-- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
+-- by one statement and read by the next: its snapshot has what others have committed
+-- until then. Earliest first; what the schedules of one call leave of max_schedules is
+-- shared among them for slots that they have missed; one that counts from completion
+-- can have missed none. A schedule whose zone is gone is paused. Raises: nothing.
+create or replace function jobq_private.schedule_advance(
+    max_schedules integer, until timestamptz
+)
+returns jobq_private.new_job[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+    _due uuid[];
+    _jobs jobq_private.new_job[];
+begin
+    select array_agg(l.schedule_id) into _due
+    from (
+        select s.schedule_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.next_run_at <= schedule_advance.until
+        order by s.next_run_at
+        limit schedule_advance.max_schedules
+        for no key update skip locked
+    ) as l;
+    if _due is null then
+        return null;
+    end if;
+
+    with planned as materialized (
+        select s.schedule_id, s.next_run_at as due_at, p.slots, p.next_run_at, p.problem
+        from jobq_private.schedule as s
+        cross join lateral jobq_private.schedule_slots(
+            s.parsed, s.every, s.time_zone, s.gap, s.fold,
+            case when s.from_completion then 'all' else s.missed end, s.catch_up,
+            s.ends_at, s.next_run_at, schedule_advance.until,
+            case when s.from_completion then 1
+                else schedule_advance.max_schedules / cardinality(_due)
+            end
+        ) as p
+        where s.schedule_id = any (_due)
+    ),
+    advanced as (
+        update jobq_private.schedule as s
+        set
+            next_run_at = case
+                when not s.from_completion or p.slots = '{}' then p.next_run_at
+            end,
+            last_tick_at = coalesce(p.slots[cardinality(p.slots)], s.last_tick_at),
+            status = case when p.problem is null then 'active' else 'paused' end,
+            paused_at = case when p.problem is not null then now() end,
+            pause_reason = p.problem
+        from planned as p
+        where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
+        returning s.*, p.slots
+    )
+    select array_agg(row(
+        f.ordinal, a.kind, a.payload, a.queue, f.slot_at + random() * a.jitter,
+        a.priority, a.max_attempts, a.timeout,
+        format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
+        case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
+        a.schedule_id, f.slot_at
+    )::jobq_private.new_job) into _jobs
+    from (
+        select
+            g.schedule_id, u.slot_at,
+            row_number() over (order by u.slot_at, g.schedule_id)::integer as ordinal
+        from advanced as g
+        cross join lateral unnest(g.slots) as u (slot_at)
+    ) as f
+    join advanced as a on a.schedule_id = f.schedule_id;
+    return _jobs;
+end
+$$;
+
+revoke all on function jobq_private.schedule_advance(integer, timestamptz) from public;
+
+comment on function jobq_private.schedule_advance(integer, timestamptz) is
+'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_check to pg
+-- Made by sql/snapshot.py from sql/private/schedule_check.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: check the definition of a schedule, and fill in what it leaves open.
+-- Invariant: what passes here can fire at any later time without another check; two
+-- definitions that mean the same become equal. Only the schema of the kind's payload
+-- may change afterwards; it then holds for new definitions. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq_private.schedule_check(given jobq_private.schedule)
+returns jobq_private.schedule
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _set jobq_private.schedule := given;
+    _job jobq_private.new_job;
+begin
+    _set.payload := coalesce(given.payload, '{}');
+    _set.metadata := coalesce(given.metadata, '{}');
+    _set.from_completion := coalesce(given.from_completion, false);
+    _set.time_zone := coalesce(given.time_zone, 'UTC');
+    _set.gap := coalesce(given.gap, 'auto');
+    _set.fold := coalesce(given.fold, 'auto');
+    _set.jitter := coalesce(given.jitter, '0');
+    _set.ends_at := nullif(given.ends_at, 'infinity');
+    _set.missed := coalesce(
+        given.missed, case when given.every is null then 'all' else 'latest' end
+    );
+    _set.catch_up := coalesce(
+        given.catch_up, case when _set.missed = 'none' then interval '1 min' end
+    );
+    _set.dedup := coalesce(given.dedup, case
+        when given.dedup_key is not null
+        then (jobq_private.settings_for(given.kind, given.queue)).dedup
+        when given.every is null then 'enqueue'
+        else 'skip'
+    end);
+    _set.dedup_key := case
+        when _set.dedup <> 'enqueue' then coalesce(given.dedup_key, given.name)
+    end;
+    perform jobq_private.schedule_refuse(_set);
+
+    _set.every := make_interval(
+        secs => extract(epoch from given.every)::double precision
+    );
+    _set.parsed := null;
+    if given.cron is not null then
+        _set.cron := regexp_replace(btrim(given.cron), '\s+', ' ', 'g');
+        _set.parsed := jobq_private.cron_parse(given.cron);
+    end if;
+    _job.ordinal := 1;
+    _job.kind := _set.kind;
+    _job.payload := _set.payload;
+    _job.queue := _set.queue;
+    _job.priority := _set.priority;
+    _job.max_attempts := _set.max_attempts;
+    _job.timeout := _set.timeout;
+    _job.dedup_key := _set.dedup_key;
+    _job.metadata := _set.metadata;
+    _job.schedule_id := jobq_private.id_floor('epoch');
+    perform jobq_private.check_new_jobs(array[_job]);
+    return _set;
+end
+$$;
+
+revoke all on function jobq_private.schedule_check(jobq_private.schedule) from public;
+
+comment on function jobq_private.schedule_check(jobq_private.schedule) is
+'Checks the definition of a schedule, and fills in what it leaves open.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_declare to pg
+-- Made by sql/snapshot.py from sql/private/schedule_declare.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: make a definition the one in force under its name: nothing when it is
+-- already, else a new version that takes over from the old. With keeps, a version in
+-- force stays, whatever it says.
+-- Invariant: who changes a name holds the row of its newest version, as does tick(); so
+-- a slot in the making goes to one version. Unique keys decide between callers that see
+-- none, or one that is retired by then; the next look has a new snapshot. Locks are "no
+-- key update": a caller may hold an older version, to which foreign keys refer. The new
+-- version goes on where the old one is: at its next slot if the timing is the same, else
+-- at the first of its own that was not yet fired. A pause stays.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+create or replace function jobq_private.schedule_declare(
+    given jobq_private.schedule, keeps boolean,
+    out schedule_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _new jobq_private.schedule := jobq_private.schedule_check(given);
+    _old jobq_private.schedule;
+begin
+    loop
+        select s.* into _old
+        from jobq_private.schedule as s
+        where s.name = _new.name
+        order by s.version desc
+        limit 1
+        for no key update;
+        if _old.status <> 'retired' and (
+            schedule_declare.keeps
+            or jobq_private.schedule_definition(_old)
+            = jobq_private.schedule_definition(_new)
+        ) then
+            schedule_id := _old.schedule_id;
+            created := false;
+            return;
+        end if;
+
+        _new := jobq_private.schedule_succeed(_new, _old);
+        update jobq_private.schedule as s
+        set
+            status = 'retired', retired_at = now(), next_run_at = null,
+            awaited_job_id = null
+        where s.schedule_id = _old.schedule_id and s.status <> 'retired';
+        insert into jobq_private.schedule select _new.* on conflict do nothing;
+        exit when found;
+    end loop;
+    update jobq_private.schedule as s
+    set replaced_by_id = _new.schedule_id
+    where s.schedule_id = _old.schedule_id;
+    schedule_id := _new.schedule_id;
+    created := true;
+end
+$$;
+
+revoke all on function jobq_private.schedule_declare(jobq_private.schedule, boolean)
+from public;
+
+comment on function jobq_private.schedule_declare(jobq_private.schedule, boolean) is
+'Makes a definition the one in force under its name, and returns its version''s id and whether it is new.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_definition to pg
+-- Made by sql/snapshot.py from sql/private/schedule_definition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what of a schedule its author declares, for comparison.
+-- Invariant: reads nothing; the parsed form follows from the expression. Raises:
+-- nothing.
+create or replace function jobq_private.schedule_definition(
+    schedule jobq_private.schedule
+)
+returns jsonb
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_jsonb(schedule) - array[
+        'schedule_id', 'version', 'previous_version_id', 'replaced_by_id', 'status',
+        'parsed', 'next_run_at', 'awaited_job_id', 'last_tick_at', 'paused_at',
+        'pause_reason', 'region', 'created_at', 'retired_at'
+    ]
+$$;
+
+revoke all on function jobq_private.schedule_definition(jobq_private.schedule)
+from public;
+
+comment on function jobq_private.schedule_definition(jobq_private.schedule) is
+'Returns what of a schedule its author declares.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_document to pg
+-- Made by sql/snapshot.py from sql/private/schedule_document.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule as the HTTP API shows it, where it is a job that fires by cron.
+-- Invariant: the two next instants are shown by the clocks of its zone, while the
+-- server knows it. Payload passes as it is stored. Raises: nothing.
+create or replace function jobq_private.schedule_document(
+    schedule jobq_private.schedule
+)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'job_id', schedule.schedule_id,
+        'endpoint', schedule.kind,
+        'endpoint_type', jobq_private.endpoint_type(schedule.kind),
+        'trigger', 'CRON',
+        'status', upper(schedule.status),
+        'version', schedule.version,
+        'previous_version_id', schedule.previous_version_id,
+        'replaced_by_id', schedule.replaced_by_id,
+        'name', schedule.name,
+        'cron', schedule.cron,
+        'every_ms', jobq_private.milliseconds(schedule.every),
+        'from_completion', schedule.from_completion,
+        'timezone', schedule.time_zone,
+        'gap', schedule.gap,
+        'fold', schedule.fold,
+        'missed', schedule.missed,
+        'catch_up_ms', jobq_private.milliseconds(schedule.catch_up),
+        'dedup', schedule.dedup,
+        'dedup_key', schedule.dedup_key,
+        'jitter_ms', jobq_private.milliseconds(schedule.jitter),
+        'starts_at', schedule.starts_at,
+        'ends_at', schedule.ends_at,
+        'next_run_at', jobq_private.moment_in(
+            case when schedule.status = 'active' then schedule.next_run_at end,
+            schedule.time_zone
+        ),
+        'last_tick_at', jobq_private.moment_in(
+            schedule.last_tick_at, schedule.time_zone
+        ),
+        'input', schedule.payload,
+        'kind', schedule.kind,
+        'queue', schedule.queue,
+        'payload', schedule.payload,
+        'metadata', schedule.metadata,
+        'priority', schedule.priority,
+        'max_attempts', schedule.max_attempts,
+        'timeout_ms', jobq_private.milliseconds(schedule.timeout),
+        'paused_at', schedule.paused_at,
+        'pause_reason', schedule.pause_reason,
+        'region', schedule.region,
+        'created_at', schedule.created_at,
+        'retired_at', schedule.retired_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.schedule_document(jobq_private.schedule)
+from public;
+
+comment on function jobq_private.schedule_document(jobq_private.schedule) is
+'A schedule as the HTTP API shows it.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_executions to pg
+-- Made by sql/snapshot.py from sql/private/schedule_executions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of the executions of a schedule's version, by slot, the newest first.
+-- Invariant: one descent of the index on schedules for each partition. A slot that the
+-- overlap rule gave to another job has none. Raises: nothing.
+create or replace function jobq_private.schedule_executions(
+    schedule_id uuid, before uuid, max_executions integer
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+    _before constant timestamptz := coalesce((
+        select j.slot_at from jobq.job as j where j.job_id = schedule_executions.before
+    ), 'infinity');
+begin
+    return query
+    select
+        jobq_private.execution_document(p.job),
+        case when p.n < count(*) over () then (p.job).job_id end
+    from (
+        select j as job, row_number() over (order by j.slot_at desc) as n
+        from jobq.job as j
+        where j.schedule_id = schedule_executions.schedule_id
+        and j.slot_at < _before
+        order by j.slot_at desc
+        limit schedule_executions.max_executions + 1
+    ) as p
+    order by p.n
+    limit schedule_executions.max_executions;
+end
+$$;
+
+revoke all on function jobq_private.schedule_executions(uuid, uuid, integer)
+from public;
+
+comment on function jobq_private.schedule_executions(uuid, uuid, integer) is
+'Returns a page of the executions of a schedule''s version, the newest first.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_find to pg
+-- Made by sql/snapshot.py from sql/private/schedule_find.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version, which is the one in force if any is; no
+-- name looks like an id. Raises: 22004, JQ007.
+create or replace function jobq_private.schedule_find(schedule text)
+returns jobq_private.schedule
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found jobq_private.schedule;
+begin
+    if schedule_find.schedule is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'schedule');
+    elsif schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.schedule_id = schedule_find.schedule::uuid;
+    else
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.name = schedule_find.schedule
+        order by s.version desc
+        limit 1;
+    end if;
+    if not found then
+        perform jobq_private.raise_error('SCHEDULE_NOT_FOUND', format(
+            'schedule %s', left(schedule_find.schedule, 128)
+        ));
+    end if;
+    return _found;
+end
+$$;
+
+revoke all on function jobq_private.schedule_find(text) from public;
+
+comment on function jobq_private.schedule_find(text) is
+'Returns a schedule by its name, or one of its versions by its id.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_fire to pg
+-- Made by sql/snapshot.py from sql/private/schedule_fire.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: store the jobs of slots that were taken, by the overlap rule of each.
+-- Invariant: the checks were made when the schedule was declared, and are not repeated:
+-- a slot that could be refused would be lost, or hold up all others. One statement
+-- finds the slots that are to be skipped, one stores the first of each key and all that
+-- may overlap; what is left goes in one by one, in the order of keys. Raises: JQ004.
+create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _done integer[];
+    _job jobq_private.new_job;
+begin
+    select array_agg(j.ordinal), array_agg(l.job_id) into _ordinals, _ids
+    from unnest(schedule_fire.jobs) as j
+    join jobq_private.job as l on l.kind = j.kind and l.dedup_key = j.dedup_key
+    where j.dedup = 'skip' and l.dedup is not null;
+    return query
+    select s.ordinal, s.job_id, false
+    from unnest(_ordinals, _ids) as s (ordinal, job_id);
+    _done := coalesce(_ordinals, '{}');
+
+    select array_agg(s.ordinal), array_agg(s.job_id) into _ordinals, _ids
+    from jobq_private.schedule_store((
+        select array_agg(f.job)
+        from (
+            select j as job, j.dedup_key, j.ordinal, row_number() over (
+                partition by j.kind, j.dedup_key order by j.ordinal
+            ) as place
+            from unnest(schedule_fire.jobs) as j
+        ) as f
+        where (f.dedup_key is null or f.place = 1)
+        and f.ordinal not in (select d.ordinal from unnest(_done) as d (ordinal))
+    )) as s;
+    return query
+    select s.ordinal, s.job_id, true
+    from unnest(_ordinals, _ids) as s (ordinal, job_id);
+    _done := _done || _ordinals;
+
+    for _job in
+        select j.*
+        from unnest(schedule_fire.jobs) as j
+        where j.ordinal not in (select d.ordinal from unnest(_done) as d (ordinal))
+        order by j.kind, j.dedup_key, j.ordinal
+    loop
+        return query
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(_job) as s;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.schedule_fire(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.schedule_fire(jobq_private.new_job[]) is
+'Stores the jobs of slots that were taken, by the overlap rule of each.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_next to pg
+-- Made by sql/snapshot.py from sql/private/schedule_next.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first slot of a schedule strictly after an instant. A fixed rate counts
+-- from anchor, which is any of its slots.
+-- Invariant: pure but for the zone database. An interval holds seconds alone, so a slot
+-- depends on no zone; numeric arithmetic, so none drifts. Raises: 22023 for a zone that
+-- the server no longer knows.
+create or replace function jobq_private.schedule_next(
+    cron jobq_private.cron,
+    every interval,
+    time_zone text,
+    gap text,
+    fold text,
+    anchor timestamptz,
+    after timestamptz
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if every is null then
+        return jobq_private.cron_next(cron, time_zone, after, gap, fold);
+    elsif anchor = after then
+        return anchor + every;
+    end if;
+    return anchor + every * (floor(
+        extract(epoch from after - anchor) / extract(epoch from every)
+    ) + 1)::double precision;
+end
+$$;
+
+revoke all on function jobq_private.schedule_next(
+    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
+) from public;
+
+comment on function jobq_private.schedule_next(
+    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
+) is
+'Returns the first slot of a schedule strictly after an instant, or null.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_first to pg
+-- Made by sql/snapshot.py from sql/private/schedule_first.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first slot of a schedule strictly after an instant, and within its
+-- bounds.
+-- Invariant: a fixed rate counts from starts_at, else from the slot that it had next,
+-- else from the instant. Raises: 22023 for a zone that the server no longer knows.
+create or replace function jobq_private.schedule_first(
+    schedule jobq_private.schedule, after timestamptz
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _after constant timestamptz := greatest(
+        schedule_first.after, schedule.starts_at - interval '1 us'
+    );
+    _first constant timestamptz := jobq_private.schedule_next(
+        schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
+        schedule.fold,
+        coalesce(schedule.starts_at, schedule.next_run_at, _after), _after
+    );
+begin
+    return case when _first < coalesce(schedule.ends_at, 'infinity') then _first end;
+end
+$$;
+
+revoke all on function jobq_private.schedule_first(jobq_private.schedule, timestamptz)
+from public;
+
+comment on function jobq_private.schedule_first(jobq_private.schedule, timestamptz) is
+'Returns the first slot of a schedule strictly after an instant and within its bounds, or null.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_follow to pg
+-- Made by sql/snapshot.py from sql/private/schedule_follow.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: set the next slot of schedules that count from the completion of their last
+-- job, once that job has ended.
+-- Invariant: one statement sees a job in either the live table or the archive; a job
+-- that is in neither has ended long ago. SKIP LOCKED. Raises: nothing.
+create or replace function jobq_private.schedule_follow(max_schedules integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+    with ended as materialized (
+        select s.schedule_id, s.awaited_job_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.awaited_job_id is not null
+        and not exists (
+            select from jobq_private.job as j where j.job_id = s.awaited_job_id
+        )
+        limit schedule_follow.max_schedules
+        for no key update skip locked
+    ),
+    timed as materialized (
+        select e.schedule_id, coalesce((
+            select max(a.finished_at)
+            from jobq_private.job_archive as a
+            where a.job_id = e.awaited_job_id
+            and a.finished_at >= jobq_private.id_time(e.awaited_job_id)
+        ), now()) as finished_at
+        from ended as e
+    )
+    update jobq_private.schedule as s
+    set
+        awaited_job_id = null,
+        next_run_at = case
+            when t.finished_at + s.every < coalesce(s.ends_at, 'infinity')
+            then greatest(t.finished_at, s.last_tick_at) + s.every
+        end
+    from timed as t
+    where s.schedule_id = t.schedule_id and s.awaited_job_id is not null;
+end
+$$;
+
+revoke all on function jobq_private.schedule_follow(integer) from public;
+
+comment on function jobq_private.schedule_follow(integer) is
+'Sets the next slot of schedules whose awaited job has ended.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_hold to pg
+-- Made by sql/snapshot.py from sql/private/schedule_hold.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule by name or id, held by this transaction so that it can be
+-- changed.
+-- Invariant: a name yields its newest version, also when another transaction makes one
+-- while this one waits: whoever makes one holds the row of the version before it.
+-- Raises: 22004, JQ007.
+create or replace function jobq_private.schedule_hold(schedule text)
+returns jobq_private.schedule
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found jobq_private.schedule;
+    _held jobq_private.schedule;
+begin
+    loop
+        _found := jobq_private.schedule_find(schedule_hold.schedule);
+        exit when _found.schedule_id = _held.schedule_id;
+        select s.* into _held
+        from jobq_private.schedule as s
+        where s.schedule_id = _found.schedule_id
+        for no key update;
+    end loop;
+    return _held;
+end
+$$;
+
+revoke all on function jobq_private.schedule_hold(text) from public;
+
+comment on function jobq_private.schedule_hold(text) is
+'Returns a schedule by name or id, held by this transaction.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_last to pg
+-- Made by sql/snapshot.py from sql/private/schedule_last.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the last slot of a schedule until an instant, given one that is not later.
+-- Invariant: its cost does not grow with the number of slots between. Raises: 22023 for
+-- a zone that the server no longer knows.
+create or replace function jobq_private.schedule_last(
+    cron jobq_private.cron,
+    every interval,
+    time_zone text,
+    gap text,
+    fold text,
+    slot_at timestamptz,
+    until timestamptz
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if every is null then
+        return coalesce(
+            jobq_private.cron_last(cron, time_zone, slot_at, until, gap, fold), slot_at
+        );
+    end if;
+    return slot_at + every * floor(
+        extract(epoch from until - slot_at) / extract(epoch from every)
+    )::double precision;
+end
+$$;
+
+revoke all on function jobq_private.schedule_last(
+    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
+) from public;
+
+comment on function jobq_private.schedule_last(
+    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
+) is
+'Returns the last slot of a schedule until an instant, given one that is not later.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_last_execution to pg
+-- Made by sql/snapshot.py from sql/private/schedule_last_execution.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the execution of a schedule's version that started last, or null.
+-- Invariant: one descent of the index on schedules for each partition; live ones first,
+-- for they are the later. Raises: nothing.
+create or replace function jobq_private.schedule_last_execution(schedule_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+    return (
+        select json_build_object(
+            'execution_id', j.job_id,
+            'status', jobq_private.execution_status(j.state, j.run_at),
+            'started_at', j.claimed_at,
+            'completed_at', j.finished_at,
+            'attempt_number', j.attempts
+        )
+        from jobq.job as j
+        where j.schedule_id = schedule_last_execution.schedule_id
+        and (j.state in ('running', 'retrying') or j.finished_at is not null)
+        order by j.slot_at desc
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.schedule_last_execution(uuid) from public;
+
+comment on function jobq_private.schedule_last_execution(uuid) is
+'Returns the execution of a schedule''s version that started last, or null.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_refuse to pg
+-- Made by sql/snapshot.py from sql/private/schedule_refuse.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse the definition of a schedule that cannot be meant.
+-- Invariant: reads the zone database alone; what a job has too is checked as a job's.
+-- Raises: 22004, 22023, JQ009.
+create or replace function jobq_private.schedule_refuse(given jobq_private.schedule)
+returns void
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem constant text := case
+        when length(given.name) not between 1 and 128
+            or given.name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
+        then 'name must have 1 to 128 characters, and not be a UUID'
+        when num_nonnulls(given.cron, given.every) <> 1
+        then 'one of cron and every must be given'
+        when given.from_completion and given.every is null
+        then 'from_completion needs every, not cron'
+        when given.every not between '1 s' and '3660 days'
+            or extract(month from given.every) <> 0
+            or extract(year from given.every) <> 0
+        then 'every must be from 1 s to 3660 days, without months; for those use cron'
+        when given.missed not in ('all', 'latest', 'none')
+        then 'missed must be all, latest or none'
+        when given.catch_up not between '1 s' and '3660 days'
+        then 'catch_up must be from 1 s to 3660 days'
+        when given.dedup not in ('skip', 'enqueue', 'replace')
+        then 'dedup must be skip, enqueue or replace'
+        when given.jitter not between '0' and '1 day'
+        then 'jitter must be from 0 to 1 day'
+        when given.starts_at not between '1900-01-01 UTC' and '9999-01-01 UTC'
+            or given.ends_at not between '1900-01-01 UTC' and '9999-01-01 UTC'
+        then 'starts_at and ends_at must be instants from 1900 to 9998'
+        when given.starts_at >= given.ends_at
+        then 'starts_at must lie before ends_at'
+    end;
+begin
+    if given.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+    perform jobq_private.cron_check(given.time_zone, given.gap, given.fold);
+end
+$$;
+
+revoke all on function jobq_private.schedule_refuse(jobq_private.schedule) from public;
+
+comment on function jobq_private.schedule_refuse(jobq_private.schedule) is
+'Refuses the definition of a schedule that cannot be meant.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_slots to pg
+-- Made by sql/snapshot.py from sql/private/schedule_slots.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: which slots of a due schedule fire now, and which one comes after them.
+-- Invariant: at most max_slots; the next is counted from the slot that fires, not from
+-- now, so a schedule that was left alone for long catches up call by call. Policy none
+-- is latest with a catch-up window of its own. Takes columns and not the row, whose
+-- payload would be read for it. A zone that the server no longer knows is told, so that
+-- one schedule does not hold up all others. Raises: nothing.
+create or replace function jobq_private.schedule_slots(
+    cron jobq_private.cron,
+    every interval,
+    time_zone text,
+    gap text,
+    fold text,
+    missed text,
+    catch_up interval,
+    ends_at timestamptz,
+    due_at timestamptz,
+    until timestamptz,
+    max_slots integer,
+    out slots timestamptz[],
+    out next_run_at timestamptz,
+    out problem text
+)
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _end constant timestamptz := coalesce(schedule_slots.ends_at, 'infinity');
+    _oldest constant timestamptz := coalesce(until - catch_up, '-infinity');
+begin
+    slots := '{}';
+    next_run_at := due_at;
+    if missed <> 'all' then
+        next_run_at := jobq_private.schedule_last(
+            cron, every, time_zone, gap, fold, due_at,
+            least(until, _end - interval '1 us')
+        );
+    end if;
+    if next_run_at < _oldest then
+        next_run_at := jobq_private.schedule_next(
+            cron, every, time_zone, gap, fold, next_run_at, case
+                when missed = 'all' then _oldest - interval '1 us' else until
+            end
+        );
+    end if;
+    while next_run_at <= until and next_run_at < _end
+        and cardinality(slots) < max_slots
+    loop
+        slots := slots || next_run_at;
+        next_run_at := jobq_private.schedule_next(
+            cron, every, time_zone, gap, fold, next_run_at, next_run_at
+        );
+    end loop;
+    next_run_at := case when next_run_at < _end then next_run_at end;
+exception
+    when invalid_parameter_value then
+        slots := '{}';
+        next_run_at := due_at;
+        problem := sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.schedule_slots(
+    jobq_private.cron, interval, text, text, text, text, interval, timestamptz,
+    timestamptz, timestamptz, integer
+) from public;
+
+comment on function jobq_private.schedule_slots(
+    jobq_private.cron, interval, text, text, text, text, interval, timestamptz,
+    timestamptz, timestamptz, integer
+) is
+'Tells which slots of a due schedule fire now, and which one comes after them.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_statistics to pg
+-- Made by sql/snapshot.py from sql/private/schedule_statistics.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how the executions of a schedule's version went that ended in the last 24
+-- hours.
+-- Invariant: reads the partitions of two days, by the index on schedules. Cancelled
+-- ones are left out: they say nothing of the work. Raises: nothing.
+create or replace function jobq_private.schedule_statistics(
+    schedule_id uuid, out total bigint, out succeeded bigint, out failed bigint,
+    out avg_duration_ms bigint, out p99_duration_ms bigint
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+begin
+    select
+        count(*), count(*) filter (where a.state = 'succeeded'),
+        count(*) filter (where a.state = 'dead'),
+        jobq_private.milliseconds(avg(a.finished_at - a.claimed_at)),
+        jobq_private.milliseconds(
+            percentile_disc(0.99) within group (order by a.finished_at - a.claimed_at)
+        )
+    into total, succeeded, failed, avg_duration_ms, p99_duration_ms
+    from jobq_private.job_archive as a
+    where a.schedule_id = schedule_statistics.schedule_id
+    and a.finished_at >= now() - interval '24 hours'
+    and a.state in ('succeeded', 'dead');
+end
+$$;
+
+revoke all on function jobq_private.schedule_statistics(uuid) from public;
+
+comment on function jobq_private.schedule_statistics(uuid) is
+'Tells how the executions of a schedule''s version went that ended in the last 24 hours.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_store to pg
+-- Made by sql/snapshot.py from sql/private/schedule_store.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: insert the jobs of slots by one statement, but for those whose dedup key a
+-- live job holds.
+-- Invariant: unique indexes alone decide between concurrent callers; in the order of
+-- keys, so that batches cannot deadlock on them. Returns what was stored. Raises:
+-- nothing.
+create or replace function jobq_private.schedule_store(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _queues text[];
+begin
+    with given as materialized (
+        select
+            jobq_private.new_id() as new_job_id, coalesce(j.queue, '') as of_queue, j.*
+        from unnest(schedule_store.jobs) as j
+    ),
+    policy as materialized (
+        select d.kind as of_kind, d.of_queue, s.*
+        from (select distinct g.kind, g.of_queue from given as g) as d
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.of_queue, '')) as s
+    ),
+    stored as (
+        insert into jobq_private.job as l (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
+            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+        )
+        select
+            g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
+            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
+            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
+            case when g.dedup_key is not null then g.dedup end, g.metadata,
+            g.schedule_id, g.slot_at
+        from given as g
+        join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
+        order by g.kind, g.dedup_key, g.ordinal
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning l.job_id, l.queue, l.run_at
+    )
+    select
+        array_agg(g.ordinal), array_agg(s.job_id),
+        array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s')
+    into _ordinals, _ids, _queues
+    from stored as s
+    join given as g on g.new_job_id = s.job_id;
+
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+    return query
+    select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+end
+$$;
+
+revoke all on function jobq_private.schedule_store(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.schedule_store(jobq_private.new_job[]) is
+'Inserts the jobs of slots, but for those whose dedup key a live job holds, and wakes their queues.';
+
+reset role;
+
+-- Deploy jobq:private/schedule_succeed to pg
+-- Made by sql/snapshot.py from sql/private/schedule_succeed.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a new version of a schedule, and where it starts, given the one before it,
+-- if any.
+-- Invariant: no slot is lost between the two, none fires in both: last_tick_at goes on,
+-- and a slot that was due before the change is still due, if the new calendar has it
+-- too. Raises: nothing.
+create or replace function jobq_private.schedule_succeed(
+    new jobq_private.schedule, old jobq_private.schedule
+)
+returns jobq_private.schedule
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _next jobq_private.schedule := new;
+    _timing constant text[] := array[
+        'cron', 'every', 'from_completion', 'time_zone', 'gap', 'fold', 'starts_at',
+        'ends_at'
+    ];
+    _is_alive constant boolean := coalesce(old.status <> 'retired', false);
+    _is_same constant boolean := not exists (
+        select from unnest(_timing) as t (name)
+        where to_jsonb(new) -> t.name is distinct from to_jsonb(old) -> t.name
+    );
+begin
+    _next.schedule_id := jobq_private.new_id();
+    _next.version := coalesce(old.version, 0) + 1;
+    _next.previous_version_id := old.schedule_id;
+    _next.replaced_by_id := null;
+    _next.region := 'default';
+    _next.created_at := now();
+    _next.retired_at := null;
+    _next.status := case when _is_alive then old.status else 'active' end;
+    _next.paused_at := case when _is_alive then old.paused_at end;
+    _next.pause_reason := case when _is_alive then old.pause_reason end;
+    _next.last_tick_at := old.last_tick_at;
+    _next.next_run_at := case when _is_alive then old.next_run_at end;
+    _next.awaited_job_id := case
+        when _is_alive and new.from_completion then old.awaited_job_id
+    end;
+    if not (_is_alive and _is_same) and _next.awaited_job_id is null then
+        _next.next_run_at := jobq_private.schedule_first(_next, case
+            when old.status = 'active' and old.next_run_at <= clock_timestamp()
+            then old.next_run_at - interval '1 us'
+            else clock_timestamp()
+        end);
+    end if;
+    return _next;
+end
+$$;
+
+revoke all on function jobq_private.schedule_succeed(
+    jobq_private.schedule, jobq_private.schedule
+) from public;
+
+comment on function jobq_private.schedule_succeed(
+    jobq_private.schedule, jobq_private.schedule
+) is
+'Returns a new version of a schedule, with the slot at which it starts.';
+
+reset role;
+
+-- Deploy jobq:private/schema_problem to pg
+-- Made by sql/snapshot.py from sql/private/schema_problem.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: why a payload schema cannot be used, or null when it can.
+-- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
+-- notes, title, description, examples and default; every other keyword is refused, so
+-- that no rule is stored and then ignored. Raises: nothing.
+create or replace function jobq_private.schema_problem(schema jsonb, path text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant jsonb := '{
+        "type": ["string", "array"], "required": ["array"], "properties": ["object"],
+        "additionalProperties": ["boolean"], "items": ["object"], "enum": ["array"],
+        "minimum": ["number"], "maximum": ["number"], "minLength": ["number"],
+        "maxLength": ["number"], "pattern": ["string"], "title": ["string"],
+        "description": ["string"], "$schema": ["string"], "examples": ["array"],
+        "default": ["string", "number", "boolean", "object", "array", "null"]
+    }';
+    _types constant jsonb :=
+        '["object", "array", "string", "number", "integer", "boolean", "null"]';
+    _key text;
+    _value jsonb;
+    _found text;
+begin
+    if jsonb_typeof(schema) <> 'object' then
+        return format('%s must be an object', path);
+    end if;
+    for _key, _value in
+        select e.key, e.value from jsonb_each(schema) as e
+    loop
+        if not coalesce(_known -> _key @> to_jsonb(jsonb_typeof(_value)), false) then
+            return format('%s.%s: known are %s', path, _key,
+                (select string_agg(k.key, ', ') from jsonb_object_keys(_known) as k (key)));
+        elsif _key = 'type' and not _types @> _value then
+            return format('%s.type must be among %s', path, _types);
+        elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
+            return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
+            return format('%s.required must hold names', path);
+        elsif _key = 'pattern' then
+            begin
+                perform '' ~ (_value #>> '{}');
+            exception
+                when invalid_regular_expression then
+                    return format('%s.pattern: %s', path, sqlerrm);
+            end;
+        elsif _key = 'items' then
+            _found := jobq_private.schema_problem(_value, format('%s.items', path));
+        elsif _key = 'properties' then
+            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+            into _found
+            from jsonb_each(_value) as p
+            where jobq_private.schema_problem(p.value, '') is not null
+            limit 1;
+        end if;
+        if _found is not null then
+            return _found;
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_problem(jsonb, text) from public;
+
+comment on function jobq_private.schema_problem(jsonb, text) is
+'Says why a payload schema cannot be used, or null.';
+
+reset role;
+
+-- Deploy jobq:private/schema_violation to pg
+-- Made by sql/snapshot.py from sql/private/schema_violation.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
+-- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
+-- that nothing in a stored schema is passed over. Raises: nothing.
+create or replace function jobq_private.schema_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _types jsonb := schema -> 'type';
+    _type text := jsonb_typeof(value);
+    _found text;
+    _size integer;
+begin
+    if _type = 'number' and value::numeric = trunc(value::numeric) then
+        _type := 'integer';
+    end if;
+    if _types is not null and not (
+        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
+    ) then
+        return format('%s must be %s, not %s', path, _types, _type);
+    end if;
+    if schema ? 'enum' and not exists (
+        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    ) then
+        return format('%s must be one of %s', path, schema -> 'enum');
+    end if;
+
+    if _type in ('number', 'integer') then
+        if value::numeric < (schema ->> 'minimum')::numeric
+            or value::numeric > (schema ->> 'maximum')::numeric
+        then
+            return format('%s must be from %s to %s', path,
+                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        end if;
+    elsif _type = 'string' then
+        _size := length(value #>> '{}');
+        if _size < (schema ->> 'minLength')::integer
+            or _size > (schema ->> 'maxLength')::integer
+        then
+            return format('%s must have %s to %s characters', path,
+                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
+        end if;
+        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+            return format('%s must match %s', path, schema ->> 'pattern');
+        end if;
+    elsif _type = 'array' and schema ? 'items' then
+        select jobq_private.schema_violation(
+            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+        ) into _found
+        from jsonb_array_elements(value) with ordinality as e (item, n)
+        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
+            is not null
+        order by e.n
+        limit 1;
+        return _found;
+    elsif _type = 'object' then
+        return jobq_private.object_violation(schema, value, path);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_violation(jsonb, jsonb, text) from public;
+
+comment on function jobq_private.schema_violation(jsonb, jsonb, text) is
+'Says what is wrong with a JSON value under a schema, or null.';
+
+reset role;
+
+-- Deploy jobq:private/server_health to pg
+-- Made by sql/snapshot.py from sql/private/server_health.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what in the server's configuration and state threatens the promise.
+-- Invariant: reads only. The pid of a snapshot's holder is seen by members of
+-- pg_read_all_stats; others see its age. Raises: nothing.
+create or replace function jobq_private.server_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
+        format('%s = %s', s.name, s.setting),
+        format('set %s = on: a crash may lose what was acknowledged, or bloat grows', s.name)
+    from pg_settings as s
+    where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
+    union all
+    select
+        'snapshot', coalesce(max(age(h.xmin)) < 1000000, true),
+        coalesce(max(format('%s holds back vacuum by %s transactions', h.holder, age(h.xmin)))
+            filter (where age(h.xmin) = h.oldest), 'nobody holds back vacuum'),
+        'end the session, drop the replication slot, or finish the prepared transaction'
+    from (
+        select g.*, max(age(g.xmin)) over () as oldest
+        from (
+            select format('pid %s', a.pid) as holder, a.backend_xmin as xmin
+            from pg_stat_activity as a
+            where a.backend_xmin is not null and a.pid <> pg_backend_pid()
+            union all
+            select format('slot %s', r.slot_name), r.xmin from pg_replication_slots as r
+            where r.xmin is not null
+            union all
+            select format('prepared %s', p.gid), p.transaction from pg_prepared_xacts as p
+        ) as g
+    ) as h
+    union all
+    select
+        'multixact', mxid_age(d.datminmxid) < 400000000,
+        format('the oldest multixact is %s old', mxid_age(d.datminmxid)),
+        'let autovacuum finish, or vacuum (freeze) the tables that it has not reached'
+    from pg_database as d
+    where d.datname = current_database()
+    union all
+    select
+        'notifications', pg_notification_queue_usage() < 0.25,
+        format('%s %% of the queue is used', round(100 * pg_notification_queue_usage()::numeric)),
+        'end the session that listens and stays idle in a transaction'
+$$;
+
+revoke all on function jobq_private.server_health() from public;
+
+comment on function jobq_private.server_health() is
+'What in the server threatens the promise, each with its remedy.';
+
+reset role;
+
+-- Deploy jobq:private/settings_for to pg
+-- Made by sql/snapshot.py from sql/private/settings_for.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what holds for a kind in a queue: the kind's word, else the queue's, else the
+-- global default. A call's own argument goes before all three, at the call.
+-- Invariant: this is the one place of resolution; undeclared kinds and queues get the
+-- defaults. Raises: nothing.
+create or replace function jobq_private.settings_for(kind text, queue text)
+returns jobq_private.settings
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _settings jobq_private.settings;
+begin
+    select
+        coalesce(settings_for.queue, k.queue, 'default'),
+        coalesce(k.priority, q.priority, g.priority),
+        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
+        coalesce(k.timeout, q.timeout, g.timeout),
+        coalesce(k.lease, q.lease, g.lease),
+        coalesce(k.retry_strategy, p.strategy),
+        coalesce(k.retry_initial_delay, p.initial_delay),
+        coalesce(k.retry_max_delay, p.max_delay),
+        coalesce(k.retry_jitter, p.jitter),
+        coalesce(k.dedup, g.dedup),
+        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
+        k.payload_schema,
+        q.max_depth
+    into _settings
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
+    join jobq_private.retry_preset as p
+        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset);
+    return _settings;
+end
+$$;
+
+revoke all on function jobq_private.settings_for(text, text) from public;
+
+comment on function jobq_private.settings_for(text, text) is
+'Resolves the settings of a kind in a queue: kind, else queue, else global default.';
+
+reset role;
+
+-- Deploy jobq:private/settle_failures to pg
+-- Made by sql/snapshot.py from sql/private/settle_failures.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
+-- where that was asked for meanwhile.
+-- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- the attempt that holds the lease counts; triggers record the attempt and move what is
+-- finished. An expired lease retries at once, anything else after its backoff.
+-- Raises: nothing of its own.
+create or replace function jobq_private.settle_failures(
+    failures jobq_private.failure[], is_expiry boolean
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+begin
+    return query
+    with held as materialized (
+        select
+            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            f.error, f.error_code, f.retry_in,
+            case
+                when j.cancel_requested_at is not null then 'cancelled'
+                when not coalesce(f.retryable, true) then 'dead'
+                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
+                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
+                then 'dead'
+                else 'retrying'
+            end as outcome
+        from unnest(settle_failures.failures) as f
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    )
+    update jobq_private.job as j
+    set
+        state = h.outcome,
+        expiries = j.expiries + settle_failures.is_expiry::integer,
+        last_error = left(h.error, 512),
+        last_error_code = left(h.error_code, 128),
+        run_at = case
+            when h.outcome <> 'retrying' then j.run_at
+            when settle_failures.is_expiry then clock_timestamp()
+            else clock_timestamp() + coalesce(h.retry_in, (
+                select jobq.backoff(
+                    s.retry_strategy, s.retry_initial_delay, s.retry_max_delay,
+                    s.retry_jitter, h.spent
+                )
+                from jobq_private.settings_for(h.kind, h.queue) as s
+            ))
+        end
+    from held as h
+    where j.job_id = h.job_id
+    returning j.job_id, j.attempt, h.outcome;
+end
+$$;
+
+revoke all on function jobq_private.settle_failures(jobq_private.failure[], boolean)
+from public;
+
+comment on function jobq_private.settle_failures(jobq_private.failure[], boolean) is
+'Ends failed attempts as retrying, dead or cancelled.';
+
+reset role;
+
+-- Deploy jobq:private/spec_field to pg
+-- Made by sql/snapshot.py from sql/private/spec_field.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
+-- Invariant: strict paths, so that an array is never taken for its elements.
+-- Raises: nothing.
+create or replace function jobq_private.spec_field(
+    class text, value jsonb, out meaning text, out is_met boolean
+)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select c.meaning, value @? c.path into meaning, is_met
+    from (
+        values
+        ('any', 'any JSON', jsonpath '$'),
+        ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
+        ('texts', 'an object of texts',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+        ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
+        ('method', 'GET, POST, PUT, PATCH or DELETE',
+            'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
+        ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
+        ('milliseconds', 'a whole number from 1 to 3600000',
+            'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
+        ('count', 'a whole number, or a template that gives one',
+            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
+                || @ like_regex "^[{][{].*[}][}]$")'),
+        ('statuses', 'an array of HTTP status codes',
+            'strict $ ? (@.type() == "array" && exists (@[*])
+                && !exists (@[*] ? (@.type() != "number"
+                    || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
+    ) as c (class, meaning, path)
+    where c.class = spec_field.class;
+end
+$$;
+
+revoke all on function jobq_private.spec_field(text, jsonb) from public;
+
+comment on function jobq_private.spec_field(text, jsonb) is
+'Returns what a field of an endpoint''s spec must be, and whether a value is that.';
+
+reset role;
+
+-- Deploy jobq:private/store_endpoint to pg
+-- Made by sql/snapshot.py from sql/private/store_endpoint.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: store an endpoint that was checked, with its version and its secrets.
+-- Invariant: called under the lock of begin_definition(), its kind being there.
+-- Raises: nothing of its own.
+create or replace function jobq_private.store_endpoint(
+    endpoint text, type text, spec jsonb, payload_spec text, config text,
+    max_concurrency integer, max_per_second double precision
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer := jobq_private.record_version(
+        'endpoint', store_endpoint.endpoint, jsonb_build_object(
+            'type', store_endpoint.type, 'spec', store_endpoint.spec,
+            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
+            'max_concurrency', store_endpoint.max_concurrency,
+            'max_per_second', store_endpoint.max_per_second
+        )
+    );
+begin
+    insert into jobq_private.endpoint (
+        endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
+        version
+    )
+    values (
+        store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
+        store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
+        store_endpoint.max_per_second, _version
+    )
+    on conflict on constraint endpoint_pkey do update
+    set
+        type = excluded.type, payload_spec = excluded.payload_spec,
+        config = excluded.config, spec = excluded.spec,
+        max_concurrency = excluded.max_concurrency,
+        max_per_second = excluded.max_per_second, version = excluded.version,
+        updated_at = now();
+
+    delete from jobq_private.endpoint_secret as s
+    where s.endpoint = store_endpoint.endpoint;
+    insert into jobq_private.endpoint_secret (endpoint, secret)
+    select distinct store_endpoint.endpoint, r.path
+    from jobq_private.template_references(store_endpoint.spec) as r
+    where r.namespace = 'secret';
+end
+$$;
+
+revoke all on function jobq_private.store_endpoint(
+    text, text, jsonb, text, text, integer, double precision
+) from public;
+
+comment on function jobq_private.store_endpoint(
+    text, text, jsonb, text, text, integer, double precision
+) is 'Stores an endpoint that was checked, with its version and its secrets.';
+
+reset role;
+
+-- Deploy jobq:private/store_job to pg
+-- Made by sql/snapshot.py from sql/private/store_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: insert one checked job, or find the job that holds its idempotency or dedup
+-- key already.
+-- Invariant: unique indexes alone decide between concurrent callers; each look follows a
+-- lost insert with a new snapshot. Running jobs are never replaced. The key of a
+-- schedule's slot is not held: tick() fires each slot once. Raises: JQ004.
+create or replace function jobq_private.store_job(
+    job jobq_private.new_job, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _new constant uuid := jobq_private.new_id();
+    _set constant jobq_private.settings := jobq_private.settings_for(job.kind, job.queue);
+    _run_at constant timestamptz := coalesce(job.run_at, now());
+    _dedup constant text := case
+        when job.dedup_key is not null
+        then nullif(coalesce(job.dedup, _set.dedup), 'enqueue')
+    end;
+begin
+    job_id := _new;
+    created := true;
+    if job.idempotency_key is not null and job.schedule_id is null then
+        job_id := jobq_private.hold_key(
+            job.kind, job.idempotency_key, _new, _set.reuse_key_after_failure
+        );
+        created := job_id = _new;
+    end if;
+
+    for _try in 1 .. 20 loop
+        exit when not created;
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+        )
+        values (
+            _new, job.kind, coalesce(job.payload, '{}'), _set.queue, _run_at,
+            coalesce(job.priority, _set.priority),
+            coalesce(job.max_attempts, _set.max_attempts),
+            coalesce(job.timeout, _set.timeout), _set.lease, job.idempotency_key,
+            job.dedup_key, _dedup, coalesce(job.metadata, '{}'), job.schedule_id,
+            job.slot_at
+        )
+        on conflict (kind, dedup_key) where dedup is not null do nothing;
+        if found then
+            if _run_at < now() + interval '60 s' then
+                perform jobq_private.wake(array[_set.queue]);
+            end if;
+            return;
+        end if;
+        select f.job_id, f.created into job_id, created
+        from jobq_private.yield_dedup_key(job.kind, job.dedup_key, _dedup, _new) as f;
+    end loop;
+
+    if created then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'kind %s, dedup_key %s', job.kind, job.dedup_key
+        ));
+    end if;
+    update jobq_private.idempotency_key as k
+    set job_id = store_job.job_id
+    where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;
+end
+$$;
+
+revoke all on function jobq_private.store_job(jobq_private.new_job) from public;
+
+comment on function jobq_private.store_job(jobq_private.new_job) is
+'Inserts one checked job, or finds the job that holds its idempotency or dedup key.';
+
+reset role;
+
+-- Deploy jobq:private/store_jobs to pg
+-- Made by sql/snapshot.py from sql/private/store_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: insert many checked jobs that have no keys, and wake their queues.
+-- Invariant: one statement, whatever their number. Raises: nothing.
+create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _queues text[];
+begin
+    with given as materialized (
+        select
+            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
+            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
+            j.max_attempts, j.timeout, j.metadata
+        from unnest(store_jobs.jobs) as j
+    ),
+    policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct g.kind, g.queue from given as g) as d
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    ),
+    stored as (
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata
+        )
+        select
+            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
+            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+        from given as g
+        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+    )
+    select
+        array_agg(g.ordinal),
+        array_agg(g.job_id),
+        (
+            select array_agg(distinct p.queue)
+            from policy as p
+            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
+            where s.run_at < now() + interval '60 s'
+        )
+    into _ordinals, _ids, _queues
+    from given as g;
+
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+end
+$$;
+
+revoke all on function jobq_private.store_jobs(jobq_private.new_job[]) from public;
+
+comment on function jobq_private.store_jobs(jobq_private.new_job[]) is
+'Inserts many checked jobs without keys, and wakes their queues.';
+
+reset role;
+
+-- Deploy jobq:private/template_references to pg
+-- Made by sql/snapshot.py from sql/private/template_references.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
+-- Invariant: a reference that cannot be read has no namespace; names of members are no
+-- templates; sign_with names a secret without braces. Raises: nothing.
+create or replace function jobq_private.template_references(spec jsonb)
+returns table (field text, namespace text, path text, written text)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select distinct
+        s.key,
+        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
+        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
+        format('{{%s}}', m.found[1])
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    union
+    select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
+        template_references.spec ->> 'sign_with'
+    where template_references.spec ? 'sign_with';
+end
+$$;
+
+revoke all on function jobq_private.template_references(jsonb) from public;
+
+comment on function jobq_private.template_references(jsonb) is
+'Returns what the templates of an endpoint''s spec refer to.';
+
+reset role;
+
+-- Deploy jobq:private/version_at to pg
+-- Made by sql/snapshot.py from sql/private/version_at.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the version of a definition that held at a moment; its first, before that.
+-- Invariant: versions of one definition follow each other in time. Raises: nothing.
+create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
+returns jobq_private.definition_version
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version jobq_private.definition_version;
+begin
+    select v.* into _version
+    from jobq_private.definition_version as v
+    where v.type = version_at.type and v.name = version_at.name
+    order by
+        v.created_at <= version_at.moment desc,
+        case when v.created_at <= version_at.moment then -v.version else v.version end
+    limit 1;
+    return _version;
+end
+$$;
+
+revoke all on function jobq_private.version_at(text, text, timestamptz) from public;
+
+comment on function jobq_private.version_at(text, text, timestamptz) is
+'Returns the version of a definition that held at a moment.';
+
+reset role;
+
+-- Deploy jobq:private/wake to pg
+-- Made by sql/snapshot.py from sql/private/wake.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: wake an idle worker of these queues when the caller's transaction commits.
+-- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
+-- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
+-- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- proof. A notification queue that is half full is left alone: polling is enough. Queues
+-- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
+create or replace function jobq_private.wake(queues text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+begin
+    foreach _queue in array wake.queues loop
+        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
+        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
+        elsif pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq', _queue);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.wake(text[]) from public;
+
+comment on function jobq_private.wake(text[]) is
+'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
+
+reset role;
+
+-- Deploy jobq:private/yield_dedup_key to pg
+-- Made by sql/snapshot.py from sql/private/yield_dedup_key.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
+-- the key may be tried again.
+-- Invariant: replace cancels a job that waits, and never one that runs.
+-- Raises: nothing.
+create or replace function jobq_private.yield_dedup_key(
+    kind text, dedup_key text, dedup text, new_id uuid, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select j.job_id, j.state into job_id, _state
+    from jobq_private.job as j
+    where j.kind = yield_dedup_key.kind
+    and j.dedup_key = yield_dedup_key.dedup_key
+    and j.dedup is not null;
+
+    created := not found or (yield_dedup_key.dedup = 'replace' and _state <> 'running');
+    if created then
+        update jobq_private.job as j
+        set
+            state = 'cancelled',
+            cancel_reason = 'replaced by ' || yield_dedup_key.new_id
+        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        job_id := yield_dedup_key.new_id;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.yield_dedup_key(text, text, text, uuid) from public;
+
+comment on function jobq_private.yield_dedup_key(text, text, text, uuid) is
+'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+reset role;
+
+-- Deploy jobq:trigger/archive_immutable to pg
+-- Made by sql/snapshot.py from sql/trigger/archive_immutable.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
+-- may go back to queued.
+-- Invariant: a change of state stamps previous_state, and the foreign key decides; the
+-- rest of the row stays as it is. Raises: JQ002.
+create or replace function jobq_private.guard_archive()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq_private.job_archive := new;
+begin
+    _kept.state := old.state;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s is finished: %s', old.job_id, old.state
+        ));
+    end if;
+    new.previous_state := old.state;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.guard_archive() from public;
+
+comment on function jobq_private.guard_archive() is
+'Refuses a change of a finished job, but for its redrive.';
+
+create or replace trigger archive_immutable
+before update on jobq_private.job_archive
+for each row execute function jobq_private.guard_archive();
+
+reset role;
+
+-- Deploy jobq:trigger/archive_redrive to pg
+-- Made by sql/snapshot.py from sql/trigger/archive_redrive.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a finished job that is set to queued goes back among the live ones.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
+-- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
+create or replace function jobq_private.redrive_archived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from jobq_private.job_archive as a
+    where a.job_id = new.job_id and a.finished_at = new.finished_at;
+
+    insert into jobq_private.job (
+        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+        idempotency_key, dedup_key, dedup, last_error_code, last_error, metadata, payload
+    )
+    values (
+        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
+        new.state, new.previous_state, new.region, new.queue, new.kind,
+        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
+        new.last_error, new.metadata, new.payload
+    )
+    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    if not found then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
+        ));
+    end if;
+    perform jobq_private.wake(array[new.queue]);
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.redrive_archived() from public;
+
+comment on function jobq_private.redrive_archived() is
+'Puts a finished job that was set to queued back among the live ones.';
+
+create or replace trigger archive_redrive
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.redrive_archived();
+
+reset role;
+
+-- Deploy jobq:trigger/audit to pg
+-- Made by sql/snapshot.py from sql/trigger/audit.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: note redrives, pauses, and changes of keys and secrets, whoever makes them and
+-- by whatever way.
+-- Invariant: names and states alone are noted, never what a secret or a key is.
+-- Raises: nothing.
+create or replace function jobq_private.audit_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _new constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+    _row constant jsonb := coalesce(_new, to_jsonb(old));
+    _action constant text := case
+        when tg_argv[0] <> 'queue' then tg_argv[0]
+        when _row ->> 'paused_at' is null then 'resume_queue'
+        else 'pause_queue'
+    end;
+begin
+    perform jobq_private.record_audit(
+        _action, _row ->> tg_argv[1],
+        case when _action = 'pause_queue' then _row ->> 'pause_reason' end
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.audit_change() from public;
+
+comment on function jobq_private.audit_change() is
+'Notes a change that an operator has made.';
+
+create or replace trigger archive_audit
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.audit_change('redrive', 'job_id');
+
+create or replace trigger queue_audit
+after update on jobq_private.queue
+for each row when (new.paused_at is distinct from old.paused_at)
+execute function jobq_private.audit_change('queue', 'queue');
+
+create or replace trigger queue_birth_audit
+after insert on jobq_private.queue
+for each row when (new.paused_at is not null)
+execute function jobq_private.audit_change('queue', 'queue');
+
+create or replace trigger api_key_birth_audit
+after insert on jobq_private.api_key
+for each row execute function jobq_private.audit_change('create_api_key', 'api_key');
+
+create or replace trigger api_key_audit
+after update on jobq_private.api_key
+for each row when (new.last_used_at is not distinct from old.last_used_at)
+execute function jobq_private.audit_change('revoke_api_key', 'api_key');
+
+create or replace trigger secret_audit
+after insert or update on jobq_private.secret
+for each row execute function jobq_private.audit_change('put_secret', 'secret');
+
+create or replace trigger secret_end_audit
+after delete on jobq_private.secret
+for each row execute function jobq_private.audit_change('delete_secret', 'secret');
+
+reset role;
+
+-- Deploy jobq:trigger/audit_immutable to pg
+-- Made by sql/snapshot.py from sql/trigger/audit_immutable.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what has been noted stays.
+-- Invariant: no update, delete or truncate, by anybody; the owner could drop the trigger,
+-- but nobody logs in as the owner. Raises: JQ002.
+create or replace function jobq_private.guard_audit()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', 'audit rows are only ever added');
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.guard_audit() from public;
+
+comment on function jobq_private.guard_audit() is
+'Refuses every change of the audit but an addition.';
+
+create or replace trigger audit_immutable
+before update or delete or truncate on jobq_private.audit
+for each statement execute function jobq_private.guard_audit();
+
+reset role;
+
+-- Deploy jobq:trigger/job_archive to pg
+-- Made by sql/snapshot.py from sql/trigger/job_archive.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a live job that reaches a final state leaves for the archive.
+-- Invariant: so `update … set state` is enough, for functions and for psql alike; the
+-- foreign key has been checked before, by its name. Raises: nothing of its own.
+create or replace function jobq_private.archive_finished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.archive_jobs(
+        array[new.job_id], array[new.attempt], new.state, null
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.archive_finished() from public;
+
+comment on function jobq_private.archive_finished() is
+'Moves a job that reached a final state into the archive.';
+
+create or replace trigger job_archive
+after update on jobq_private.job
+for each row
+when (new.state in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.archive_finished();
+
+reset role;
+
+-- Deploy jobq:trigger/job_attempt to pg
+-- Made by sql/snapshot.py from sql/trigger/job_attempt.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: record every attempt that ended without success.
+-- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
+-- history has no gaps; success leaves by the archive, which is its own record.
+-- Raises: nothing.
+create or replace function jobq_private.record_attempt()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.attempt (
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error, region
+    )
+    values (
+        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        case when new.state in ('retrying', 'dead') then new.last_error_code end,
+        case when new.state in ('retrying', 'dead') then new.last_error end,
+        old.region
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.record_attempt() from public;
+
+comment on function jobq_private.record_attempt() is
+'Records an attempt that ended without success.';
+
+create or replace trigger job_attempt
+after update on jobq_private.job
+for each row
+when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+execute function jobq_private.record_attempt();
+
+reset role;
+
+-- Deploy jobq:trigger/job_birth to pg
+-- Made by sql/snapshot.py from sql/trigger/job_birth.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a row that claims a past it does not have.
+-- Invariant: a new job has no previous state (a check then allows queued alone); only the
+-- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- keeps the function away from every ordinary enqueue. Raises: JQ002.
+create or replace function jobq_private.refuse_forged_birth()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        new.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_forged_birth() from public;
+
+comment on function jobq_private.refuse_forged_birth() is
+'Refuses an inserted job that claims a past.';
+
+create or replace trigger job_birth
+before insert on jobq_private.job
+for each row
+when (
+    new.state <> 'queued'
+    or new.attempt <> new.uncounted
+    or new.claimed_at is not null
+    or new.lease_expires_at is not null
+    or new.worker is not null
+    or (
+        new.previous_state is not null
+        and (
+            new.previous_state not in ('dead', 'cancelled')
+            or pg_trigger_depth() = 0
+        )
+    )
+)
+execute function jobq_private.refuse_forged_birth();
+
+reset role;
+
+-- Deploy jobq:trigger/job_identity to pg
+-- Made by sql/snapshot.py from sql/trigger/job_identity.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a change of what identifies a job.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- statement pays for it. Raises: JQ002.
+create or replace function jobq_private.refuse_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', format(
+        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_change() from public;
+
+comment on function jobq_private.refuse_change() is
+'Refuses a change of what identifies a job.';
+
+create or replace trigger job_identity
+before update of
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+on jobq_private.job
+for each row
+when (
+    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+    is distinct from
+    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+)
+execute function jobq_private.refuse_change();
+
+reset role;
+
+-- Deploy jobq:trigger/job_transition to pg
+-- Made by sql/snapshot.py from sql/trigger/job_transition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: derive everything that follows from a change of state, whoever makes it.
+-- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
+-- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
+-- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+create or replace function jobq_private.stamp_transition()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.previous_state is distinct from old.previous_state
+        or new.attempt <> old.attempt
+        or new.uncounted <> old.uncounted
+        or new.lease_expires_at is distinct from old.lease_expires_at
+        or new.claimed_at is distinct from old.claimed_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
+        ));
+    end if;
+
+    if new.state <> old.state then
+        new.previous_state := old.state;
+        new.heartbeat_at := null;
+        new.lease_expires_at := null;
+        if new.state = 'running' then
+            new.attempt := old.attempt + 1;
+            new.claimed_at := clock_timestamp();
+            new.worker := coalesce(new.worker, session_user);
+            new.lease_expires_at := new.claimed_at + old.lease;
+        elsif new.state in ('queued', 'retrying') then
+            new.claimed_at := null;
+            new.worker := null;
+            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+        end if;
+    elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
+        new.heartbeat_at := clock_timestamp();
+        new.lease_expires_at := greatest(
+            old.lease_expires_at,
+            least(
+                new.heartbeat_at + old.lease, old.claimed_at + old.timeout + old.lease
+            )
+        );
+    elsif new.worker is distinct from old.worker
+        or new.heartbeat_at is distinct from old.heartbeat_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.stamp_transition() from public;
+
+comment on function jobq_private.stamp_transition() is
+'Stamps the previous state, the attempt and the lease of a job that changes its state.';
+
+create or replace trigger job_transition
+before update on jobq_private.job
+for each row execute function jobq_private.stamp_transition();
+
+reset role;
+
+-- Deploy jobq:trigger/schedule_version to pg
+-- Made by sql/snapshot.py from sql/trigger/schedule_version.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a version of a schedule never changes in what it says; a new version does.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no tick pays
+-- for it. Raises: JQ002.
+create or replace function jobq_private.refuse_schedule_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('SCHEDULE_IMMUTABLE', format(
+        'schedule %s, version %s', old.name, old.version
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_schedule_change() from public;
+
+comment on function jobq_private.refuse_schedule_change() is
+'Refuses a change of what a version of a schedule says.';
+
+create or replace trigger schedule_version
+before update of
+schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
+priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
+fold, missed, catch_up, dedup, dedup_key, jitter, starts_at, ends_at, created_at
+on jobq_private.schedule
+for each row execute function jobq_private.refuse_schedule_change();
+
+reset role;
+
+-- Deploy jobq:trigger/schedule_progress to pg
+-- Made by sql/snapshot.py from sql/trigger/schedule_progress.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule only goes forward: its last slot grows, and what is retired stays
+-- so.
+-- Invariant: with the check that next_run_at lies behind last_tick_at, no slot can be
+-- set to fire again, whoever asks. A retired row takes the id of its successor, once.
+-- Raises: JQ002.
+create or replace trigger schedule_progress
+before update on jobq_private.schedule
+for each row
+when (
+    new.last_tick_at is distinct from greatest(new.last_tick_at, old.last_tick_at)
+    or (
+        old.status = 'retired'
+        and (new.status <> 'retired' or old.replaced_by_id is not null)
+    )
+)
+execute function jobq_private.refuse_schedule_change();
+
+reset role;
+
+-- Deploy jobq:view/attempt to pg
+-- Made by sql/snapshot.py from sql/view/attempt.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
+-- one that runs.
+-- Invariant: an attempt stands in one of three places, and so here once.
+create or replace view jobq.attempt as
+select
+    t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
+    t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
+    null::jsonb as result
+from jobq_private.attempt as t
+union all
+select
+    a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
+    a.finished_at - a.claimed_at, a.worker, null, null, a.result
+from jobq_private.job_archive as a
+where a.state = 'succeeded'
+union all
+select
+    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null
+from jobq_private.job as j
+where j.state = 'running';
+
+revoke all on jobq.attempt from public;
+grant select on jobq.attempt to jobq_reader;
+
+comment on view jobq.attempt is
+'Every attempt: state is what it left the job in, or running.';
+
+reset role;
+
+-- Deploy jobq:view/audit to pg
+-- Made by sql/snapshot.py from sql/view/audit.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what operators have done, for operators.
+-- Invariant: reads only; the table takes nothing but additions.
+create or replace view jobq.audit as
+select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason
+from jobq_private.audit as a;
+
+revoke all on jobq.audit from public;
+grant select on jobq.audit to jobq_operator;
+
+comment on view jobq.audit is
+'Who has cancelled or redriven jobs, paused queues, or changed keys and secrets, when and why.';
+
+reset role;
+
+-- Deploy jobq:view/definition to pg
+-- Made by sql/snapshot.py from sql/view/definition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
+-- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
+create or replace view jobq_private.definition as
+select
+    'payload_spec' as type,
+    p.payload_spec as name,
+    json_build_object(
+        'name', p.payload_spec, 'schema', p.schema, 'version', p.version,
+        'created_at', p.created_at, 'updated_at', p.updated_at
+    ) as item
+from jobq_private.payload_spec as p
+union all
+select
+    'config',
+    c.config,
+    json_build_object(
+        'name', c.config, 'values', c.entries, 'version', c.version,
+        'created_at', c.created_at, 'updated_at', c.updated_at
+    )
+from jobq_private.config as c
+union all
+select
+    'secret',
+    s.secret,
+    json_build_object(
+        'name', s.secret, 'version', s.version,
+        'created_at', s.created_at, 'updated_at', s.updated_at
+    )
+from jobq_private.secret as s
+union all
+select
+    'endpoint',
+    e.endpoint,
+    json_build_object(
+        'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
+        'config', e.config, 'spec', e.spec,
+        'retry_policy', json_build_object(
+            'max_attempts', k.max_attempts,
+            'backoff', k.retry_strategy,
+            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
+            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
+        ),
+        'queue', k.queue, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'version', e.version,
+        'created_at', e.created_at, 'updated_at', e.updated_at
+    )
+from jobq_private.endpoint as e
+join jobq_private.kind as k on k.kind = e.endpoint;
+
+revoke all on table jobq_private.definition from public;
+
+comment on view jobq_private.definition is
+'Payload specs, configs, secrets and endpoints as JSON documents.';
+
+reset role;
+
+-- Deploy jobq:view/error to pg
+-- Made by sql/snapshot.py from sql/view/error.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the errors that jobq raises, for people and for the HTTP API.
+-- Invariant: the one list; clients map by sqlstate and code, never by text.
+create or replace view jobq.error as
+select e.code, e.sqlstate, e.http_status, e.message, e.hint
+from jobq_private.error as e;
+
+revoke all on jobq.error from public;
+grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.error is
+'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';
+
+reset role;
+
+-- Deploy jobq:view/job_insert to pg
+-- Made by sql/snapshot.py from sql/view/job_insert.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: an insert into the view enqueues.
+-- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
+-- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
+-- enqueue() raises.
+create or replace function jobq_private.enqueue_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _other jobq.job := new;
+begin
+    _other.kind := null;
+    _other.payload := null;
+    _other.queue := null;
+    _other.run_at := null;
+    _other.priority := null;
+    _other.max_attempts := null;
+    _other.timeout := null;
+    _other.idempotency_key := null;
+    _other.dedup_key := null;
+    _other.metadata := null;
+    _other.state := nullif(new.state, 'queued');
+    if not _other is null then
+        raise exception using
+            errcode = 'JQ002',
+            message = 'a job is born queued, with an id of the database''s making',
+            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            hint = 'insert kind, payload and options only',
+            constraint = 'ILLEGAL_STATE';
+    end if;
+    new.job_id := jobq.enqueue(
+        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+    );
+    new := jobq.get_job(new.job_id);
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.enqueue_from_view() from public;
+
+comment on function jobq_private.enqueue_from_view() is
+'Enqueues what is inserted into jobq.job.';
+
+create or replace trigger job_insert
+instead of insert on jobq.job
+for each row execute function jobq_private.enqueue_from_view();
+
+reset role;
+
+-- Deploy jobq:view/job_update to pg
+-- Made by sql/snapshot.py from sql/view/job_update.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: an update of state in the view performs the transition.
+-- Invariant: only the state, with the worker, run_at, result and error that belong to the
+-- change, can be given; the tables' own triggers and foreign key decide whether it is
+-- legal, as for every other writer. A row that somebody else has changed meanwhile counts
+-- as not found. Raises: JQ002, JQ004, 23503.
+create or replace function jobq_private.update_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq.job := new;
+begin
+    _kept.state := old.state;
+    _kept.worker := old.worker;
+    _kept.run_at := old.run_at;
+    _kept.result := old.result;
+    _kept.last_error := old.last_error;
+    _kept.last_error_code := old.last_error_code;
+    _kept.cancel_reason := old.cancel_reason;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: an update of jobq.job changes the state', old.job_id
+        ));
+    end if;
+
+    if old.finished_at is not null then
+        update jobq_private.job_archive as a
+        set state = new.state
+        where a.job_id = old.job_id and a.finished_at = old.finished_at;
+    elsif new.state = 'succeeded' and old.state = 'running' then
+        perform jobq.complete(old.job_id, old.attempt, new.result);
+    else
+        update jobq_private.job as j
+        set
+            state = new.state, worker = new.worker, run_at = new.run_at,
+            last_error = left(new.last_error, 512),
+            last_error_code = new.last_error_code, cancel_reason = new.cancel_reason
+        where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
+    end if;
+    if not found then
+        return null;
+    elsif old.finished_at is null then
+        perform jobq_private.record_audit(
+            'update to ' || new.state, old.job_id::text, new.cancel_reason
+        );
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.update_from_view() from public;
+
+comment on function jobq_private.update_from_view() is
+'Performs the transition that an update of jobq.job asks for.';
+
+create or replace trigger job_update
+instead of update on jobq.job
+for each row execute function jobq_private.update_from_view();
+
+reset role;
+
+-- Deploy jobq:view/schedule to pg
+-- Made by sql/snapshot.py from sql/view/schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every version of every schedule, for people.
+-- Invariant: reads only; the functions change schedules. Retired versions are history.
+create or replace view jobq.schedule as
+select
+    s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
+    s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
+    s.dedup_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
+    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
+    s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
+    s.created_at, s.retired_at
+from jobq_private.schedule as s;
+
+revoke all on jobq.schedule from public;
+grant select on jobq.schedule to jobq_reader;
+
+comment on view jobq.schedule is
+'Every version of every schedule, with its next slot and its last.';
+
+reset role;
+
+-- Deploy jobq:view/worker to pg
+-- Made by sql/snapshot.py from sql/view/worker.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region
+from jobq_private.worker as w;
+
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
+
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
+
+reset role;
+
+-- Deploy jobq:api/authenticate to pg
+-- Made by sql/snapshot.py from sql/api/authenticate.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
+-- does, or when it has expired or been revoked.
+-- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
+-- another key. The last use is written at most once a minute, and never waited for.
+-- Raises: nothing.
+create or replace function jobq.authenticate(key_hash bytea)
+returns table (name text, scopes text[], requests_per_second integer)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key jobq_private.api_key;
+begin
+    select k.* into _key
+    from jobq_private.api_key as k
+    where k.key_hash = authenticate.key_hash
+    and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > clock_timestamp());
+    if not found then
+        return;
+    end if;
+
+    if coalesce(_key.last_used_at, '-infinity') < clock_timestamp() - interval '1 min' then
+        update jobq_private.api_key as k
+        set last_used_at = clock_timestamp()
+        where k.api_key = (
+            select u.api_key
+            from jobq_private.api_key as u
+            where u.api_key = _key.api_key
+            for update skip locked
+        );
+    end if;
+    return query select _key.api_key, _key.scopes, _key.requests_per_second;
+end
+$$;
+
+revoke all on function jobq.authenticate(bytea) from public;
+grant execute on function jobq.authenticate(bytea) to jobq_reader;
+
+comment on function jobq.authenticate(bytea) is
+'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';
+
+reset role;
+
+-- Deploy jobq:api/backoff to pg
+-- Made by sql/snapshot.py from sql/api/backoff.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how long to wait before the attempt after this one.
+-- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
+-- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
+-- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+-- Raises: 22004, 22023.
+create or replace function jobq.backoff(
+    strategy text,
+    initial_delay interval,
+    max_delay interval,
+    jitter double precision,
+    attempt integer
+)
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _initial double precision := extract(epoch from initial_delay);
+    _max double precision := extract(epoch from max_delay);
+    _growth integer := least(attempt, 64);
+    _seconds double precision;
+begin
+    if num_nulls(strategy, initial_delay, max_delay, jitter, attempt) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of backoff');
+    elsif attempt < 1 or not coalesce(jitter between 0 and 1, false)
+        or _initial not between 0 and 31536000 or _max not between 0 and 31536000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'attempt must be at least 1, jitter from 0 to 1, delays from 0 to 365 days');
+    end if;
+    case strategy
+        when 'fixed' then _seconds := _initial;
+        when 'linear' then _seconds := _initial * attempt;
+        when 'exponential' then _seconds := _initial * 2::double precision ^ (_growth - 1);
+        when 'decorrelated' then
+            _seconds := least(_max, _initial * 3::double precision ^ _growth);
+            _seconds := _initial + random() * greatest(0, _seconds - _initial);
+        else
+            perform jobq_private.raise_error('INVALID_ARGUMENT',
+                'strategy must be fixed, linear, exponential or decorrelated');
+    end case;
+    _seconds := _seconds * (1 + jitter * (2 * random() - 1));
+    return make_interval(secs => least(_seconds, _max));
+end
+$$;
+
+revoke all on function jobq.backoff(text, interval, interval, double precision, integer)
+from public;
+grant execute on function
+jobq.backoff(text, interval, interval, double precision, integer)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.backoff(text, interval, interval, double precision, integer) is
+'Returns how long to wait before the attempt after this one.';
+
+reset role;
+
+-- Deploy jobq:api/begin_wait to pg
+-- Made by sql/snapshot.py from sql/api/begin_wait.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the listening session of an idle worker says that it is about to sleep.
+-- Invariant: W (shared, session) is taken before P is tried. True means that every
+-- producer that missed W has committed: claim once more, then sleep until notified.
+-- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
+create or replace function jobq.begin_wait(queues text[])
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+    _is_quiet boolean := true;
+begin
+    perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
+    perform pg_advisory_unlock_all();
+    foreach _queue in array begin_wait.queues loop
+        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
+    end loop;
+    foreach _queue in array begin_wait.queues loop
+        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
+        else
+            _is_quiet := false;
+        end if;
+    end loop;
+    return _is_quiet;
+end
+$$;
+
+revoke all on function jobq.begin_wait(text[]) from public;
+grant execute on function jobq.begin_wait(text[]) to jobq_worker;
+
+comment on function jobq.begin_wait(text[]) is
+'Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it.';
+
+reset role;
+
+-- Deploy jobq:api/cancel to pg
+-- Made by sql/snapshot.py from sql/api/cancel.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
+-- Invariant: the row lock decides between cancel and complete; whoever comes second sees
+-- what the first has done. Returns 'cancelled', 'cancel_requested' or
+-- 'already_finished'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.cancel(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _queue text;
+begin
+    if cancel.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    elsif length(cancel.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    select j.state, j.queue into _state, _queue
+    from jobq_private.job as j
+    where j.job_id = cancel.job_id
+    for update;
+    if not found then
+        perform jobq.get_job(cancel.job_id);
+        return 'already_finished';
+    elsif _state = 'running' then
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel.reason)
+        where j.job_id = cancel.job_id;
+        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+        if pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq_cancel', _queue);
+        end if;
+        return 'cancel_requested';
+    end if;
+
+    update jobq_private.job as j
+    set state = 'cancelled', cancel_reason = cancel.reason
+    where j.job_id = cancel.job_id;
+    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+    return 'cancelled';
+end
+$$;
+
+revoke all on function jobq.cancel(uuid, text) from public;
+grant execute on function jobq.cancel(uuid, text) to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel(uuid, text) is
+'Cancels a waiting job, asks the worker of a running one, and says which.';
+
+reset role;
+
+-- Deploy jobq:api/cancel_execution to pg
+-- Made by sql/snapshot.py from sql/api/cancel_execution.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: cancel an execution that still waits, and leave it alone when it does not.
+-- Invariant: the row lock decides between this and claim; whoever comes second sees what
+-- the first has done. Returns the execution, or null when it runs or has ended.
+-- Raises: 22004, 22023, JQ001.
+create or replace function jobq.cancel_execution(
+    execution_id uuid, reason text default null
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform
+    from jobq_private.job as j
+    where j.job_id = cancel_execution.execution_id
+    and j.state in ('queued', 'retrying')
+    for update;
+    if found then
+        perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
+        return jobq.show_execution(cancel_execution.execution_id);
+    end if;
+    perform jobq.get_job(cancel_execution.execution_id);
+    return null;
+end
+$$;
+
+revoke all on function jobq.cancel_execution(uuid, text) from public;
+grant execute on function jobq.cancel_execution(uuid, text)
+to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel_execution(uuid, text) is
+'Cancels an execution that still waits and returns it, or null when it is too late.';
+
+reset role;
+
+-- Deploy jobq:api/claim to pg
+-- Made by sql/snapshot.py from sql/api/claim.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: lease up to max_jobs runnable jobs to a worker.
+-- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
+-- order given; within a queue by priority, then run_at, then id. Each priority in use is
+-- one range of job_ready_idx that ends at now, so jobs due later cost nothing.
+-- Raises: 22004, 22023.
+create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := claim.max_jobs;
+    _queue text;
+    _priority integer;
+    _claimed integer;
+begin
+    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+
+    foreach _queue in array claim.queues loop
+        _priority := 32768;
+        while _left > 0 loop
+            select j.priority into _priority
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.priority < _priority
+            order by j.priority desc
+            limit 1;
+            exit when not found or jobq_private.is_paused(_queue);
+
+            return query
+            with due as materialized (
+                select j.job_id
+                from jobq_private.job as j
+                where j.queue = _queue
+                and j.state in ('queued', 'retrying')
+                and j.priority = _priority
+                and j.run_at <= _now
+                order by j.run_at, j.job_id
+                limit _left
+                for update skip locked
+            )
+            update jobq_private.job as j
+            set state = 'running', worker = claim.worker
+            from due as d
+            where j.job_id = d.job_id
+            returning
+                j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                j.idempotency_key, j.lease;
+            get diagnostics _claimed = row_count;
+            _left := _left - _claimed;
+        end loop;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.claim(text[], text, integer) from public;
+grant execute on function jobq.claim(text[], text, integer) to jobq_worker;
+
+comment on function jobq.claim(text[], text, integer) is
+'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
+
+reset role;
+
+-- Deploy jobq:api/claim_job to pg
+-- Made by sql/snapshot.py from sql/api/claim_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: lease one named job to a worker, or nothing when it cannot run now.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Raises: 22004, 22023.
+create or replace function jobq.claim_job(job_id uuid, worker text)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if claim_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    perform jobq_private.check_claim('{}', claim_job.worker, 1);
+
+    return query
+    with due as materialized (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = claim_job.job_id
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and not jobq_private.is_paused(j.queue)
+        for update skip locked
+    )
+    update jobq_private.job as j
+    set state = 'running', worker = claim_job.worker
+    from due as d
+    where j.job_id = d.job_id
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+        j.idempotency_key, j.lease;
+end
+$$;
+
+revoke all on function jobq.claim_job(uuid, text) from public;
+grant execute on function jobq.claim_job(uuid, text) to jobq_worker;
+
+comment on function jobq.claim_job(uuid, text) is
+'Leases one named job to a worker, or returns nothing when it cannot run now.';
+
+reset role;
+
+-- Deploy jobq:api/complete to pg
+-- Made by sql/snapshot.py from sql/api/complete.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: finish an attempt as succeeded.
+-- Invariant: true once; false when this very attempt has completed the job before, as
+-- after a commit whose outcome was unknown; anything else is a lost lease and changes
+-- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.complete(
+    job_id uuid, attempt integer, result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _outcome text;
+begin
+    select c.outcome into _outcome
+    from jobq.complete_many(
+        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
+    ) as c;
+    if _outcome = 'succeeded' then
+        return true;
+    elsif exists (
+        select from jobq.get_job(complete.job_id) as j
+        where j.state = 'succeeded' and j.attempt = complete.attempt
+    ) then
+        return false;
+    end if;
+    perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
+    return false;
+end
+$$;
+
+revoke all on function jobq.complete(uuid, integer, jsonb) from public;
+grant execute on function jobq.complete(uuid, integer, jsonb) to jobq_worker;
+
+comment on function jobq.complete(uuid, integer, jsonb) is
+'Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost.';
+
+reset role;
+
+-- Deploy jobq:api/complete_many to pg
+-- Made by sql/snapshot.py from sql/api/complete_many.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing and comes back as
+-- 'lost', so that one of them does not hold up the rest.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.complete_many(
+    job_ids uuid[], attempts integer[], results jsonb default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ids uuid[];
+    _attempts integer[];
+begin
+    perform jobq_private.check_results(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    );
+    select m.moved_ids, m.moved_attempts into _ids, _attempts
+    from jobq_private.archive_jobs(
+        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
+    ) as m;
+    return query
+    select f.job_id, f.attempt,
+        case when d.job_id is null then 'lost' else 'succeeded' end
+    from unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join unnest(_ids, _attempts) as d (job_id, attempt)
+        on d.job_id = f.job_id and d.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.complete_many(uuid[], integer[], jsonb) from public;
+grant execute on function jobq.complete_many(uuid[], integer[], jsonb) to jobq_worker;
+
+comment on function jobq.complete_many(uuid[], integer[], jsonb) is
+'Finishes many attempts as succeeded and tells for each whether it still held its job.';
+
+reset role;
+
+-- Deploy jobq:api/configure to pg
+-- Made by sql/snapshot.py from sql/api/configure.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: change global defaults; null leaves a default as it is.
+-- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+create or replace function jobq.configure(
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    max_expiries integer default null,
+    max_payload_bytes integer default null,
+    max_payload_depth integer default null,
+    retention interval default null,
+    key_retention interval default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    update jobq_private.setting as g
+    set
+        priority = coalesce(configure.priority, g.priority),
+        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
+        timeout = coalesce(configure.timeout, g.timeout),
+        lease = coalesce(configure.lease, g.lease),
+        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
+        dedup = coalesce(configure.dedup, g.dedup),
+        reuse_key_after_failure = coalesce(
+            configure.reuse_key_after_failure, g.reuse_key_after_failure
+        ),
+        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
+        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
+        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
+        retention = coalesce(configure.retention, g.retention),
+        key_retention = coalesce(configure.key_retention, g.key_retention);
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
+end
+$$;
+
+revoke all on function jobq.configure(
+    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
+    interval, interval
+) from public;
+grant execute on function jobq.configure(
+    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
+    interval, interval
+) to jobq_operator;
+
+comment on function jobq.configure(
+    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
+    interval, interval
+) is 'Changes global defaults; arguments left out keep theirs.';
+
+reset role;
+
+-- Deploy jobq:api/confirm_cancel to pg
+-- Made by sql/snapshot.py from sql/api/confirm_cancel.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a worker that saw the request to cancel ends the attempt.
+-- Invariant: only where it was asked for, and only by the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ002, JQ003.
+create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _requested_at timestamptz;
+begin
+    select j.cancel_requested_at into _requested_at
+    from jobq_private.job as j
+    where j.job_id = confirm_cancel.job_id
+    and j.attempt = confirm_cancel.attempt
+    and j.lease_expires_at is not null
+    for update;
+    if not found then
+        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
+    elsif _requested_at is null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
+        ));
+    end if;
+    update jobq_private.job as j
+    set state = 'cancelled'
+    where j.job_id = confirm_cancel.job_id;
+end
+$$;
+
+revoke all on function jobq.confirm_cancel(uuid, integer) from public;
+grant execute on function jobq.confirm_cancel(uuid, integer) to jobq_worker;
+
+comment on function jobq.confirm_cancel(uuid, integer) is
+'Ends an attempt as cancelled, where that was asked for.';
+
+reset role;
+
+-- Deploy jobq:api/create_api_key to pg
+-- Made by sql/snapshot.py from sql/api/create_api_key.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: let the holder of a key use the HTTP API, within scopes.
+-- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
+-- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq.create_api_key(
+    name text,
+    key_hash bytea,
+    prefix text,
+    scopes text[],
+    expires_at timestamptz default null,
+    requests_per_second integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
+        );
+    end if;
+    insert into jobq_private.api_key (
+        api_key, key_hash, prefix, scopes, expires_at, requests_per_second
+    )
+    values (
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes, create_api_key.expires_at,
+        create_api_key.requests_per_second
+    );
+exception
+    when unique_violation then
+        perform jobq_private.raise_error(
+            'API_KEY_EXISTS', format('name %s', create_api_key.name)
+        );
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
+end
+$$;
+
+revoke all on function
+jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) from public;
+grant execute on function
+jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) to jobq_operator;
+
+comment on function
+jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) is
+'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';
+
+reset role;
+
+-- Deploy jobq:api/create_schedule to pg
+-- Made by sql/snapshot.py from sql/api/create_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare a recurring job under a name; declaring it again is harmless.
+-- Invariant: the same definition changes nothing; another one becomes a new version,
+-- and the old one history. So every deployment may declare its schedules, all at once
+-- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq.create_schedule(
+    name text,
+    kind text,
+    cron text default null,
+    every interval default null,
+    time_zone text default 'UTC',
+    payload jsonb default '{}',
+    queue text default null,
+    from_completion boolean default false,
+    gap text default 'auto',
+    fold text default 'auto',
+    missed text default null,
+    catch_up interval default null,
+    dedup text default null,
+    dedup_key text default null,
+    jitter interval default '0',
+    starts_at timestamptz default null,
+    ends_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _given jobq_private.schedule;
+begin
+    _given.name := create_schedule.name;
+    _given.kind := create_schedule.kind;
+    _given.cron := create_schedule.cron;
+    _given.every := create_schedule.every;
+    _given.time_zone := create_schedule.time_zone;
+    _given.payload := create_schedule.payload;
+    _given.queue := create_schedule.queue;
+    _given.from_completion := create_schedule.from_completion;
+    _given.gap := create_schedule.gap;
+    _given.fold := create_schedule.fold;
+    _given.missed := create_schedule.missed;
+    _given.catch_up := create_schedule.catch_up;
+    _given.dedup := create_schedule.dedup;
+    _given.dedup_key := create_schedule.dedup_key;
+    _given.jitter := create_schedule.jitter;
+    _given.starts_at := create_schedule.starts_at;
+    _given.ends_at := create_schedule.ends_at;
+    _given.priority := create_schedule.priority;
+    _given.max_attempts := create_schedule.max_attempts;
+    _given.timeout := create_schedule.timeout;
+    _given.metadata := create_schedule.metadata;
+    return (jobq_private.schedule_declare(_given, false)).schedule_id;
+end
+$$;
+
+revoke all on function jobq.create_schedule(
+    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
+    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
+) from public;
+grant execute on function jobq.create_schedule(
+    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
+    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
+) to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.create_schedule(
+    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
+    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
+) is
+'Declares a recurring job under a name, by cron or every, and returns the id of its version: the same for the same definition, else a new one.';
+
+reset role;
+
+-- Deploy jobq:api/delete_config to pg
+-- Made by sql/snapshot.py from sql/api/delete_config.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: delete a config; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_config(config text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('config', delete_config.config, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.config = delete_config.config
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.config as d where d.config = delete_config.config;
+end
+$$;
+
+revoke all on function jobq.delete_config(text) from public;
+grant execute on function jobq.delete_config(text)
+to jobq_operator;
+
+comment on function jobq.delete_config(text) is
+'Deletes a config; refused while an endpoint refers to it.';
+
+reset role;
+
+-- Deploy jobq:api/delete_endpoint to pg
+-- Made by sql/snapshot.py from sql/api/delete_endpoint.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: delete an endpoint and its kind; its versions stay.
+-- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
+-- JQ008.
+create or replace function jobq.delete_endpoint(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('endpoint', delete_endpoint.endpoint, 'update');
+    perform jobq.delete_kind(delete_endpoint.endpoint);
+end
+$$;
+
+revoke all on function jobq.delete_endpoint(text) from public;
+grant execute on function jobq.delete_endpoint(text)
+to jobq_operator;
+
+comment on function jobq.delete_endpoint(text) is
+'Deletes an endpoint and its kind; refused while live jobs or schedules of it exist.';
+
+reset role;
+
+-- Deploy jobq:api/delete_kind to pg
+-- Made by sql/snapshot.py from sql/api/delete_kind.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: forget what was declared of a kind.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
+-- JQ007, JQ008.
+create or replace function jobq.delete_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif exists (
+        select from jobq_private.job as j where j.kind = delete_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', delete_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = delete_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', delete_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', delete_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_kind(text) from public;
+grant execute on function jobq.delete_kind(text) to jobq_operator;
+
+comment on function jobq.delete_kind(text) is
+'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
+
+reset role;
+
+-- Deploy jobq:api/delete_payload_spec to pg
+-- Made by sql/snapshot.py from sql/api/delete_payload_spec.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: delete a payload spec; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_payload_spec(payload_spec text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('payload_spec',
+        delete_payload_spec.payload_spec, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.payload_spec = delete_payload_spec.payload_spec
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.payload_spec as d
+    where d.payload_spec = delete_payload_spec.payload_spec;
+end
+$$;
+
+revoke all on function jobq.delete_payload_spec(text) from public;
+grant execute on function jobq.delete_payload_spec(text)
+to jobq_operator;
+
+comment on function jobq.delete_payload_spec(text) is
+'Deletes a payload spec; refused while an endpoint refers to it.';
+
+reset role;
+
+-- Deploy jobq:api/delete_queue to pg
+-- Made by sql/snapshot.py from sql/api/delete_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: forget what was declared of a queue.
+-- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
+-- JQ007, JQ008.
+create or replace function jobq.delete_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif exists (
+        select from jobq_private.job as j where j.queue = delete_queue.queue
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of queue %s', delete_queue.queue
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.queue = delete_queue.queue and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of queue %s', delete_queue.queue
+        ));
+    end if;
+    delete from jobq_private.queue as d where d.queue = delete_queue.queue;
+    if not found then
+        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
+            'queue %s', delete_queue.queue
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_queue(text) from public;
+grant execute on function jobq.delete_queue(text) to jobq_operator;
+
+comment on function jobq.delete_queue(text) is
+'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
+
+reset role;
+
+-- Deploy jobq:api/delete_secret to pg
+-- Made by sql/snapshot.py from sql/api/delete_secret.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: delete a secret; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_secret(secret text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('secret', delete_secret.secret, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint_secret as e
+    where e.secret = delete_secret.secret
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.secret as d where d.secret = delete_secret.secret;
+end
+$$;
+
+revoke all on function jobq.delete_secret(text) from public;
+grant execute on function jobq.delete_secret(text)
+to jobq_operator;
+
+comment on function jobq.delete_secret(text) is
+'Deletes a secret; refused while an endpoint refers to it.';
+
+reset role;
+
+-- Deploy jobq:api/due_in to pg
+-- Made by sql/snapshot.py from sql/api/due_in.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: for how long a worker of these queues may sleep: until the next job is due.
+-- Invariant: a duration by the database's clock, so that no worker's own clock matters;
+-- zero or less when there is work now, null when none waits. Raises: 22004.
+create or replace function jobq.due_in(queues text[])
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq.next_due(due_in.queues) - clock_timestamp();
+end
+$$;
+
+revoke all on function jobq.due_in(text[]) from public;
+grant execute on function jobq.due_in(text[]) to jobq_worker, jobq_reader;
+
+comment on function jobq.due_in(text[]) is
+'Returns how long it is until the next job of these queues becomes runnable, or null when none waits.';
+
+reset role;
+
+-- Deploy jobq:api/end_wait to pg
+-- Made by sql/snapshot.py from sql/api/end_wait.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the listening session of a worker says that it is awake.
+-- Invariant: drops every advisory lock of its session, so the session must be the
+-- worker's listener and nothing else. Raises: nothing.
+create or replace function jobq.end_wait()
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select pg_advisory_unlock_all()
+$$;
+
+revoke all on function jobq.end_wait() from public;
+grant execute on function jobq.end_wait() to jobq_worker;
+
+comment on function jobq.end_wait() is
+'Marks the listening session as awake, so that producers need not notify it.';
+
+reset role;
+
+-- Deploy jobq:api/enqueue to pg
+-- Made by sql/snapshot.py from sql/api/enqueue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: add one job to a queue, in the caller's transaction.
+-- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
+-- idempotency key or dedup key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq_private.new_job;
+begin
+    _job.ordinal := 1;
+    _job.kind := enqueue.kind;
+    _job.payload := enqueue.payload;
+    _job.queue := enqueue.queue;
+    _job.run_at := enqueue.run_at;
+    _job.priority := enqueue.priority;
+    _job.max_attempts := enqueue.max_attempts;
+    _job.timeout := enqueue.timeout;
+    _job.idempotency_key := enqueue.idempotency_key;
+    _job.dedup_key := enqueue.dedup_key;
+    _job.dedup := enqueue.dedup;
+    _job.metadata := enqueue.metadata;
+    perform jobq_private.check_new_jobs(array[_job]);
+    return (jobq_private.store_job(_job)).job_id;
+end
+$$;
+
+revoke all on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) from public;
+grant execute on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) to jobq_producer;
+
+comment on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) is 'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';
+
+reset role;
+
+-- Deploy jobq:api/enqueue_many to pg
+-- Made by sql/snapshot.py from sql/api/enqueue_many.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: add many jobs with one call, given as a JSON array of objects whose members
+-- are named as the parameters of enqueue().
+-- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- refused, so that no misspelt option is passed over.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue_many(jobs jsonb)
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+    ];
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if enqueue_many.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, _known)
+    into _problem
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(row(
+        j.n, j.kind, j.payload, j.queue, j.run_at, j.priority, j.max_attempts,
+        j.timeout, j.idempotency_key, j.dedup_key, j.dedup, j.metadata, null, null
+    )::jobq_private.new_job order by j.n) into _jobs
+    from rows from (
+        jsonb_to_recordset(enqueue_many.jobs) as (
+            kind text, payload jsonb, queue text, run_at timestamptz, priority integer,
+            max_attempts integer, timeout interval, idempotency_key text,
+            dedup_key text, dedup text, metadata jsonb
+        )
+    ) with ordinality as j (
+        kind, payload, queue, run_at, priority, max_attempts, timeout, idempotency_key,
+        dedup_key, dedup, metadata, n
+    );
+    return query
+    select i.ordinal, i.job_id, i.created
+    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    order by i.ordinal;
+end
+$$;
+
+revoke all on function jobq.enqueue_many(jsonb) from public;
+grant execute on function jobq.enqueue_many(jsonb) to jobq_producer;
+
+comment on function jobq.enqueue_many(jsonb) is
+'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
+
+reset role;
+
+-- Deploy jobq:api/exchange to pg
+-- Made by sql/snapshot.py from sql/api/exchange.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: finish a batch and claim the next, in one call and one commit.
+-- Invariant: completed and failed attempts are settled before the claim, so that what
+-- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
+-- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.exchange(
+    queues text[],
+    worker text,
+    max_jobs integer,
+    job_ids uuid[] default '{}',
+    attempts integer[] default '{}',
+    results jsonb default null,
+    failures jsonb default null
+)
+returns table (
+    outcome text,
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
+    then
+        return query
+        select 'lost', l.*
+        from jobq.complete_many(
+            exchange.job_ids, exchange.attempts, exchange.results
+        ) as c
+        cross join lateral jobq_private.lost_job(c.job_id, c.attempt) as l
+        where c.outcome = 'lost';
+    end if;
+    if exchange.failures is not null then
+        return query
+        select coalesce(f.state, 'lost'), l.*
+        from jobq.fail_many(exchange.failures) as f
+        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
+    end if;
+    return query
+    select 'claimed', c.*
+    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+end
+$$;
+
+revoke all on function
+jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) from public;
+grant execute on function
+jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) to jobq_worker;
+
+comment on function
+jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) is
+'Finishes a batch and claims the next, in one call and one commit.';
+
+reset role;
+
+-- Deploy jobq:api/get_job to pg
+-- Made by sql/snapshot.py from sql/api/get_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: one job, live or archived.
+-- Invariant: the archive is looked at from the day before the id's own time, so that older
+-- partitions are passed over, and a clock that was set back hides nothing.
+-- Raises: 22004, JQ001.
+create or replace function jobq.get_job(job_id uuid)
+returns jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job;
+begin
+    if get_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    select j.* into _job
+    from jobq.job as j
+    where j.job_id = get_job.job_id and j.finished_at is null;
+    if not found then
+        select j.* into _job
+        from jobq.job as j
+        where j.job_id = get_job.job_id
+        and j.finished_at
+            >= jobq_private.id_time(get_job.job_id) - interval '1 day';
+    end if;
+    if not found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
+    end if;
+    return _job;
+end
+$$;
+
+revoke all on function jobq.get_job(uuid) from public;
+grant execute on function jobq.get_job(uuid)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_job(uuid) is 'Returns one job, live or archived.';
+
+reset role;
+
+-- Deploy jobq:api/explain to pg
+-- Made by sql/snapshot.py from sql/api/explain.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
+-- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Raises: 22004, JQ001.
+create or replace function jobq.explain(job_id uuid)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(explain.job_id);
+begin
+    if _job.finished_at is not null then
+        return query select 'finished', format(
+            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+        );
+        return;
+    elsif _job.state = 'running' then
+        return query select 'running', format(
+            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
+            _job.claimed_at,
+            case when _job.lease_expires_at < clock_timestamp()
+                then 'expired (recover() will take it back)' else 'until' end,
+            _job.lease_expires_at
+        );
+        return;
+    end if;
+
+    return query
+    select 'paused', format('queue %s since %s%s', q.queue, q.paused_at,
+        coalesce(': ' || q.pause_reason, ''))
+    from jobq_private.queue as q
+    where q.queue = _job.queue and q.paused_at is not null;
+    if _job.run_at > clock_timestamp() then
+        return query select
+            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
+            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
+        return;
+    end if;
+    if not exists (
+        select from jobq_private.worker as w
+        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    ) then
+        return query select 'no_worker', format(
+            'no worker of queue %s was seen in the last minute', _job.queue
+        );
+    end if;
+    return query select 'waiting', format(
+        '%s jobs of queue %s are ahead of it',
+        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
+        _job.queue
+    );
+end
+$$;
+
+revoke all on function jobq.explain(uuid) from public;
+grant execute on function jobq.explain(uuid) to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.explain(uuid) is
+'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';
+
+reset role;
+
+-- Deploy jobq:api/fail to pg
+-- Made by sql/snapshot.py from sql/api/fail.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: end an attempt as failed.
+-- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
+-- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
+-- is cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.fail(
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text default 'ERROR',
+    retryable boolean default true,
+    retry_in interval default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    if fail.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    end if;
+    select s.state into _state
+    from jobq_private.settle_failures(array[row(
+        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
+        fail.retry_in
+    )::jobq_private.failure], false) as s;
+    if not found then
+        perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval) from public;
+grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval)
+to jobq_worker;
+
+comment on function jobq.fail(uuid, integer, text, text, boolean, interval) is
+'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
+
+reset role;
+
+-- Deploy jobq:api/fail_many to pg
+-- Made by sql/snapshot.py from sql/api/fail_many.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: end many attempts as failed, given as a JSON array of objects with the members
+-- job_id, attempt, error, error_code, retryable (default true) and retry_in.
+-- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
+-- member is refused, so that no misspelt retryable is passed over.
+-- Raises: 22004, 22023.
+create or replace function jobq.fail_many(failures jsonb)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in'
+    ];
+    _failures jobq_private.failure[];
+begin
+    if fail_many.failures is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'failures');
+    elsif jsonb_typeof(fail_many.failures) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'failures must be a JSON array');
+    elsif exists (
+        select from jsonb_array_elements(fail_many.failures) as e (failure)
+        where jsonb_typeof(e.failure) <> 'object' or e.failure - _known <> '{}'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'each failure must be an object with members among %s', _known
+        ));
+    end if;
+    select array_agg(f::jobq_private.failure) into _failures
+    from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
+    if exists (
+        select from unnest(_failures) as f
+        where f.retry_in not between '0' and '365 days'
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    end if;
+
+    return query
+    select f.job_id, f.attempt, s.state
+    from unnest(_failures) with ordinality
+        as f (job_id, attempt, error, error_code, retryable, retry_in, n)
+    left join jobq_private.settle_failures(_failures, false) as s
+        on s.job_id = f.job_id and s.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.fail_many(jsonb) from public;
+grant execute on function jobq.fail_many(jsonb) to jobq_worker;
+
+comment on function jobq.fail_many(jsonb) is
+'Ends many attempts as failed and tells the new state of each, null where the lease was lost.';
+
+reset role;
+
+-- Deploy jobq:api/find_job to pg
+-- Made by sql/snapshot.py from sql/api/find_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the job that an idempotency key of a kind stands for, or null.
+-- Invariant: reads only; a key outlives its job's row only as long as it is retained.
+-- Raises: 22004.
+create or replace function jobq.find_job(kind text, idempotency_key text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
+    end if;
+    return (
+        select k.job_id
+        from jobq_private.idempotency_key as k
+        where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+    );
+end
+$$;
+
+revoke all on function jobq.find_job(text, text) from public;
+grant execute on function jobq.find_job(text, text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.find_job(text, text) is
+'Returns the id of the job that an idempotency key of a kind stands for, or null.';
+
+reset role;
+
+-- Deploy jobq:api/get_delivery to pg
+-- Made by sql/snapshot.py from sql/api/get_delivery.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
+-- is no endpoint.
+-- Invariant: endpoint and payload spec as they were when the job was made, config and
+-- secrets as they are now; secrets are encrypted. valid_until is null for the version
+-- that new jobs get. Raises: 22004.
+create or replace function jobq.get_delivery(
+    kind text, created_at timestamptz default null
+)
+returns table (
+    type text, spec jsonb, version integer, valid_from timestamptz,
+    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
+    secrets jsonb, max_concurrency integer, max_per_second double precision
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _moment timestamptz := coalesce(get_delivery.created_at, now());
+begin
+    if get_delivery.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    end if;
+    return query
+    select
+        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
+        (
+            select n.created_at from jobq_private.definition_version as n
+            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
+        ),
+        s.document -> 'schema', c.entries, c.version,
+        (
+            select jsonb_object_agg(x.secret, jsonb_build_object(
+                'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
+            ))
+            from jobq_private.template_references(v.document -> 'spec') as r
+            join jobq_private.secret as x on x.secret = r.path
+            where r.namespace = 'secret'
+        ),
+        (v.document ->> 'max_concurrency')::integer,
+        (v.document ->> 'max_per_second')::double precision
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
+    left join lateral jobq_private.version_at(
+        'payload_spec', v.document ->> 'payload_spec', _moment
+    ) as s on true
+    left join jobq_private.config as c on c.config = v.document ->> 'config'
+    where e.endpoint = get_delivery.kind;
+end
+$$;
+
+revoke all on function jobq.get_delivery(text, timestamptz) from public;
+grant execute on function jobq.get_delivery(text, timestamptz)
+to jobq_worker;
+
+comment on function jobq.get_delivery(text, timestamptz) is
+'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
+
+reset role;
+
+-- Deploy jobq:api/get_schedule to pg
+-- Made by sql/snapshot.py from sql/api/get_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version. Raises: 22004, JQ007.
+create or replace function jobq.get_schedule(schedule text)
+returns jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        get_schedule.schedule
+    );
+    _shown jobq.schedule;
+begin
+    select v.* into _shown
+    from jobq.schedule as v
+    where v.schedule_id = _found.schedule_id;
+    return _shown;
+end
+$$;
+
+revoke all on function jobq.get_schedule(text) from public;
+grant execute on function jobq.get_schedule(text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_schedule(text) is
+'Returns a schedule by its name, or one of its versions by its id.';
+
+reset role;
+
+-- Deploy jobq:api/health to pg
+-- Made by sql/snapshot.py from sql/api/health.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: say what threatens the queue's promise, each with its remedy.
+-- Invariant: reads only; what is not in order comes first. Raises: nothing.
+create or replace function jobq.health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select h.subject, h.is_ok, h.finding, case when not h.is_ok then h.remedy end
+    from (
+        select * from jobq_private.server_health()
+        union all
+        select * from jobq_private.queue_health()
+    ) as h
+    order by h.is_ok, h.subject
+$$;
+
+revoke all on function jobq.health() from public;
+grant execute on function jobq.health() to jobq_operator, jobq_reader;
+
+comment on function jobq.health() is
+'Says what threatens the queue''s promise: settings, snapshots, leases, workers, partitions, each with its remedy.';
+
+reset role;
+
+-- Deploy jobq:api/heartbeat to pg
+-- Made by sql/snapshot.py from sql/api/heartbeat.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
+-- Invariant: rows are locked in the order of their ids; a lease is never extended past
+-- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
+-- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- Raises: 22004, 22023.
+create or replace function jobq.heartbeat(
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
+
+    insert into jobq_private.worker as w (worker, queues)
+    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    on conflict on constraint worker_pkey do update
+    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    extended as (
+        update jobq_private.job as j
+        set heartbeat_at = clock_timestamp()
+        from held as h
+        where j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.cancel_requested_at
+    )
+    select f.job_id, f.attempt, case
+        when e.job_id is null then 'lost'
+        when e.cancel_requested_at is not null then 'cancel_requested'
+        else 'extended'
+    end
+    from unnest(heartbeat.job_ids, heartbeat.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join extended as e on e.job_id = f.job_id and e.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.heartbeat(text, uuid[], integer[], text[]) from public;
+grant execute on function jobq.heartbeat(text, uuid[], integer[], text[]) to jobq_worker;
+
+comment on function jobq.heartbeat(text, uuid[], integer[], text[]) is
+'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
+
+reset role;
+
+-- Deploy jobq:api/list_api_keys to pg
+-- Made by sql/snapshot.py from sql/api/list_api_keys.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the keys of the HTTP API, without anything that would let one be used.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq.list_api_keys()
+returns table (
+    name text,
+    prefix text,
+    scopes text[],
+    requests_per_second integer,
+    created_at timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.api_key, k.prefix, k.scopes, k.requests_per_second, k.created_at,
+        k.expires_at, k.revoked_at, k.last_used_at
+    from jobq_private.api_key as k
+    order by k.created_at, k.api_key
+$$;
+
+revoke all on function jobq.list_api_keys() from public;
+grant execute on function jobq.list_api_keys() to jobq_operator;
+
+comment on function jobq.list_api_keys() is
+'Returns the keys of the HTTP API: names, prefixes, scopes and last use, never a key.';
+
+reset role;
+
+-- Deploy jobq:api/list_attempts to pg
+-- Made by sql/snapshot.py from sql/api/list_attempts.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the attempts of one job, in their order.
+-- Invariant: one row for each attempt. Raises: 22004, JQ001.
+create or replace function jobq.list_attempts(job_id uuid)
+returns setof jobq.attempt
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_attempts.job_id);
+    return query
+    select t.*
+    from jobq.attempt as t
+    where t.job_id = list_attempts.job_id
+    order by t.attempt;
+end
+$$;
+
+revoke all on function jobq.list_attempts(uuid) from public;
+grant execute on function jobq.list_attempts(uuid)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_attempts(uuid) is 'Returns the attempts of one job, in their order.';
+
+reset role;
+
+-- Deploy jobq:api/list_ciphertexts to pg
+-- Made by sql/snapshot.py from sql/api/list_ciphertexts.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every secret as it is encrypted, for its rotation to another key.
+-- Invariant: nothing here can be read without the key. Raises: nothing.
+create or replace function jobq.list_ciphertexts()
+returns table (secret text, version integer, key_id text, ciphertext bytea)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.secret, s.version, s.key_id, s.ciphertext
+    from jobq_private.secret as s
+    order by s.secret;
+end
+$$;
+
+revoke all on function jobq.list_ciphertexts() from public;
+grant execute on function jobq.list_ciphertexts()
+to jobq_operator;
+
+comment on function jobq.list_ciphertexts() is
+'Returns every secret as it is encrypted, for its rotation to another key.';
+
+reset role;
+
+-- Deploy jobq:api/list_jobs to pg
+-- Made by sql/snapshot.py from sql/api/list_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of jobs, newest first.
+-- Invariant: before is the last id of the page before: ids are ordered by time, so pages
+-- are stable while jobs are added. Raises: 22004, 22023.
+create or replace function jobq.list_jobs(
+    state text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns setof jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+    if list_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif list_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif list_jobs.state not in (
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'state must be queued, running, retrying, succeeded, dead or cancelled');
+    end if;
+    return query
+    select j.*
+    from jobq.job as j
+    where (list_jobs.state is null or j.state = list_jobs.state)
+    and (list_jobs.kind is null or j.kind = list_jobs.kind)
+    and (list_jobs.queue is null or j.queue = list_jobs.queue)
+    and (list_jobs.before is null or j.job_id < list_jobs.before)
+    order by j.job_id desc
+    limit list_jobs.max_jobs;
+end
+$$;
+
+revoke all on function jobq.list_jobs(text, text, text, uuid, integer) from public;
+grant execute on function jobq.list_jobs(text, text, text, uuid, integer)
+to jobq_operator, jobq_reader;
+
+comment on function jobq.list_jobs(text, text, text, uuid, integer) is
+'Returns a page of jobs, newest first; before is the last id of the page before.';
+
+reset role;
+
+-- Deploy jobq:api/list_logs to pg
+-- Made by sql/snapshot.py from sql/api/list_logs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the log of one job, in its order.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq.list_logs(job_id uuid)
+returns table (attempt integer, logged_at timestamptz, level text, message text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_logs.job_id);
+    return query
+    select l.attempt, l.logged_at, l.level, l.message
+    from jobq_private.job_log as l
+    where l.job_id = list_logs.job_id
+    order by l.logged_at, l.sequence;
+end
+$$;
+
+revoke all on function jobq.list_logs(uuid) from public;
+grant execute on function jobq.list_logs(uuid) to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_logs(uuid) is 'Returns the log of one job, in its order.';
+
+reset role;
+
+-- Deploy jobq:api/list_schedule_versions to pg
+-- Made by sql/snapshot.py from sql/api/list_schedule_versions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every version of a schedule, newest first.
+-- Invariant: a name's versions are one chain, also across its retirement.
+-- Raises: 22004, JQ007.
+create or replace function jobq.list_schedule_versions(schedule text)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        list_schedule_versions.schedule
+    );
+begin
+    return query
+    select v.*
+    from jobq.schedule as v
+    where v.name = _found.name
+    order by v.version desc;
+end
+$$;
+
+revoke all on function jobq.list_schedule_versions(text) from public;
+grant execute on function jobq.list_schedule_versions(text)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedule_versions(text) is
+'Returns every version of a schedule, newest first.';
+
+reset role;
+
+-- Deploy jobq:api/list_schedules to pg
+-- Made by sql/snapshot.py from sql/api/list_schedules.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of schedules, newest version first.
+-- Invariant: without a status, those in force: active and paused. before is the last id
+-- of the page before: ids are ordered by time. Raises: 22004, 22023.
+create or replace function jobq.list_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if list_schedules.max_schedules is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
+    elsif list_schedules.max_schedules not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 1000'
+        );
+    elsif list_schedules.status not in ('active', 'paused', 'retired') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'status must be active, paused or retired'
+        );
+    end if;
+    return query
+    select v.*
+    from jobq.schedule as v
+    where (
+        v.status = list_schedules.status
+        or (list_schedules.status is null and v.status <> 'retired')
+    )
+    and (list_schedules.kind is null or v.kind = list_schedules.kind)
+    and (list_schedules.queue is null or v.queue = list_schedules.queue)
+    and (list_schedules.before is null or v.schedule_id < list_schedules.before)
+    order by v.schedule_id desc
+    limit list_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq.list_schedules(text, text, text, uuid, integer) from public;
+grant execute on function jobq.list_schedules(text, text, text, uuid, integer)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedules(text, text, text, uuid, integer) is
+'Returns a page of schedules, newest first: those in force, or those of one status.';
+
+reset role;
+
+-- Deploy jobq:api/list_versions to pg
+-- Made by sql/snapshot.py from sql/api/list_versions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
+-- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+create or replace function jobq.list_versions(type text, name text)
+returns table (version integer, document jsonb, created_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        v.version,
+        case when v.type = 'secret' then '{}'::jsonb else v.document end,
+        v.created_at
+    from jobq_private.definition_version as v
+    where v.type = list_versions.type and v.name = list_versions.name
+    order by v.version desc;
+    if not found then
+        perform jobq_private.refuse_definition(list_versions.type, list_versions.name);
+    end if;
+end
+$$;
+
+revoke all on function jobq.list_versions(text, text) from public;
+grant execute on function jobq.list_versions(text, text)
+to jobq_operator, jobq_reader;
+
+comment on function jobq.list_versions(text, text) is
+'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';
+
+reset role;
+
+-- Deploy jobq:api/log to pg
+-- Made by sql/snapshot.py from sql/api/log.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: add a line to a job's log.
+-- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- attempt that lost its job can still say so. Raises: 22004, 22023.
+create or replace function jobq.log(
+    job_id uuid, attempt integer, level text, message text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
+    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
+        );
+    end if;
+    insert into jobq_private.job_log (job_id, attempt, level, message)
+    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+end
+$$;
+
+revoke all on function jobq.log(uuid, integer, text, text) from public;
+grant execute on function jobq.log(uuid, integer, text, text) to jobq_worker;
+
+comment on function jobq.log(uuid, integer, text, text) is 'Adds a line to a job''s log.';
+
+reset role;
+
+-- Deploy jobq:api/maintain to pg
+-- Made by sql/snapshot.py from sql/api/maintain.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: everything that must happen from time to time: recover, tick, prune,
+-- partitions.
+-- Invariant: any number of callers, one does the work and the others return at once
+-- with no row; bounded in rows, and in what it waits for. Raises: what tick() raises.
+create or replace function jobq.maintain()
+returns table (task text, affected bigint)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _made bigint;
+    _dropped bigint;
+begin
+    if not pg_try_advisory_xact_lock(1785684595, 0) then
+        return;
+    end if;
+    return query select 'recovered', count(*) from jobq.recover(1000);
+    return query select 'ticked', count(*) from jobq.tick(1000);
+    return query select 'pruned_keys', jobq_private.prune(1000);
+    select p.made, p.dropped into _made, _dropped
+    from jobq_private.maintain_partitions() as p;
+    return query values ('made_partitions', _made), ('dropped_partitions', _dropped);
+end
+$$;
+
+revoke all on function jobq.maintain() from public;
+grant execute on function jobq.maintain() to jobq_worker, jobq_operator;
+
+comment on function jobq.maintain() is
+'Recovers expired leases, fires schedules that are due, prunes keys and workers, makes and drops partitions; safe for any number of callers.';
+
+reset role;
+
+-- Deploy jobq:api/metrics to pg
+-- Made by sql/snapshot.py from sql/api/metrics.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
+-- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
+-- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- ended within five minutes; where there was none, there is no row. Raises: nothing.
+create or replace function jobq.metrics()
+returns table (name text, queue text, value double precision)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+begin
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            j.queue,
+            count(*) filter (where j.state <> 'running') as waiting,
+            count(*) filter (where j.state = 'running') as running,
+            count(*) filter (where j.lease_expires_at < _now) as expired,
+            coalesce(extract(epoch from _now - min(j.run_at) filter (
+                where j.state <> 'running' and j.run_at <= _now
+            )), 0) as oldest
+        from jobq_private.job as j
+        group by j.queue
+    ) as l
+    cross join lateral (
+        values
+        ('queue_backlog', l.waiting::double precision),
+        ('running_jobs', l.running),
+        ('expired_leases', l.expired),
+        ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select 'dlq_size', a.queue, count(*)::double precision
+    from jobq_private.job_archive as a
+    where a.state = 'dead'
+    group by a.queue;
+
+    return query
+    select 'enqueue_qps', null, case
+        when count(*) < 5000 then count(*) / 60.0
+        else 5000 / greatest(0.001, extract(epoch from
+            _now - jobq_private.id_time((array_agg(s.job_id))[5000])))
+    end::double precision
+    from (
+        select j.job_id
+        from jobq.job as j
+        where j.job_id >= jobq_private.id_floor(_now - interval '1 min')
+        order by j.job_id desc
+        limit 5000
+    ) as s;
+
+    return query
+    select m.name, null, m.value
+    from (
+        select
+            percentile_cont(0.95) within group (
+                order by extract(epoch from r.finished_at - r.created_at)
+            ) as latency,
+            avg((r.state = 'dead')::integer)::double precision as failed
+        from (
+            select a.state, a.created_at, a.finished_at
+            from jobq_private.job_archive as a
+            where a.state in ('succeeded', 'dead')
+            and a.finished_at > _now - interval '2 days'
+            order by a.job_id desc
+            limit 1000
+        ) as r
+        where r.finished_at > _now - interval '5 min'
+    ) as s
+    cross join lateral (
+        values ('job_latency_p95_seconds', s.latency), ('fail_rate', s.failed)
+    ) as m (name, value)
+    where m.value is not null;
+end
+$$;
+
+revoke all on function jobq.metrics() from public;
+grant execute on function jobq.metrics() to jobq_operator, jobq_reader;
+
+comment on function jobq.metrics() is
+'Returns the queue''s figures for Prometheus: backlog, dead jobs, rates and latency.';
+
+reset role;
+
+-- Deploy jobq:api/next_due to pg
+-- Made by sql/snapshot.py from sql/api/next_due.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
+-- Invariant: one index probe for each priority in use; paused queues do not count. A
+-- moment in the past means that there is work now. Raises: 22004.
+create or replace function jobq.next_due(queues text[])
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _queue text;
+    _priority integer;
+    _run_at timestamptz;
+    _next timestamptz;
+begin
+    if next_due.queues is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    end if;
+    foreach _queue in array next_due.queues loop
+        _priority := 32768;
+        loop
+            select j.priority, j.run_at into _priority, _run_at
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.priority < _priority
+            order by j.priority desc, j.run_at
+            limit 1;
+            exit when not found or jobq_private.is_paused(_queue);
+            _next := least(_next, _run_at);
+        end loop;
+    end loop;
+    return _next;
+end
+$$;
+
+revoke all on function jobq.next_due(text[]) from public;
+grant execute on function jobq.next_due(text[]) to jobq_worker, jobq_reader;
+
+comment on function jobq.next_due(text[]) is
+'Returns when the next job of these queues becomes runnable, or null when none waits.';
+
+reset role;
+
+-- Deploy jobq:api/next_tick to pg
+-- Made by sql/snapshot.py from sql/api/next_tick.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the first firing of a cron expression after an instant, in a time zone.
+-- Invariant: reads no table and takes no lock.
+-- Raises: 22004, 22023, JQ009.
+create or replace function jobq.next_tick(
+    cron text,
+    time_zone text default 'UTC',
+    after timestamptz default now(),
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns timestamptz
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if next_tick.after is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+    elsif next_tick.after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'after is %s; it may be an instant from 1900 to 9998', next_tick.after
+        ));
+    end if;
+    perform jobq_private.cron_check(next_tick.time_zone, next_tick.gap, next_tick.fold);
+    return jobq_private.cron_next(
+        jobq_private.cron_parse(next_tick.cron),
+        next_tick.time_zone,
+        next_tick.after,
+        next_tick.gap,
+        next_tick.fold
+    );
+end
+$$;
+
+revoke all on function jobq.next_tick(text, text, timestamptz, text, text) from public;
+
+grant execute on function jobq.next_tick(text, text, timestamptz, text, text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.next_tick(text, text, timestamptz, text, text) is
+'Returns the first firing of a cron expression strictly after an instant, by the clocks'
+' of a time zone; null when none is left.';
+
+reset role;
+
+-- Deploy jobq:api/page_attempts to pg
+-- Made by sql/snapshot.py from sql/api/page_attempts.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
+-- Invariant: each attempt once; its number is what the next page starts after.
+-- Raises: 22004, JQ001.
+create or replace function jobq.page_attempts(
+    job_id uuid, after integer default null, max_attempts integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'attempt_id', format('%s:%s', t.job_id, t.attempt),
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'status', case t.state
+                when 'succeeded' then 'SUCCESS'
+                when 'running' then 'RUNNING'
+                when 'cancelled' then 'CANCELLED'
+                when 'queued' then 'RELEASED'
+                else 'FAILED'
+            end,
+            'worker_id', t.worker,
+            'started_at', t.started_at,
+            'completed_at', t.finished_at,
+            'duration_ms', jobq_private.milliseconds(t.duration),
+            'output', t.result,
+            'error', case
+                when coalesce(t.error_code, t.error) is not null then
+                    json_build_object('type', t.error_code, 'message', t.error)
+            end
+        ),
+        case when t.n < t.total then t.attempt end
+    from (
+        select
+            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
+        from jobq.list_attempts(page_attempts.job_id) as a
+        where a.attempt > coalesce(page_attempts.after, 0)
+    ) as t
+    where t.n <= page_attempts.max_attempts
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq.page_attempts(uuid, integer, integer) from public;
+grant execute on function jobq.page_attempts(uuid, integer, integer)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.page_attempts(uuid, integer, integer) is
+'Returns a page of the attempts of a job as JSON documents, in their order.';
+
+reset role;
+
+-- Deploy jobq:api/page_definitions to pg
+-- Made by sql/snapshot.py from sql/api/page_definitions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
+-- page_jobs().
+-- Invariant: no value of a secret is in it. Raises: nothing.
+create or replace function jobq.page_definitions(
+    type text, after text default null, max_definitions integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select t.item, case when t.n < t.total then t.name end
+    from (
+        select
+            d.item, d.name, row_number() over (order by d.name) as n,
+            count(*) over () as total
+        from jobq_private.definition as d
+        where d.type = page_definitions.type
+        and (page_definitions.after is null or d.name > page_definitions.after)
+    ) as t
+    where t.n <= page_definitions.max_definitions
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq.page_definitions(text, text, integer) from public;
+grant execute on function jobq.page_definitions(text, text, integer)
+to jobq_operator, jobq_reader;
+
+comment on function jobq.page_definitions(text, text, integer) is
+'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
+
+reset role;
+
+-- Deploy jobq:api/page_executions to pg
+-- Made by sql/snapshot.py from sql/api/page_executions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of the executions of a job, the newest first; cursor as in
+-- page_jobs().
+-- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
+-- its index. Raises: 22004, JQ001.
+create or replace function jobq.page_executions(
+    job_id uuid, before uuid default null, max_executions integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s
+        where s.schedule_id = page_executions.job_id
+    ) then
+        return query
+        select f.item, f.cursor
+        from jobq_private.schedule_executions(
+            page_executions.job_id, page_executions.before,
+            page_executions.max_executions
+        ) as f;
+        return;
+    end if;
+    item := jobq.show_execution(page_executions.job_id);
+    if page_executions.max_executions > 0 and (
+        page_executions.before is null or page_executions.job_id < page_executions.before
+    ) then
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq.page_executions(uuid, uuid, integer) from public;
+grant execute on function jobq.page_executions(uuid, uuid, integer)
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.page_executions(uuid, uuid, integer) is
+'Returns a page of the executions of a job as JSON documents, the newest first.';
+
+reset role;
+
+-- Deploy jobq:api/page_jobs to pg
+-- Made by sql/snapshot.py from sql/api/page_jobs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
+-- all, else it is what `before` takes for the page that follows that row.
+-- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
+-- each starts with a descent of the primary keys, wherever it lies. The times compare the
+-- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+create or replace function jobq.page_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+    _max_bytes constant integer := 4194304;
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(page_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _rows integer := 0;
+    _bytes bigint := 0;
+    _job jobq.job;
+begin
+    if page_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif page_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif not page_jobs.states <@ array[
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ] then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are queued, running, retrying, succeeded, dead and cancelled');
+    end if;
+
+    for _job in
+        select j.*
+        from jobq.job as j
+        where j.job_id < _to and j.job_id >= _from
+        and (page_jobs.states is null or j.state = any (page_jobs.states))
+        and (page_jobs.kind is null or j.kind = page_jobs.kind)
+        and (page_jobs.queue is null or j.queue = page_jobs.queue)
+        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        order by j.job_id desc
+        limit page_jobs.max_jobs + 1
+    loop
+        if _rows > 0 then
+            return next;
+            if _rows = page_jobs.max_jobs or _bytes > _max_bytes then
+                return;
+            end if;
+        end if;
+        item := jobq_private.job_document(_job);
+        cursor := _job.job_id;
+        _bytes := _bytes + octet_length(item::text);
+        _rows := _rows + 1;
+    end loop;
+    if _rows > 0 then
+        cursor := null;
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq.page_jobs(
+    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
+) from public;
+grant execute on function jobq.page_jobs(
+    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
+) to jobq_operator, jobq_reader;
+
+comment on function jobq.page_jobs(
+    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
+) is
+'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
+
+reset role;
+
+-- Deploy jobq:api/page_logs to pg
+-- Made by sql/snapshot.py from sql/api/page_logs.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Invariant: lines are numbered as they are written, so a page that was read stays as it
+-- was. Raises: 22004, JQ001.
+create or replace function jobq.page_logs(
+    job_id uuid, after bigint default null, max_lines integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(page_logs.job_id);
+    return query
+    select
+        json_build_object(
+            'log_id', t.sequence::text,
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'level', t.level,
+            'message', t.message,
+            'logged_at', t.logged_at
+        ),
+        case when t.n < t.total then t.sequence end
+    from (
+        select
+            l.*, row_number() over (order by l.sequence) as n, count(*) over () as total
+        from jobq_private.job_log as l
+        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+    ) as t
+    where t.n <= page_logs.max_lines
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq.page_logs(uuid, bigint, integer) from public;
+grant execute on function jobq.page_logs(uuid, bigint, integer)
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.page_logs(uuid, bigint, integer) is
+'Returns a page of the log of a job as JSON documents, in its order.';
+
+reset role;
+
+-- Deploy jobq:api/page_queues to pg
+-- Made by sql/snapshot.py from sql/api/page_queues.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
+-- Invariant: the figures of queue_stats(). Raises: nothing.
+create or replace function jobq.page_queues(
+    after text default null, max_queues integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'queue', t.queue,
+            'queued', t.queued,
+            'scheduled', t.scheduled,
+            'running', t.running,
+            'retrying', t.retrying,
+            'dead', t.dead,
+            'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
+            'finished_last_minute', t.finished_last_minute,
+            'is_paused', t.is_paused
+        ),
+        case when t.n < t.total then t.queue end
+    from (
+        select
+            s.*, row_number() over (order by s.queue) as n, count(*) over () as total
+        from jobq.queue_stats() as s
+        where page_queues.after is null or s.queue > page_queues.after
+    ) as t
+    where t.n <= page_queues.max_queues
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq.page_queues(text, integer) from public;
+grant execute on function jobq.page_queues(text, integer) to jobq_operator, jobq_reader;
+
+comment on function jobq.page_queues(text, integer) is
+'Returns a page of queues with their statistics as JSON documents.';
+
+reset role;
+
+-- Deploy jobq:api/page_schedule_versions to pg
+-- Made by sql/snapshot.py from sql/api/page_schedule_versions.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
+-- null in the last row of all, else what `before` takes for the page that follows that
+-- row.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq.page_schedule_versions(
+    schedule text, before integer default null, max_versions integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        page_schedule_versions.schedule
+    );
+begin
+    return query
+    select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
+    from jobq_private.schedule as s
+    where s.name = _found.name
+    and s.version < coalesce(page_schedule_versions.before, 2147483647)
+    order by s.version desc
+    limit page_schedule_versions.max_versions;
+end
+$$;
+
+revoke all on function jobq.page_schedule_versions(text, integer, integer) from public;
+grant execute on function jobq.page_schedule_versions(text, integer, integer)
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.page_schedule_versions(text, integer, integer) is
+'Returns a page of the versions of a schedule as JSON documents, newest first.';
+
+reset role;
+
+-- Deploy jobq:api/page_schedules to pg
+-- Made by sql/snapshot.py from sql/api/page_schedules.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
+-- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+create or replace function jobq.page_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        jobq_private.schedule_document(s),
+        case when p.n < count(*) over () then p.schedule_id end
+    from (
+        select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
+        from jobq.list_schedules(
+            page_schedules.status, page_schedules.kind, page_schedules.queue,
+            page_schedules.before, page_schedules.max_schedules + 1
+        ) as l
+    ) as p
+    join jobq_private.schedule as s on s.schedule_id = p.schedule_id
+    order by p.n
+    limit page_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq.page_schedules(text, text, text, uuid, integer) from public;
+grant execute on function jobq.page_schedules(text, text, text, uuid, integer)
+to jobq_operator, jobq_reader;
+
+comment on function jobq.page_schedules(text, text, text, uuid, integer) is
+'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
+
+reset role;
+
+-- Deploy jobq:api/pause_queue to pg
+-- Made by sql/snapshot.py from sql/api/pause_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
+-- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+create or replace function jobq.pause_queue(queue text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif length(pause_queue.queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    end if;
+    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
+    values (pause_queue.queue, now(), pause_queue.reason)
+    on conflict on constraint queue_pkey do update
+    set
+        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        updated_at = now();
+end
+$$;
+
+revoke all on function jobq.pause_queue(text, text) from public;
+grant execute on function jobq.pause_queue(text, text) to jobq_operator;
+
+comment on function jobq.pause_queue(text, text) is
+'Stops claims from a queue; running jobs go on.';
+
+reset role;
+
+-- Deploy jobq:api/pause_schedule to pg
+-- Made by sql/snapshot.py from sql/api/pause_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: stop a schedule from firing until it is resumed.
+-- Invariant: jobs that it has made go on; pausing it again changes nothing.
+-- Raises: 22004, JQ002, JQ007.
+create or replace function jobq.pause_schedule(schedule text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(pause_schedule.schedule);
+begin
+    if _held.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    end if;
+    update jobq_private.schedule as s
+    set
+        status = 'paused', paused_at = now(),
+        pause_reason = left(pause_schedule.reason, 512)
+    where s.schedule_id = _held.schedule_id and s.status = 'active';
+end
+$$;
+
+revoke all on function jobq.pause_schedule(text, text) from public;
+grant execute on function jobq.pause_schedule(text, text) to jobq_operator;
+
+comment on function jobq.pause_schedule(text, text) is
+'Stops a schedule from firing until it is resumed.';
+
+reset role;
+
+-- Deploy jobq:api/preview_cron to pg
+-- Made by sql/snapshot.py from sql/api/preview_cron.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the next firings of a cron expression, with what the clocks of its zone
+-- show.
+-- Invariant: reads no table. Raises: 22004, 22023, JQ009.
+create or replace function jobq.preview_cron(
+    cron text,
+    time_zone text default 'UTC',
+    ticks integer default 5,
+    after timestamptz default now(),
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns table (slot_at timestamptz, local_time timestamp)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _parsed jobq_private.cron;
+begin
+    perform jobq_private.preview_check(ticks, after);
+    perform jobq_private.cron_check(time_zone, gap, fold);
+    _parsed := jobq_private.cron_parse(cron);
+    slot_at := after;
+    for _tick in 1 .. ticks loop
+        slot_at := jobq_private.cron_next(_parsed, time_zone, slot_at, gap, fold);
+        exit when slot_at is null;
+        local_time := slot_at at time zone time_zone;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.preview_cron(text, text, integer, timestamptz, text, text)
+from public;
+grant execute
+on function jobq.preview_cron(text, text, integer, timestamptz, text, text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.preview_cron(text, text, integer, timestamptz, text, text) is
+'Returns the next firings of a cron expression, with what the clocks of its zone show.';
+
+reset role;
+
+-- Deploy jobq:api/preview_schedule to pg
+-- Made by sql/snapshot.py from sql/api/preview_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: when a schedule will fire next, with what the clocks of its zone show.
+-- Invariant: of one that counts from completion only the next slot is known; of one
+-- that is paused, the slots that it would have if it were resumed now; of a retired
+-- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
+returns table (slot_at timestamptz, local_time timestamp)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        preview_schedule.schedule
+    );
+begin
+    perform jobq_private.preview_check(ticks, now());
+    slot_at := case _found.status
+        when 'active' then _found.next_run_at
+        when 'paused' then jobq_private.schedule_first(_found, now())
+    end;
+    for _tick in 1 .. ticks loop
+        exit when not coalesce(slot_at < coalesce(_found.ends_at, 'infinity'), false);
+        local_time := slot_at at time zone _found.time_zone;
+        return next;
+        exit when _found.from_completion;
+        slot_at := jobq_private.schedule_next(
+            _found.parsed, _found.every, _found.time_zone, _found.gap, _found.fold,
+            slot_at, slot_at
+        );
+    end loop;
+end
+$$;
+
+revoke all on function jobq.preview_schedule(text, integer) from public;
+grant execute on function jobq.preview_schedule(text, integer)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.preview_schedule(text, integer) is
+'Returns when a schedule will fire next, with what the clocks of its zone show.';
+
+reset role;
+
+-- Deploy jobq:api/put_config to pg
+-- Made by sql/snapshot.py from sql/api/put_config.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare a config, or replace it: values that the templates of endpoints name.
+-- Invariant: attempts that start later use it; what an endpoint refers to is not taken
+-- away. Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_config(
+    config text, entries jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
+    if jsonb_typeof(put_config.entries) is distinct from 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    end if;
+    perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
+    from jobq_private.endpoint as e
+    where e.config = put_config.config;
+    _version := jobq_private.record_version('config', put_config.config,
+        jsonb_build_object('values', put_config.entries));
+
+    insert into jobq_private.config as c (config, entries, version)
+    values (put_config.config, put_config.entries, _version)
+    on conflict on constraint config_pkey do update
+    set entries = excluded.entries, version = excluded.version, updated_at = now()
+    where c.version <> excluded.version;
+    return jobq.show_definition('config', put_config.config);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_config(text, jsonb, text) from public;
+grant execute on function jobq.put_config(text, jsonb, text)
+to jobq_operator;
+
+comment on function jobq.put_config(text, jsonb, text) is
+'Declares a config, values that the templates of endpoints refer to, or replaces it.';
+
+reset role;
+
+-- Deploy jobq:api/put_endpoint to pg
+-- Made by sql/snapshot.py from sql/api/put_endpoint.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
+-- target, a Kafka topic or a Redis stream.
+-- Invariant: one kind and one endpoint of the same name; what its templates refer to is
+-- there. Jobs that exist keep the version they were made under.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_endpoint(
+    endpoint text,
+    type text,
+    spec jsonb,
+    payload_spec text default null,
+    config text default null,
+    max_attempts integer default 1,
+    retry_strategy text default 'exponential',
+    retry_initial_delay interval default '1 s',
+    retry_max_delay interval default '60 s',
+    retry_jitter double precision default 0.25,
+    queue text default null,
+    max_concurrency integer default null,
+    max_per_second double precision default null,
+    mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _violated text;
+begin
+    perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
+        put_endpoint.mode);
+    if put_endpoint.type is null or put_endpoint.spec is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
+    end if;
+    perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
+    _schema := jobq_private.endpoint_schema(
+        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
+        put_endpoint.config
+    );
+    perform jobq.put_kind(
+        put_endpoint.endpoint, put_endpoint.queue,
+        max_attempts => put_endpoint.max_attempts,
+        timeout => interval '10 s' + interval '1 ms' * coalesce(
+            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+        ),
+        retry_strategy => put_endpoint.retry_strategy,
+        retry_initial_delay => put_endpoint.retry_initial_delay,
+        retry_max_delay => put_endpoint.retry_max_delay,
+        retry_jitter => put_endpoint.retry_jitter,
+        payload_schema => _schema
+    );
+    perform jobq_private.store_endpoint(
+        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+        put_endpoint.max_per_second
+    );
+    return jobq.show_definition('endpoint', put_endpoint.endpoint);
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_endpoint(
+    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
+    text, integer, double precision, text
+) from public;
+grant execute on function jobq.put_endpoint(
+    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
+    text, integer, double precision, text
+)
+to jobq_operator;
+
+comment on function jobq.put_endpoint(
+    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
+    text, integer, double precision, text
+) is
+'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';
+
+reset role;
+
+-- Deploy jobq:api/put_kind to pg
+-- Made by sql/snapshot.py from sql/api/put_kind.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare a kind of job, or replace what is declared of it; null means the
+-- queue's setting, else the global default.
+-- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
+-- but for the backoff. Raises: 22004, 22023, JQ006.
+create or replace function jobq.put_kind(
+    kind text,
+    queue text default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    retry_strategy text default null,
+    retry_initial_delay interval default null,
+    retry_max_delay interval default null,
+    retry_jitter double precision default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    payload_schema jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+begin
+    if put_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    insert into jobq_private.kind as k (
+        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
+        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
+        payload_schema
+    )
+    values (
+        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
+        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
+        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, priority = excluded.priority,
+        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
+        lease = excluded.lease, retry_preset = excluded.retry_preset,
+        retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
+        payload_schema = excluded.payload_schema, updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _problem = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
+end
+$$;
+
+revoke all on function jobq.put_kind(
+    text, text, integer, integer, interval, interval, text, text, interval, interval,
+    double precision, text, boolean, jsonb
+) from public;
+grant execute on function jobq.put_kind(
+    text, text, integer, integer, interval, interval, text, text, interval, interval,
+    double precision, text, boolean, jsonb
+) to jobq_operator, jobq_worker;
+
+comment on function jobq.put_kind(
+    text, text, integer, integer, interval, interval, text, text, interval, interval,
+    double precision, text, boolean, jsonb
+) is 'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+
+reset role;
+
+-- Deploy jobq:api/put_payload_spec to pg
+-- Made by sql/snapshot.py from sql/api/put_payload_spec.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
+-- Invariant: jobs that exist keep the version they were made under. Where the database
+-- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
+-- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+create or replace function jobq.put_payload_spec(
+    payload_spec text, schema jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
+        put_payload_spec.mode);
+    if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
+        perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
+        jsonb_build_object('schema', put_payload_spec.schema));
+
+    insert into jobq_private.payload_spec as p (payload_spec, schema, version)
+    values (put_payload_spec.payload_spec, put_payload_spec.schema, _version)
+    on conflict on constraint payload_spec_pkey do update
+    set schema = excluded.schema, version = excluded.version, updated_at = now()
+    where p.version <> excluded.version;
+
+    update jobq_private.kind as k
+    set payload_schema = case
+        when jobq_private.schema_problem(put_payload_spec.schema, '') is null
+        then put_payload_spec.schema
+    end
+    from jobq_private.endpoint as e
+    where e.endpoint = k.kind and e.payload_spec = put_payload_spec.payload_spec;
+    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'payload_spec: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_payload_spec(text, jsonb, text) from public;
+grant execute on function jobq.put_payload_spec(text, jsonb, text)
+to jobq_operator;
+
+comment on function jobq.put_payload_spec(text, jsonb, text) is
+'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';
+
+reset role;
+
+-- Deploy jobq:api/put_queue to pg
+-- Made by sql/snapshot.py from sql/api/put_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: declare a queue, or replace what is declared of it; null means the default.
+-- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+create or replace function jobq.put_queue(
+    queue text,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    max_depth integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if put_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    insert into jobq_private.queue as q (
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+    )
+    values (
+        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+    )
+    on conflict on constraint queue_pkey do update
+    set
+        priority = excluded.priority, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, lease = excluded.lease,
+        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
+        updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.queue', _violated);
+end
+$$;
+
+revoke all on function
+jobq.put_queue(text, integer, integer, interval, interval, text, integer) from public;
+grant execute on function
+jobq.put_queue(text, integer, integer, interval, interval, text, integer)
+to jobq_operator;
+
+comment on function
+jobq.put_queue(text, integer, integer, interval, interval, text, integer) is
+'Declares a queue: what holds for its jobs in place of the global defaults.';
+
+reset role;
+
+-- Deploy jobq:api/put_secret to pg
+-- Made by sql/snapshot.py from sql/api/put_secret.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: store a secret that its owner has encrypted, or replace it.
+-- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_secret(
+    secret text, ciphertext bytea, key_id text, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
+    if put_secret.ciphertext is null or put_secret.key_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
+    end if;
+    _version := jobq_private.record_version('secret', put_secret.secret,
+        jsonb_build_object('sha256', encode(sha256(put_secret.ciphertext), 'hex')));
+
+    insert into jobq_private.secret as s (secret, ciphertext, key_id, version)
+    values (put_secret.secret, put_secret.ciphertext, put_secret.key_id, _version)
+    on conflict on constraint secret_pkey do update
+    set
+        ciphertext = excluded.ciphertext, key_id = excluded.key_id,
+        version = excluded.version, updated_at = now();
+    return jobq.show_definition('secret', put_secret.secret);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'secret: 1 to 128 lowercase letters, digits, hyphens and underscores, '
+            || 'encrypted in 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_secret(text, bytea, text, text) from public;
+grant execute on function jobq.put_secret(text, bytea, text, text)
+to jobq_operator;
+
+comment on function jobq.put_secret(text, bytea, text, text) is
+'Stores an encrypted secret, or replaces it.';
+
+reset role;
+
+-- Deploy jobq:api/queue_stats to pg
+-- Made by sql/snapshot.py from sql/api/queue_stats.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: one row for each queue that has jobs or is declared.
+-- Invariant: reads the live table once, and of the archive the dead and the last minute.
+-- oldest_runnable is how long the job that has waited longest could have run already.
+-- Raises: nothing.
+create or replace function jobq.queue_stats()
+returns table (
+    queue text,
+    queued bigint,
+    scheduled bigint,
+    running bigint,
+    retrying bigint,
+    dead bigint,
+    oldest_runnable interval,
+    finished_last_minute bigint,
+    is_paused boolean
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    with live as (
+        select
+            j.queue,
+            count(*) filter (where j.state = 'queued' and j.run_at <= now()) as queued,
+            count(*) filter (where j.state = 'queued' and j.run_at > now()) as scheduled,
+            count(*) filter (where j.state = 'running') as running,
+            count(*) filter (where j.state = 'retrying') as retrying,
+            now() - min(j.run_at) filter (
+                where j.state <> 'running' and j.run_at <= now()
+            ) as oldest_runnable
+        from jobq_private.job as j
+        group by j.queue
+    ),
+    ended as (
+        select a.queue, count(*) as dead
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        group by a.queue
+    ),
+    recent as (
+        select a.queue, count(*) as finished
+        from jobq_private.job_archive as a
+        where a.finished_at > now() - interval '1 min'
+        group by a.queue
+    )
+    select
+        n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
+        coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false)
+    from (
+        select l.queue from live as l
+        union select e.queue from ended as e
+        union select r.queue from recent as r
+        union select q.queue from jobq_private.queue as q
+    ) as n
+    left join live as l on l.queue = n.queue
+    left join ended as e on e.queue = n.queue
+    left join recent as r on r.queue = n.queue
+    order by n.queue
+$$;
+
+revoke all on function jobq.queue_stats() from public;
+grant execute on function jobq.queue_stats() to jobq_operator, jobq_reader;
+
+comment on function jobq.queue_stats() is
+'Returns for each queue how many jobs wait, run, retry and are dead, and how long the oldest has waited.';
+
+reset role;
+
+-- Deploy jobq:api/ready to pg
+-- Made by sql/snapshot.py from sql/api/ready.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
+-- Invariant: touches what the two need; a server that only reads has no queue.
+-- Raises: nothing.
+create or replace function jobq.ready()
+returns table (queue text, repo text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform from jobq_private.job limit 1;
+    perform from jobq_private.setting;
+    return query select
+        case
+            when pg_is_in_recovery() or current_setting('transaction_read_only')::boolean
+            then 'error(read_only)'
+            else 'ok'
+        end,
+        'ok';
+end
+$$;
+
+revoke all on function jobq.ready() from public;
+grant execute on function jobq.ready()
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.ready() is
+'Says whether jobs can be taken in (queue) and looked up (repo): ok, or error(reason).';
+
+reset role;
+
+-- Deploy jobq:api/recover to pg
+-- Made by sql/snapshot.py from sql/api/recover.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: take back jobs whose lease has expired.
+-- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
+-- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
+-- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+create or replace function jobq.recover(max_jobs integer default 1000)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _expired jobq_private.failure[];
+    _queues text[];
+begin
+    if recover.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif recover.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+
+    select
+        array_agg(row(
+            e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
+            'LEASE_EXPIRED', true, null
+        )::jobq_private.failure),
+        array_agg(distinct e.queue)
+    into _expired, _queues
+    from (
+        select j.job_id, j.attempt, j.worker, j.queue
+        from jobq_private.job as j
+        where j.state = 'running' and j.lease_expires_at < clock_timestamp()
+        order by j.lease_expires_at
+        limit recover.max_jobs
+        for update skip locked
+    ) as e;
+
+    if _expired is not null then
+        return query select s.* from jobq_private.settle_failures(_expired, true) as s;
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.recover(integer) from public;
+grant execute on function jobq.recover(integer) to jobq_worker, jobq_operator;
+
+comment on function jobq.recover(integer) is
+'Takes back jobs whose lease has expired, and tells their new state.';
+
+reset role;
+
+-- Deploy jobq:api/redrive to pg
+-- Made by sql/snapshot.py from sql/api/redrive.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: run a dead or cancelled job again.
+-- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
+-- token. Raises: 22004, JQ001, JQ002, JQ004.
+create or replace function jobq.redrive(job_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(redrive.job_id);
+begin
+    if _job.state in ('dead', 'cancelled') then
+        update jobq_private.job_archive as a
+        set state = 'queued'
+        where a.job_id = _job.job_id
+        and a.finished_at = _job.finished_at
+        and a.state = _job.state;
+        if found then
+            return;
+        end if;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+    ));
+end
+$$;
+
+revoke all on function jobq.redrive(uuid) from public;
+grant execute on function jobq.redrive(uuid) to jobq_operator;
+
+comment on function jobq.redrive(uuid) is 'Puts a dead or cancelled job back in its queue.';
+
+reset role;
+
+-- Deploy jobq:api/redrive_many to pg
+-- Made by sql/snapshot.py from sql/api/redrive_many.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
+-- within a time.
+-- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
+-- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+create or replace function jobq.redrive_many(
+    queue text default null,
+    kind text default null,
+    since timestamptz default '-infinity',
+    error_code text default null,
+    max_jobs integer default 1000
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    elsif redrive_many.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+    return query
+    with found as (
+        select
+            a.job_id, a.finished_at,
+            row_number() over (
+                partition by
+                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
+                order by a.finished_at
+            ) as turn
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        and a.finished_at >= redrive_many.since
+        and (redrive_many.queue is null or a.queue = redrive_many.queue)
+        and (redrive_many.kind is null or a.kind = redrive_many.kind)
+        and (
+            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
+        )
+        and (a.dedup is null or not exists (
+            select from jobq_private.job as j
+            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+        ))
+    ),
+    chosen as materialized (
+        select f.job_id, f.finished_at
+        from found as f
+        where f.turn = 1
+        order by f.finished_at
+        limit redrive_many.max_jobs
+    )
+    update jobq_private.job_archive as a
+    set state = 'queued'
+    from chosen as c
+    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+    returning a.job_id;
+end
+$$;
+
+revoke all on function
+jobq.redrive_many(text, text, timestamptz, text, integer) from public;
+grant execute on function
+jobq.redrive_many(text, text, timestamptz, text, integer) to jobq_operator;
+
+comment on function jobq.redrive_many(text, text, timestamptz, text, integer) is
+'Puts dead jobs back in their queues and returns their ids.';
+
+reset role;
+
+-- Deploy jobq:api/release to pg
+-- Made by sql/snapshot.py from sql/api/release.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
+-- Invariant: the attempt is not counted; a stale one changes nothing.
+-- Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.release(
+    job_id uuid, attempt integer, run_at timestamptz default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select r.state into _state
+    from jobq.release_many(
+        array[release.job_id], array[release.attempt], release.run_at
+    ) as r;
+    if _state is null then
+        perform jobq_private.refuse_attempt(release.job_id, release.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.release(uuid, integer, timestamptz) from public;
+grant execute on function jobq.release(uuid, integer, timestamptz) to jobq_worker;
+
+comment on function jobq.release(uuid, integer, timestamptz) is
+'Gives a leased job back unfinished, its attempt not counted, and returns the new state.';
+
+reset role;
+
+-- Deploy jobq:api/release_many to pg
+-- Made by sql/snapshot.py from sql/api/release_many.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: give many leased jobs back unfinished: shutdown, recycling.
+-- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
+-- cancelled. A stale attempt changes nothing and comes back with state null.
+-- Raises: 22004, 22023.
+create or replace function jobq.release_many(
+    job_ids uuid[], attempts integer[], run_at timestamptz default null
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _queues text[];
+begin
+    perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
+    if not isfinite(release_many.run_at) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    end if;
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    released as (
+        update jobq_private.job as j
+        set
+            state = case
+                when j.cancel_requested_at is null then 'queued' else 'cancelled'
+            end,
+            run_at = coalesce(release_many.run_at, j.run_at)
+        from held as h
+        where j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.state
+    )
+    select f.job_id, f.attempt, r.state
+    from unnest(release_many.job_ids, release_many.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join released as r on r.job_id = f.job_id and r.attempt = f.attempt
+    order by f.n;
+
+    select array_agg(distinct j.queue) into _queues
+    from unnest(release_many.job_ids) as f (job_id)
+    join jobq_private.job as j on j.job_id = f.job_id and j.state = 'queued';
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.release_many(uuid[], integer[], timestamptz) from public;
+grant execute on function jobq.release_many(uuid[], integer[], timestamptz) to jobq_worker;
+
+comment on function jobq.release_many(uuid[], integer[], timestamptz) is
+'Gives leased jobs back unfinished, their attempts not counted.';
+
+reset role;
+
+-- Deploy jobq:api/resume_queue to pg
+-- Made by sql/snapshot.py from sql/api/resume_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: allow claims from a paused queue again, and wake its workers.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+create or replace function jobq.resume_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if resume_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    update jobq_private.queue as q
+    set paused_at = null, pause_reason = null, updated_at = now()
+    where q.queue = resume_queue.queue;
+    if not found then
+        perform jobq_private.raise_error(
+            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
+        );
+    end if;
+    perform jobq_private.wake(array[resume_queue.queue]);
+end
+$$;
+
+revoke all on function jobq.resume_queue(text) from public;
+grant execute on function jobq.resume_queue(text) to jobq_operator;
+
+comment on function jobq.resume_queue(text) is 'Allows claims from a paused queue again.';
+
+reset role;
+
+-- Deploy jobq:api/resume_schedule to pg
+-- Made by sql/snapshot.py from sql/api/resume_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: let a paused schedule fire again.
+-- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
+-- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
+-- JQ007.
+create or replace function jobq.resume_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
+begin
+    if _held.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    elsif _held.status = 'active' then
+        return;
+    end if;
+    perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
+    update jobq_private.schedule as s
+    set
+        status = 'active', paused_at = null, pause_reason = null,
+        next_run_at = case
+            when s.awaited_job_id is null
+            then jobq_private.schedule_first(_held, clock_timestamp())
+        end
+    where s.schedule_id = _held.schedule_id;
+end
+$$;
+
+revoke all on function jobq.resume_schedule(text) from public;
+grant execute on function jobq.resume_schedule(text) to jobq_operator;
+
+comment on function jobq.resume_schedule(text) is
+'Lets a paused schedule fire again, from its next slot on.';
+
+reset role;
+
+-- Deploy jobq:api/retire_schedule to pg
+-- Made by sql/snapshot.py from sql/api/retire_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: end a schedule.
+-- Invariant: it fires no more; jobs that it has made run to their end, and its history
+-- stays. Its name may be declared again. Retiring it again changes nothing.
+-- Raises: 22004, JQ007.
+create or replace function jobq.retire_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(retire_schedule.schedule);
+begin
+    update jobq_private.schedule as s
+    set
+        status = 'retired', retired_at = now(), next_run_at = null,
+        awaited_job_id = null
+    where s.schedule_id = _held.schedule_id and s.status <> 'retired';
+end
+$$;
+
+revoke all on function jobq.retire_schedule(text) from public;
+grant execute on function jobq.retire_schedule(text) to jobq_producer, jobq_operator;
+
+comment on function jobq.retire_schedule(text) is
+'Ends a schedule; jobs that it has made run to their end.';
+
+reset role;
+
+-- Deploy jobq:api/retire_worker to pg
+-- Made by sql/snapshot.py from sql/api/retire_worker.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a worker that stops takes its name off the list.
+-- Invariant: leases do not depend on it. Raises: nothing.
+create or replace function jobq.retire_worker(worker text)
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.worker as w where w.worker = retire_worker.worker
+$$;
+
+revoke all on function jobq.retire_worker(text) from public;
+grant execute on function jobq.retire_worker(text) to jobq_worker;
+
+comment on function jobq.retire_worker(text) is
+'Takes a worker that stops off the list of workers.';
+
+reset role;
+
+-- Deploy jobq:api/revise_job to pg
+-- Made by sql/snapshot.py from sql/api/revise_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: change a recurring job: a new version takes over, which is returned.
+-- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+create or replace function jobq.revise_job(job_id uuid, changes jsonb)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schedule_id uuid;
+begin
+    if not exists (
+        select from jobq_private.schedule as s where s.schedule_id = revise_job.job_id
+    ) then
+        perform jobq.get_job(revise_job.job_id);
+        return null;
+    end if;
+    _schedule_id := jobq.update_schedule(revise_job.job_id::text, revise_job.changes);
+    return jobq.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq.revise_job(uuid, jsonb) from public;
+grant execute on function jobq.revise_job(uuid, jsonb) to jobq_producer, jobq_operator;
+
+comment on function jobq.revise_job(uuid, jsonb) is
+'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';
+
+reset role;
+
+-- Deploy jobq:api/revoke_api_key to pg
+-- Made by sql/snapshot.py from sql/api/revoke_api_key.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: take a key of the HTTP API out of use.
+-- Invariant: the row stays, so that its name and its last use can still be read; revoking
+-- it again changes nothing. Raises: 22004, JQ007.
+create or replace function jobq.revoke_api_key(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if revoke_api_key.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    end if;
+    update jobq_private.api_key as k
+    set revoked_at = coalesce(k.revoked_at, now())
+    where k.api_key = revoke_api_key.name;
+    if not found then
+        perform jobq_private.raise_error(
+            'API_KEY_NOT_FOUND', format('name %s', revoke_api_key.name)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq.revoke_api_key(text) from public;
+grant execute on function jobq.revoke_api_key(text) to jobq_operator;
+
+comment on function jobq.revoke_api_key(text) is
+'Takes a key of the HTTP API out of use.';
+
+reset role;
+
+-- Deploy jobq:api/rotate_secret to pg
+-- Made by sql/snapshot.py from sql/api/rotate_secret.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: replace the ciphertext of a secret by one of the same value under another key.
+-- Invariant: only the version that was read is replaced, and stays that version.
+-- Raises: 22004, 22023, JQ007.
+create or replace function jobq.rotate_secret(
+    secret text, version integer, ciphertext bytea, key_id text
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
+    update jobq_private.secret as s
+    set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
+    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
+    return found;
+exception
+    when check_violation or not_null_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.rotate_secret(text, integer, bytea, text) from public;
+grant execute on function jobq.rotate_secret(text, integer, bytea, text)
+to jobq_operator;
+
+comment on function jobq.rotate_secret(text, integer, bytea, text) is
+'Replaces the ciphertext of a secret by one under another key, if its version still holds.';
+
+reset role;
+
+-- Deploy jobq:api/schedule_status to pg
+-- Made by sql/snapshot.py from sql/api/schedule_status.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how a schedule does, as one document: its last execution, what is under way,
+-- and the last 24 hours.
+-- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
+-- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
+-- ended in a day. Raises: 22004, JQ007.
+create or replace function jobq.schedule_status(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        schedule_status.schedule
+    );
+    _document constant json := jobq_private.schedule_document(_found);
+    _last_day record;
+    _pending bigint;
+    _running bigint;
+begin
+    select s.* into _last_day
+    from jobq_private.schedule_statistics(_found.schedule_id) as s;
+    select count(*) filter (where j.state <> 'running'),
+        count(*) filter (where j.state = 'running')
+    into _pending, _running
+    from jobq_private.job as j
+    where j.schedule_id = _found.schedule_id;
+
+    return json_build_object(
+        'job_id', _found.schedule_id,
+        'name', _found.name,
+        'endpoint', _found.kind,
+        'endpoint_type', _document -> 'endpoint_type',
+        'trigger', 'CRON',
+        'status', _document -> 'status',
+        'health', case
+            when _last_day.total = 0 then 'IDLE'
+            when _last_day.failed * 2 >= _last_day.total then 'FAILING'
+            when _last_day.failed * 10 >= _last_day.total then 'DEGRADED'
+            else 'HEALTHY'
+        end,
+        'version', _found.version,
+        'last_execution', jobq_private.schedule_last_execution(_found.schedule_id),
+        'active_executions', json_build_object(
+            'pending', _pending, 'running', _running, 'total', _pending + _running
+        ),
+        'cron', json_build_object(
+            'expression', _found.cron,
+            'every_ms', _document -> 'every_ms',
+            'next_run_at', _document -> 'next_run_at',
+            'last_tick_at', _document -> 'last_tick_at'
+        ),
+        'stats', json_build_object('last_24h', row_to_json(_last_day))
+    );
+end
+$$;
+
+revoke all on function jobq.schedule_status(text) from public;
+grant execute on function jobq.schedule_status(text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.schedule_status(text) is
+'Returns how a schedule does as a JSON document: health, last execution, what is under way, the last 24 hours.';
+
+reset role;
+
+-- Deploy jobq:api/set_progress to pg
+-- Made by sql/snapshot.py from sql/api/set_progress.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a handler says how far it is.
+-- Invariant: only the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if octet_length(set_progress.progress::text) > 65536 then
+        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
+    elsif jobq_private.has_huge_number(set_progress.progress) then
+        perform jobq_private.raise_error(
+            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
+        );
+    end if;
+    update jobq_private.job as j
+    set progress = set_progress.progress
+    where j.job_id = set_progress.job_id
+    and j.attempt = set_progress.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(set_progress.job_id, set_progress.attempt);
+    end if;
+end
+$$;
+
+revoke all on function jobq.set_progress(uuid, integer, jsonb) from public;
+grant execute on function jobq.set_progress(uuid, integer, jsonb) to jobq_worker;
+
+comment on function jobq.set_progress(uuid, integer, jsonb) is
+'Stores how far the running attempt is.';
+
+reset role;
+
+-- Deploy jobq:api/settings to pg
+-- Made by sql/snapshot.py from sql/api/settings.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: show what would hold for a job of this kind in this queue.
+-- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+create or replace function jobq.settings(kind text default null, queue text default null)
+returns jsonb
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_jsonb(s) from jobq_private.settings_for(kind, queue) as s
+$$;
+
+revoke all on function jobq.settings(text, text) from public;
+grant execute on function jobq.settings(text, text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.settings(text, text) is
+'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
+
+reset role;
+
+-- Deploy jobq:api/show_definition to pg
+-- Made by sql/snapshot.py from sql/api/show_definition.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: one payload spec, config, secret or endpoint as a JSON document.
+-- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+create or replace function jobq.show_definition(type text, name text)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _item json;
+begin
+    select d.item into _item
+    from jobq_private.definition as d
+    where d.type = show_definition.type and d.name = show_definition.name;
+    if not found then
+        perform jobq_private.refuse_definition(show_definition.type, show_definition.name);
+    end if;
+    return _item;
+end
+$$;
+
+revoke all on function jobq.show_definition(text, text) from public;
+grant execute on function jobq.show_definition(text, text)
+to jobq_operator, jobq_reader;
+
+comment on function jobq.show_definition(text, text) is
+'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
+
+reset role;
+
+-- Deploy jobq:api/show_execution to pg
+-- Made by sql/snapshot.py from sql/api/show_execution.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: one execution as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq.show_execution(execution_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
+end
+$$;
+
+revoke all on function jobq.show_execution(uuid) from public;
+grant execute on function jobq.show_execution(uuid)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.show_execution(uuid) is
+'Returns one execution as a JSON document.';
+
+reset role;
+
+-- Deploy jobq:api/show_job to pg
+-- Made by sql/snapshot.py from sql/api/show_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
+-- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+create or replace function jobq.show_job(job_id uuid)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
+    ) then
+        return jobq.show_schedule(show_job.job_id::text);
+    end if;
+    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+end
+$$;
+
+revoke all on function jobq.show_job(uuid) from public;
+grant execute on function jobq.show_job(uuid)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.show_job(uuid) is
+'Returns one job, live or archived, or one recurring job, as a JSON document.';
+
+reset role;
+
+-- Deploy jobq:api/show_schedule to pg
+-- Made by sql/snapshot.py from sql/api/show_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: a schedule as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq.show_schedule(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.schedule_document(
+        jobq_private.schedule_find(show_schedule.schedule)
+    );
+end
+$$;
+
+revoke all on function jobq.show_schedule(text) from public;
+grant execute on function jobq.show_schedule(text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.show_schedule(text) is
+'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+reset role;
+
+-- Deploy jobq:api/stop_job to pg
+-- Made by sql/snapshot.py from sql/api/stop_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: stop a job as cancel() does, or retire a recurring one.
+-- Invariant: what a recurring job has fired already goes on. Returns what cancel()
+-- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.stop_job(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _status text;
+begin
+    select s.status into _status
+    from jobq_private.schedule as s
+    where s.schedule_id = stop_job.job_id;
+    if not found then
+        return jobq.cancel(stop_job.job_id, stop_job.reason);
+    elsif _status = 'retired' then
+        return 'already_finished';
+    end if;
+    perform jobq.retire_schedule(stop_job.job_id::text);
+    return 'retired';
+end
+$$;
+
+revoke all on function jobq.stop_job(uuid, text) from public;
+grant execute on function jobq.stop_job(uuid, text) to jobq_producer, jobq_operator;
+
+comment on function jobq.stop_job(uuid, text) is
+'Stops a job as cancel() does, or retires a recurring one, and says which.';
+
+reset role;
+
+-- Deploy jobq:api/submit_job to pg
+-- Made by sql/snapshot.py from sql/api/submit_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: enqueue one job and show it, with whether it was created.
+-- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.submit_job(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null,
+    out created boolean,
+    out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _job jobq_private.new_job;
+    _job_id uuid;
+begin
+    _job.ordinal := 1;
+    _job.kind := submit_job.kind;
+    _job.payload := submit_job.payload;
+    _job.queue := submit_job.queue;
+    _job.run_at := submit_job.run_at;
+    _job.priority := submit_job.priority;
+    _job.max_attempts := submit_job.max_attempts;
+    _job.timeout := submit_job.timeout;
+    _job.idempotency_key := submit_job.idempotency_key;
+    _job.dedup_key := submit_job.dedup_key;
+    _job.dedup := submit_job.dedup;
+    _job.metadata := submit_job.metadata;
+
+    select i.created, i.job_id into created, _job_id
+    from jobq_private.insert_jobs(array[_job]) as i;
+    item := jobq_private.job_document(jobq.get_job(_job_id));
+end
+$$;
+
+revoke all on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) from public;
+grant execute on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) to jobq_producer;
+
+comment on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) is 'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
+
+reset role;
+
+-- Deploy jobq:api/submit_schedule to pg
+-- Made by sql/snapshot.py from sql/api/submit_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: make a schedule unless its name is in use, and show it, with whether it was
+-- made.
+-- Invariant: given is a JSON object with parameters of create_schedule(); a name that
+-- is in use, by whatever definition, yields the schedule that has it, as an idempotency
+-- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq.submit_schedule(
+    given jsonb, out created boolean, out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _known constant text[] := array[
+        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
+        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
+        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
+        'metadata'
+    ];
+    _given jobq_private.schedule;
+    _schedule_id uuid;
+begin
+    if given is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
+    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'given must be an object with members among %s', _known
+        ));
+    end if;
+    _given := jsonb_populate_record(null::jobq_private.schedule, given);
+    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+
+    select d.schedule_id, d.created into _schedule_id, created
+    from jobq_private.schedule_declare(_given, true) as d;
+    item := jobq.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq.submit_schedule(jsonb) from public;
+grant execute on function jobq.submit_schedule(jsonb) to jobq_producer, jobq_operator;
+
+comment on function jobq.submit_schedule(jsonb) is
+'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';
+
+reset role;
+
+-- Deploy jobq:api/tick to pg
+-- Made by sql/snapshot.py from sql/api/tick.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: turn the slots that are due into jobs.
+-- Invariant: each slot once, however many callers race, and none waits for another; see
+-- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
+-- created is false where the overlap rule gave the slot to a job that is still live.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq.tick(max_schedules integer default 1000)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _jobs jobq_private.new_job[];
+begin
+    if tick.max_schedules is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
+    elsif tick.max_schedules not between 1 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 10000'
+        );
+    end if;
+
+    perform jobq_private.schedule_follow(tick.max_schedules);
+    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
+    if _jobs is null then
+        return;
+    end if;
+    return query
+    with fired as materialized (
+        select j.schedule_id, j.slot_at, f.job_id, f.created
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+    ),
+    awaiting as (
+        update jobq_private.schedule as s
+        set awaited_job_id = f.job_id
+        from fired as f
+        where s.schedule_id = f.schedule_id and s.from_completion
+    )
+    select f.schedule_id, f.slot_at, f.job_id, f.created
+    from fired as f
+    order by f.slot_at, f.schedule_id;
+end
+$$;
+
+revoke all on function jobq.tick(integer) from public;
+grant execute on function jobq.tick(integer) to jobq_worker, jobq_operator;
+
+comment on function jobq.tick(integer) is
+'Turns the slots of schedules that are due into jobs, each once however many callers race.';
+
+reset role;
+
+-- Deploy jobq:api/update_schedule to pg
+-- Made by sql/snapshot.py from sql/api/update_schedule.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: change a schedule: a new version takes over, and the old one is retired.
+-- Invariant: changes is a JSON object with parameters of create_schedule(); what it
+-- does not name stays, null means the default. Giving cron takes every away, and the
+-- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
+-- JQ006, JQ007, JQ009.
+create or replace function jobq.update_schedule(schedule text, changes jsonb)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant text[] := array[
+        'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
+        'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
+        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
+    ];
+    _set jobq_private.schedule;
+begin
+    if update_schedule.changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(update_schedule.changes) <> 'object'
+        or update_schedule.changes - _known <> '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s', _known
+        ));
+    end if;
+
+    _set := jobq_private.schedule_hold(update_schedule.schedule);
+    if _set.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _set.name, _set.version
+        ));
+    elsif update_schedule.changes ->> 'cron' is not null then
+        _set.every := null;
+        _set.from_completion := null;
+    elsif update_schedule.changes ->> 'every' is not null then
+        _set.cron := null;
+    end if;
+    return (jobq_private.schedule_declare(
+        jsonb_populate_record(_set, update_schedule.changes), false
+    )).schedule_id;
+end
+$$;
+
+revoke all on function jobq.update_schedule(text, jsonb) from public;
+grant execute on function jobq.update_schedule(text, jsonb)
+to jobq_producer, jobq_operator;
+
+comment on function jobq.update_schedule(text, jsonb) is
+'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';
+
+reset role;
+
+commit;

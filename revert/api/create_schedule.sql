@@ -1,0 +1,7 @@
+-- Revert jobq:api/create_schedule from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.create_schedule;
+
+commit;

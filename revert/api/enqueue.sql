@@ -1,0 +1,7 @@
+-- Revert jobq:api/enqueue from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.enqueue;
+
+commit;

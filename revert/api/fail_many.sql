@@ -1,0 +1,7 @@
+-- Revert jobq:api/fail_many from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.fail_many;
+
+commit;

@@ -1,0 +1,7 @@
+-- Revert jobq:api/page_definitions from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.page_definitions;
+
+commit;

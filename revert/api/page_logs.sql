@@ -1,0 +1,7 @@
+-- Revert jobq:api/page_logs from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.page_logs;
+
+commit;

@@ -1,0 +1,7 @@
+-- Revert jobq:api/pause_schedule from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.pause_schedule;
+
+commit;

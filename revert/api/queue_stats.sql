@@ -1,0 +1,7 @@
+-- Revert jobq:api/queue_stats from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.queue_stats;
+
+commit;

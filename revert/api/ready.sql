@@ -1,0 +1,7 @@
+-- Revert jobq:api/ready from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.ready;
+
+commit;

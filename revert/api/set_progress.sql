@@ -1,0 +1,7 @@
+-- Revert jobq:api/set_progress from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.set_progress;
+
+commit;

@@ -1,0 +1,7 @@
+-- Revert jobq:api/show_execution from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.show_execution;
+
+commit;

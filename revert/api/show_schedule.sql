@@ -1,0 +1,7 @@
+-- Revert jobq:api/show_schedule from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.show_schedule;
+
+commit;

@@ -1,0 +1,7 @@
+-- Revert jobq:api/submit_schedule from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.submit_schedule;
+
+commit;

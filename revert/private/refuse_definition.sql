@@ -1,0 +1,7 @@
+-- Revert jobq:private/refuse_definition from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq_private.refuse_definition;
+
+commit;

@@ -1,0 +1,14 @@
+-- Revert jobq:trigger/audit from pg
+begin;
+set local role jobq_owner;
+
+drop trigger if exists secret_end_audit on jobq_private.secret;
+drop trigger if exists secret_audit on jobq_private.secret;
+drop trigger if exists api_key_audit on jobq_private.api_key;
+drop trigger if exists api_key_birth_audit on jobq_private.api_key;
+drop trigger if exists queue_birth_audit on jobq_private.queue;
+drop trigger if exists queue_audit on jobq_private.queue;
+drop trigger if exists archive_audit on jobq_private.job_archive;
+drop function if exists jobq_private.audit_change;
+
+commit;

@@ -1,0 +1,4 @@
+-- Revert jobq:type/job from pg
+begin;
+drop type jobq_private.settings, jobq_private.failure, jobq_private.new_job, jobq.claimed_job;
+commit;

@@ -1,0 +1,19 @@
+-- Purpose: the listening session of a worker says that it is awake.
+-- Invariant: drops every advisory lock of its session, so the session must be the
+-- worker's listener and nothing else. Raises: nothing.
+create or replace function jobq.end_wait()
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select pg_advisory_unlock_all()
+$$;
+
+revoke all on function jobq.end_wait() from public;
+grant execute on function jobq.end_wait() to jobq_worker;
+
+comment on function jobq.end_wait() is
+'Marks the listening session as awake, so that producers need not notify it.';

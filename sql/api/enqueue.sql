@@ -1,0 +1,54 @@
+-- Purpose: add one job to a queue, in the caller's transaction.
+-- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
+-- idempotency key or dedup key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq_private.new_job;
+begin
+    _job.ordinal := 1;
+    _job.kind := enqueue.kind;
+    _job.payload := enqueue.payload;
+    _job.queue := enqueue.queue;
+    _job.run_at := enqueue.run_at;
+    _job.priority := enqueue.priority;
+    _job.max_attempts := enqueue.max_attempts;
+    _job.timeout := enqueue.timeout;
+    _job.idempotency_key := enqueue.idempotency_key;
+    _job.dedup_key := enqueue.dedup_key;
+    _job.dedup := enqueue.dedup;
+    _job.metadata := enqueue.metadata;
+    perform jobq_private.check_new_jobs(array[_job]);
+    return (jobq_private.store_job(_job)).job_id;
+end
+$$;
+
+revoke all on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) from public;
+grant execute on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) to jobq_producer;
+
+comment on function jobq.enqueue(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) is 'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';

@@ -1,0 +1,58 @@
+-- Purpose: enqueue one job and show it, with whether it was created.
+-- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.submit_job(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null,
+    out created boolean,
+    out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _job jobq_private.new_job;
+    _job_id uuid;
+begin
+    _job.ordinal := 1;
+    _job.kind := submit_job.kind;
+    _job.payload := submit_job.payload;
+    _job.queue := submit_job.queue;
+    _job.run_at := submit_job.run_at;
+    _job.priority := submit_job.priority;
+    _job.max_attempts := submit_job.max_attempts;
+    _job.timeout := submit_job.timeout;
+    _job.idempotency_key := submit_job.idempotency_key;
+    _job.dedup_key := submit_job.dedup_key;
+    _job.dedup := submit_job.dedup;
+    _job.metadata := submit_job.metadata;
+
+    select i.created, i.job_id into created, _job_id
+    from jobq_private.insert_jobs(array[_job]) as i;
+    item := jobq_private.job_document(jobq.get_job(_job_id));
+end
+$$;
+
+revoke all on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) from public;
+grant execute on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) to jobq_producer;
+
+comment on function jobq.submit_job(
+    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
+) is 'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';

@@ -1,0 +1,49 @@
+-- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the key's primary key decides between concurrent callers. Where a
+-- key may be used again after a failure, the key passes to the new job, once.
+-- Raises: nothing.
+create or replace function jobq_private.hold_key(
+    kind text, idempotency_key text, job_id uuid, is_reusable boolean
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
+        on conflict on constraint idempotency_key_pkey do nothing;
+        if found then
+            return hold_key.job_id;
+        end if;
+
+        select k.job_id into _holder
+        from jobq_private.idempotency_key as k
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key;
+        if found and not (hold_key.is_reusable and jobq_private.has_failed(_holder)) then
+            return _holder;
+        end if;
+
+        update jobq_private.idempotency_key as k
+        set job_id = hold_key.job_id, created_at = now()
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key
+        and k.job_id = _holder;
+        if found then
+            return hold_key.job_id;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_key(text, text, uuid, boolean) from public;
+
+comment on function jobq_private.hold_key(text, text, uuid, boolean) is
+'Returns the job that an idempotency key stands for, this one or an earlier one.';

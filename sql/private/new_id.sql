@@ -1,0 +1,41 @@
+-- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
+-- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
+-- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.new_id
+do $do$
+begin
+    if current_setting('server_version_num')::integer >= 180000 then
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as 'select pg_catalog.uuidv7()';
+    else
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as $$
+        select pg_catalog.encode(
+            pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
+            || pg_catalog.substring(
+                pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
+            )
+            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+            'hex'
+        )::uuid
+        from (
+            select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint as us
+        ) as t
+        $$;
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.new_id() from public;
+
+comment on function jobq_private.new_id() is 'A new UUID of version 7.';

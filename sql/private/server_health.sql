@@ -1,0 +1,54 @@
+-- Purpose: what in the server's configuration and state threatens the promise.
+-- Invariant: reads only. The pid of a snapshot's holder is seen by members of
+-- pg_read_all_stats; others see its age. Raises: nothing.
+create or replace function jobq_private.server_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
+        format('%s = %s', s.name, s.setting),
+        format('set %s = on: a crash may lose what was acknowledged, or bloat grows', s.name)
+    from pg_settings as s
+    where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
+    union all
+    select
+        'snapshot', coalesce(max(age(h.xmin)) < 1000000, true),
+        coalesce(max(format('%s holds back vacuum by %s transactions', h.holder, age(h.xmin)))
+            filter (where age(h.xmin) = h.oldest), 'nobody holds back vacuum'),
+        'end the session, drop the replication slot, or finish the prepared transaction'
+    from (
+        select g.*, max(age(g.xmin)) over () as oldest
+        from (
+            select format('pid %s', a.pid) as holder, a.backend_xmin as xmin
+            from pg_stat_activity as a
+            where a.backend_xmin is not null and a.pid <> pg_backend_pid()
+            union all
+            select format('slot %s', r.slot_name), r.xmin from pg_replication_slots as r
+            where r.xmin is not null
+            union all
+            select format('prepared %s', p.gid), p.transaction from pg_prepared_xacts as p
+        ) as g
+    ) as h
+    union all
+    select
+        'multixact', mxid_age(d.datminmxid) < 400000000,
+        format('the oldest multixact is %s old', mxid_age(d.datminmxid)),
+        'let autovacuum finish, or vacuum (freeze) the tables that it has not reached'
+    from pg_database as d
+    where d.datname = current_database()
+    union all
+    select
+        'notifications', pg_notification_queue_usage() < 0.25,
+        format('%s %% of the queue is used', round(100 * pg_notification_queue_usage()::numeric)),
+        'end the session that listens and stays idle in a transaction'
+$$;
+
+revoke all on function jobq_private.server_health() from public;
+
+comment on function jobq_private.server_health() is
+'What in the server threatens the promise, each with its remedy.';

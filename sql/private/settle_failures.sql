@@ -1,0 +1,70 @@
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
+-- where that was asked for meanwhile.
+-- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- the attempt that holds the lease counts; triggers record the attempt and move what is
+-- finished. An expired lease retries at once, anything else after its backoff.
+-- Raises: nothing of its own.
+create or replace function jobq_private.settle_failures(
+    failures jobq_private.failure[], is_expiry boolean
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+begin
+    return query
+    with held as materialized (
+        select
+            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            f.error, f.error_code, f.retry_in,
+            case
+                when j.cancel_requested_at is not null then 'cancelled'
+                when not coalesce(f.retryable, true) then 'dead'
+                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
+                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
+                then 'dead'
+                else 'retrying'
+            end as outcome
+        from unnest(settle_failures.failures) as f
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    )
+    update jobq_private.job as j
+    set
+        state = h.outcome,
+        expiries = j.expiries + settle_failures.is_expiry::integer,
+        last_error = left(h.error, 512),
+        last_error_code = left(h.error_code, 128),
+        run_at = case
+            when h.outcome <> 'retrying' then j.run_at
+            when settle_failures.is_expiry then clock_timestamp()
+            else clock_timestamp() + coalesce(h.retry_in, (
+                select jobq.backoff(
+                    s.retry_strategy, s.retry_initial_delay, s.retry_max_delay,
+                    s.retry_jitter, h.spent
+                )
+                from jobq_private.settings_for(h.kind, h.queue) as s
+            ))
+        end
+    from held as h
+    where j.job_id = h.job_id
+    returning j.job_id, j.attempt, h.outcome;
+end
+$$;
+
+revoke all on function jobq_private.settle_failures(jobq_private.failure[], boolean)
+from public;
+
+comment on function jobq_private.settle_failures(jobq_private.failure[], boolean) is
+'Ends failed attempts as retrying, dead or cancelled.';

@@ -1,0 +1,26 @@
+-- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
+-- one that runs.
+-- Invariant: an attempt stands in one of three places, and so here once.
+create or replace view jobq.attempt as
+select
+    t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
+    t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
+    null::jsonb as result
+from jobq_private.attempt as t
+union all
+select
+    a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
+    a.finished_at - a.claimed_at, a.worker, null, null, a.result
+from jobq_private.job_archive as a
+where a.state = 'succeeded'
+union all
+select
+    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null
+from jobq_private.job as j
+where j.state = 'running';
+
+revoke all on jobq.attempt from public;
+grant select on jobq.attempt to jobq_reader;
+
+comment on view jobq.attempt is
+'Every attempt: state is what it left the job in, or running.';

@@ -1,0 +1,11 @@
+-- Purpose: the errors that jobq raises, for people and for the HTTP API.
+-- Invariant: the one list; clients map by sqlstate and code, never by text.
+create or replace view jobq.error as
+select e.code, e.sqlstate, e.http_status, e.message, e.hint
+from jobq_private.error as e;
+
+revoke all on jobq.error from public;
+grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.error is
+'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';

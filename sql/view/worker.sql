@@ -1,0 +1,17 @@
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region
+from jobq_private.worker as w;
+
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
+
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
