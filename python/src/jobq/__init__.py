@@ -1,0 +1,32 @@
+"""jobq: a job queue and scheduler that lives in PostgreSQL."""
+
+from jobq.client import AsyncClient, Client
+from jobq.errors import JobqError
+from jobq.models import Attempt, ClaimedJob, Enqueued, Explanation, Job, LogLine, QueueStats
+from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
+from jobq.schedules import Schedule, Slot
+from jobq.worker import Worker
+
+__all__ = [
+    "AsyncClient",
+    "Attempt",
+    "Cancelled",
+    "ClaimedJob",
+    "Client",
+    "Enqueued",
+    "Explanation",
+    "Job",
+    "JobContext",
+    "JobqError",
+    "LogLine",
+    "Permanent",
+    "QueueStats",
+    "Registry",
+    "Retry",
+    "Schedule",
+    "Slot",
+    "Snooze",
+    "Worker",
+]
+
+__version__ = "0.1.0"

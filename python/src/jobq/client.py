@@ -1,0 +1,342 @@
+"""The client: each method is one call of one function of the database.
+
+`Client` waits, `AsyncClient` awaits; `jobq.calls` and `jobq.schedules`
+describe the calls that both make.
+A client made of a URL has a pool of its own, and each call is a transaction of its own.
+A client made of a connection works in that connection's transaction and never ends it:
+
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into ...")
+        Client(connection).enqueue("send_email", {"to": "ada@example.org"})
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import itertools
+import time
+from contextlib import asynccontextmanager, contextmanager
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from jobq import calls, schedules
+from jobq.database import conninfo, use_json
+from jobq.errors import JobCancelled, JobFailed, translate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from uuid import UUID
+
+    from psycopg import AsyncConnection, Connection
+
+    from jobq.calls import Call
+    from jobq.models import Job, Json
+
+__all__ = ["AsyncClient", "Client"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Any]")
+
+POOL_SIZE: Final = 8
+PATIENCE: Final = 10.0
+
+
+def _waiting(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Make a method of Client from a function that describes a call."""
+
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.run(make(*args, **kwargs))
+
+    return _dressed(method, make)
+
+
+def _awaiting(
+    make: Callable[P, Call[T]],
+) -> Callable[Concatenate[AsyncClient, P], Awaitable[T]]:
+    """Make a method of AsyncClient from a function that describes a call."""
+
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(make(*args, **kwargs))
+
+    return _dressed(method, make)
+
+
+def _dressed(method: M, make: Callable[..., Call[Any]]) -> M:
+    """Give a method the name, the documentation and the signature that help() shows."""
+    update_wrapper(method, make)
+    signature = inspect.signature(make)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    vars(method)["__signature__"] = signature.replace(
+        parameters=[own, *signature.parameters.values()],
+        return_annotation=signature.return_annotation.removeprefix("Call[").removesuffix("]"),
+    )
+    return method
+
+
+class Client:
+    """A client that waits for each answer. Safe for threads when made of a URL.
+
+    Args:
+        database: a libpq URL, for a pool of its own; or a connection of the caller's, whose
+            transaction every call joins and which stays the caller's to end.
+        pool_size: at most so many connections, opened when they are needed.
+        patience: seconds to wait for a connection of the pool.
+
+    Raises:
+        JobqError: every method, as the function of the same name in ``jobq.calls`` says;
+            DatabaseUnavailable when there is no answer.
+    """
+
+    def __init__(
+        self,
+        database: str | Connection[Any],
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._home: Connection[Any] | ConnectionPool = (
+            ConnectionPool(
+                conninfo(database, "jobq client"), configure=use_json, **_pool(pool_size, patience)
+            )
+            if isinstance(database, str)
+            else database
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the client's own connections; the caller's are left alone."""
+        if isinstance(self._home, ConnectionPool):
+            self._home.close()
+
+    def run(self, call: Call[T]) -> T:
+        """Make a call and return what it answers."""
+        given = call.given
+        statement = calls.statement(call.function, tuple(given))
+        with (
+            translate(),
+            self._connected() as connection,
+            connection.cursor(row_factory=call.row_factory) as cursor,
+        ):
+            return call.read(cursor.execute(statement, given).fetchall())
+
+    @contextmanager
+    def _connected(self) -> Iterator[Connection[Any]]:
+        if not isinstance(self._home, ConnectionPool):
+            yield self._home
+            return
+        self._home.open()
+        with self._home.connection() as connection:
+            yield connection
+
+    enqueue = _waiting(calls.enqueue)
+    enqueue_many = _waiting(calls.enqueue_many)
+    get = _waiting(calls.get)
+    find = _waiting(calls.find)
+    list_jobs = _waiting(calls.list_jobs)
+    attempts = _waiting(calls.attempts)
+    logs = _waiting(calls.logs)
+    explain = _waiting(calls.explain)
+    queue_stats = _waiting(calls.queue_stats)
+    settings = _waiting(calls.settings)
+    cancel = _waiting(calls.cancel)
+    redrive = _waiting(calls.redrive)
+    redrive_many = _waiting(calls.redrive_many)
+    pause = _waiting(calls.pause)
+    resume = _waiting(calls.resume)
+    put_kind = _waiting(calls.put_kind)
+    put_queue = _waiting(calls.put_queue)
+    configure = _waiting(calls.configure)
+    create_schedule = _waiting(schedules.create_schedule)
+    update_schedule = _waiting(schedules.update_schedule)
+    pause_schedule = _waiting(schedules.pause_schedule)
+    resume_schedule = _waiting(schedules.resume_schedule)
+    retire_schedule = _waiting(schedules.retire_schedule)
+    get_schedule = _waiting(schedules.get_schedule)
+    list_schedules = _waiting(schedules.list_schedules)
+    schedule_versions = _waiting(schedules.schedule_versions)
+    schedule_status = _waiting(schedules.schedule_status)
+    preview_schedule = _waiting(schedules.preview_schedule)
+    preview_cron = _waiting(schedules.preview_cron)
+
+    def result(self, job_id: UUID | str, timeout: float | None = None) -> Json:
+        """Wait until a job has ended and return its result.
+
+        It looks every 5 ms at first and every 250 ms in the end.
+
+        Args:
+            job_id: the job; its transaction must have been committed.
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            JobFailed: the job is dead.
+            JobCancelled: it was cancelled.
+            JobNotFound: there is no such job.
+            TimeoutError: it has not ended in time.
+        """
+        for pause in _pauses(timeout):
+            job = self.get(job_id)
+            if job.is_finished:
+                return _result_of(job)
+            time.sleep(pause)
+        raise TimeoutError(f"job {job_id} has not ended within {timeout} s")
+
+
+class AsyncClient:
+    """A client whose methods are awaited; otherwise as `Client`.
+
+    Args:
+        database: a libpq URL, for a pool of its own; or a connection of the caller's.
+        pool_size: at most so many connections, opened when they are needed.
+        patience: seconds to wait for a connection of the pool.
+    """
+
+    def __init__(
+        self,
+        database: str | AsyncConnection[Any],
+        *,
+        pool_size: int = POOL_SIZE,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._home: AsyncConnection[Any] | AsyncConnectionPool = (
+            AsyncConnectionPool(
+                conninfo(database, "jobq client"),
+                configure=_configure,
+                **_pool(pool_size, patience),
+            )
+            if isinstance(database, str)
+            else database
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the client's own connections; the caller's are left alone."""
+        if isinstance(self._home, AsyncConnectionPool):
+            await self._home.close()
+
+    async def run(self, call: Call[T]) -> T:
+        """Make a call and return what it answers."""
+        given = call.given
+        statement = calls.statement(call.function, tuple(given))
+        with translate():
+            async with (
+                self._connected() as connection,
+                connection.cursor(row_factory=call.row_factory) as cursor,
+            ):
+                await cursor.execute(statement, given)
+                return call.read(await cursor.fetchall())
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AsyncConnection[Any]]:
+        if not isinstance(self._home, AsyncConnectionPool):
+            yield self._home
+            return
+        await self._home.open()
+        async with self._home.connection() as connection:
+            yield connection
+
+    enqueue = _awaiting(calls.enqueue)
+    enqueue_many = _awaiting(calls.enqueue_many)
+    get = _awaiting(calls.get)
+    find = _awaiting(calls.find)
+    list_jobs = _awaiting(calls.list_jobs)
+    attempts = _awaiting(calls.attempts)
+    logs = _awaiting(calls.logs)
+    explain = _awaiting(calls.explain)
+    queue_stats = _awaiting(calls.queue_stats)
+    settings = _awaiting(calls.settings)
+    cancel = _awaiting(calls.cancel)
+    redrive = _awaiting(calls.redrive)
+    redrive_many = _awaiting(calls.redrive_many)
+    pause = _awaiting(calls.pause)
+    resume = _awaiting(calls.resume)
+    put_kind = _awaiting(calls.put_kind)
+    put_queue = _awaiting(calls.put_queue)
+    configure = _awaiting(calls.configure)
+    create_schedule = _awaiting(schedules.create_schedule)
+    update_schedule = _awaiting(schedules.update_schedule)
+    pause_schedule = _awaiting(schedules.pause_schedule)
+    resume_schedule = _awaiting(schedules.resume_schedule)
+    retire_schedule = _awaiting(schedules.retire_schedule)
+    get_schedule = _awaiting(schedules.get_schedule)
+    list_schedules = _awaiting(schedules.list_schedules)
+    schedule_versions = _awaiting(schedules.schedule_versions)
+    schedule_status = _awaiting(schedules.schedule_status)
+    preview_schedule = _awaiting(schedules.preview_schedule)
+    preview_cron = _awaiting(schedules.preview_cron)
+
+    async def result(
+        self,
+        job_id: UUID | str,
+        timeout: float | None = None,  # noqa: ASYNC109 - as Client has it
+    ) -> Json:
+        """Wait until a job has ended and return its result; see `Client.result`.
+
+        Args:
+            job_id: the job; its transaction must have been committed.
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            JobFailed: the job is dead.
+            JobCancelled: it was cancelled.
+            JobNotFound: there is no such job.
+            TimeoutError: it has not ended in time.
+        """
+        for pause in _pauses(timeout):
+            job = await self.get(job_id)
+            if job.is_finished:
+                return _result_of(job)
+            await asyncio.sleep(pause)
+        raise TimeoutError(f"job {job_id} has not ended within {timeout} s")
+
+
+def _pool(size: int, patience: float) -> dict[str, Any]:
+    """Return how a client's pool behaves; it connects when it is first used."""
+    return {
+        "kwargs": {"autocommit": True},
+        "min_size": 0,
+        "max_size": size,
+        "timeout": patience,
+        "reconnect_timeout": patience,
+        "name": "jobq client",
+        "open": False,
+    }
+
+
+async def _configure(connection: AsyncConnection[Any]) -> None:
+    use_json(connection)
+
+
+def _pauses(timeout: float | None) -> Iterator[float]:
+    """Yield how long to wait between looks, from 5 ms to 250 ms, until time is up."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for n in itertools.count():
+        pause = min(0.005 * 1.3**n, 0.25)
+        if deadline is None:
+            yield pause
+            continue
+        left = deadline - time.monotonic()
+        if left < 0:
+            return
+        yield min(pause, left)
+
+
+def _result_of(job: Job) -> Json:
+    if job.state == "dead":
+        raise JobFailed(job)
+    if job.state == "cancelled":
+        raise JobCancelled(job)
+    return job.result

@@ -1,0 +1,91 @@
+"""`jobq secrets`: keep the secrets of endpoints."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from jobq.client import Client
+from jobq.delivery import definitions
+from jobq.delivery.secret import KEY_FILE, KEYS, Keyring, new_key
+from jobq.errors import JobqError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+database_option = click.option(
+    "--database",
+    "database_url",
+    envvar="DATABASE_URL",
+    required=True,
+    help="The database to use.",
+)
+
+
+@contextmanager
+def asking(database_url: str) -> Iterator[Client]:
+    """Give a client for one command; what is refused ends it in one line."""
+    try:
+        with Client(database_url, pool_size=1) as client:
+            yield client
+    except JobqError as error:
+        hint = f"; {error.hint}" if error.hint else ""
+        raise click.ClickException(f"{error.code}: {error}{hint}") from error
+
+
+@click.group(help=f"Keep the secrets of endpoints, under the keys of {KEYS} or {KEY_FILE}.")
+def secrets() -> None:
+    """Keep the secrets of endpoints."""
+
+
+@secrets.command()
+def key() -> None:
+    """Print a new key for secrets."""
+    click.echo(new_key())
+
+
+@secrets.command()
+@click.argument("name")
+@database_option
+def put(name: str, database_url: str) -> None:
+    """Store the secret NAME, or replace it; its value is read from standard input."""
+    value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read()
+    with asking(database_url) as client:
+        keyring = Keyring.from_environment()
+        stored = client.run(definitions.put_secret(keyring, name, value.removesuffix("\n")))
+    click.echo(f"{name} is stored as version {stored['version']}")
+
+
+@secrets.command("list")
+@database_option
+def list_(database_url: str) -> None:
+    """List the secrets, their versions and the ids of their keys."""
+    with asking(database_url) as client:
+        for stored in client.run(definitions.list_ciphertexts()):
+            click.echo(f"{stored.secret}\tversion {stored.version}\tkey {stored.key_id}")
+
+
+@secrets.command()
+@database_option
+def rotate(database_url: str) -> None:
+    """Encrypt every secret with the first key, so that older keys can go."""
+    count = 0
+    with asking(database_url) as client:
+        keyring = Keyring.from_environment()
+        current = keyring.current
+        for stored in client.run(definitions.list_ciphertexts()):
+            if stored.key_id != current:
+                count += client.run(definitions.rotate_secret(keyring, stored))
+    click.echo(f"{count} secrets are encrypted anew, with key {current}")
+
+
+@secrets.command()
+@click.argument("name")
+@database_option
+def delete(name: str, database_url: str) -> None:
+    """Delete the secret NAME; refused while an endpoint refers to it."""
+    with asking(database_url) as client:
+        client.run(definitions.delete_secret(name))

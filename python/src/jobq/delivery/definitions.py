@@ -1,0 +1,214 @@
+"""Calls that define what deliveries are made of; a client runs them.
+
+client.run(definitions.put_config("mail", {"api_base_url": "https://api.example.org"}))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from jobq.calls import Call, as_jsonb, nothing, scalar
+from jobq.delivery.input import check_schema
+from jobq.models import record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import timedelta
+
+    from jobq.delivery.secret import Keyring
+    from jobq.models import Json
+
+__all__ = [
+    "Ciphertext",
+    "delete_config",
+    "delete_endpoint",
+    "delete_payload_spec",
+    "delete_secret",
+    "list_ciphertexts",
+    "put_config",
+    "put_endpoint",
+    "put_payload_spec",
+    "put_secret",
+    "rotate_secret",
+]
+
+Mode = Literal["put", "create", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ciphertext:
+    """A secret as it is stored."""
+
+    secret: str
+    version: int
+    key_id: str
+    ciphertext: bytes
+
+
+def put_payload_spec(
+    payload_spec: str, schema: Mapping[str, Json], mode: Mode = "put"
+) -> Call[dict[str, Any]]:
+    """Declare a payload spec, or replace it.
+
+    Args:
+        payload_spec: its name.
+        schema: a JSON Schema of draft 2020-12.
+        mode: ``create`` refuses one that is there, ``update`` one that is not.
+
+    Raises:
+        PayloadInvalid: it is no such schema.
+        Conflict, NotFound: see ``mode``.
+    """
+    check_schema(schema)
+    arguments = {"payload_spec": payload_spec, "schema": as_jsonb(schema), "mode": mode}
+    return Call("put_payload_spec", arguments, scalar)
+
+
+def put_config(
+    config: str, entries: Mapping[str, Json], mode: Mode = "put"
+) -> Call[dict[str, Any]]:
+    """Declare a config, or replace it.
+
+    Args:
+        config: its name.
+        entries: what ``{{config.*}}`` refers to.
+        mode: ``create`` refuses one that is there, ``update`` one that is not.
+
+    Raises:
+        NotFound: an endpoint refers to what would be gone, or see ``mode``.
+        Conflict: see ``mode``.
+    """
+    arguments = {"config": config, "entries": as_jsonb(entries), "mode": mode}
+    return Call("put_config", arguments, scalar)
+
+
+def put_secret(
+    keyring: Keyring, secret: str, value: str, mode: Mode = "put"
+) -> Call[dict[str, Any]]:
+    """Encrypt a secret and store it.
+
+    Args:
+        keyring: its first key encrypts.
+        secret: its name.
+        value: never leaves this process as it is.
+        mode: ``create`` refuses one that is there, ``update`` one that is not.
+
+    Raises:
+        SecretKeyError: there is no key.
+        Conflict, NotFound: see ``mode``.
+    """
+    ciphertext, key_id = keyring.encrypt(secret, value)
+    arguments = {"secret": secret, "ciphertext": ciphertext, "key_id": key_id, "mode": mode}
+    return Call("put_secret", arguments, scalar)
+
+
+def put_endpoint(
+    endpoint: str,
+    type: Literal["HTTP", "KAFKA", "REDIS_STREAM"],  # noqa: A002 - its name everywhere
+    spec: Mapping[str, Json],
+    *,
+    payload_spec: str | None = None,
+    config: str | None = None,
+    max_attempts: int | None = None,
+    retry_strategy: str | None = None,
+    retry_initial_delay: timedelta | str | None = None,
+    retry_max_delay: timedelta | str | None = None,
+    retry_jitter: float | None = None,
+    queue: str | None = None,
+    max_concurrency: int | None = None,
+    max_per_second: float | None = None,
+    mode: Mode = "put",
+) -> Call[dict[str, Any]]:
+    """Declare an endpoint, or replace it for jobs that are made from now on.
+
+    Args:
+        endpoint: its name, and the kind of its jobs.
+        type: what it delivers to.
+        spec: where to, and in what shape.
+        payload_spec: what its input must be.
+        config: what ``{{config.*}}`` refers to.
+        max_attempts: how many attempts may fail; 1 by default.
+        retry_strategy: ``exponential`` by default.
+        retry_initial_delay: a second by default.
+        retry_max_delay: a minute by default.
+        retry_jitter: 0.25 by default.
+        queue: where its jobs go.
+        max_concurrency: deliveries of one worker at a time; 20 by default.
+        max_per_second: deliveries of one worker in a second.
+        mode: ``create`` refuses one that is there, ``update`` one that is not.
+
+    Raises:
+        NotFound: it refers to what is not there; the code says to what.
+        InvalidArgument: the spec or a limit is not one.
+        Conflict: see ``mode``.
+    """
+    arguments = dict(locals())
+    arguments["spec"] = as_jsonb(spec)
+    return Call("put_endpoint", arguments, scalar)
+
+
+def delete_payload_spec(payload_spec: str) -> Call[None]:
+    """Delete a payload spec.
+
+    Raises:
+        HasDependents: an endpoint refers to it.
+        NotFound: there is none.
+    """
+    return Call("delete_payload_spec", {"payload_spec": payload_spec}, nothing)
+
+
+def delete_config(config: str) -> Call[None]:
+    """Delete a config.
+
+    Raises:
+        HasDependents: an endpoint refers to it.
+        NotFound: there is none.
+    """
+    return Call("delete_config", {"config": config}, nothing)
+
+
+def delete_secret(secret: str) -> Call[None]:
+    """Delete a secret.
+
+    Raises:
+        HasDependents: an endpoint refers to it.
+        NotFound: there is none.
+    """
+    return Call("delete_secret", {"secret": secret}, nothing)
+
+
+def delete_endpoint(endpoint: str) -> Call[None]:
+    """Delete an endpoint.
+
+    Raises:
+        HasDependents: it has live jobs.
+        NotFound: there is none.
+    """
+    return Call("delete_endpoint", {"endpoint": endpoint}, nothing)
+
+
+def list_ciphertexts() -> Call[list[Ciphertext]]:
+    """Return every secret as it is stored."""
+    return Call("list_ciphertexts", {}, list, record(Ciphertext))
+
+
+def rotate_secret(keyring: Keyring, stored: Ciphertext) -> Call[bool]:
+    """Encrypt a secret with the first key; answers whether it had not changed meanwhile.
+
+    Args:
+        keyring: holds the key that it was encrypted with, too.
+        stored: the secret as it is stored.
+
+    Raises:
+        SecretKeyError: its key is missing or wrong.
+    """
+    value = keyring.decrypt(stored.secret, stored.ciphertext, stored.key_id)
+    ciphertext, key_id = keyring.encrypt(stored.secret, value)
+    arguments = {
+        "secret": stored.secret,
+        "version": stored.version,
+        "ciphertext": ciphertext,
+        "key_id": key_id,
+    }
+    return Call("rotate_secret", arguments, scalar)

@@ -1,0 +1,149 @@
+"""The handler of every endpoint: from a claimed job to what its target answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+
+from jobq.client import AsyncClient
+from jobq.delivery.address import Guard
+from jobq.delivery.endpoint import Endpoint, Endpoints
+from jobq.delivery.http import HttpSender
+from jobq.delivery.input import violation
+from jobq.delivery.limit import Limit
+from jobq.delivery.message import Message
+from jobq.delivery.secret import Keyring, SecretKeyError
+from jobq.delivery.template import TemplateError
+from jobq.outcomes import Permanent, Retry
+
+if TYPE_CHECKING:
+    from jobq.context import JobContext
+    from jobq.models import Json
+
+__all__ = ["Deliverer"]
+
+POOL_SIZE: Final = 2
+
+
+class Sender(Protocol):
+    """What sends messages of one type."""
+
+    async def send(self, message: Message) -> dict[str, Json]:
+        """Send a message and return what came of it."""
+
+    async def close(self) -> None:
+        """Close every connection."""
+
+
+class Deliverer:
+    """Delivers jobs of endpoints; its method `deliver` is a handler of any kind.
+
+    Args:
+        database_url: where the endpoints are.
+        keyring: the keys of secrets; by default those of the environment.
+        guard: what HTTP deliveries may connect to; by default public addresses, and what
+            JOBQ_DELIVERY_ALLOW allows.
+    """
+
+    def __init__(
+        self, database_url: str, *, keyring: Keyring | None = None, guard: Guard | None = None
+    ) -> None:
+        self._client = AsyncClient(database_url, pool_size=POOL_SIZE)
+        self._endpoints = Endpoints(self._client)
+        self._keyring = keyring or Keyring.from_environment()
+        self._guard = guard or Guard.from_environment()
+        self._limits: dict[str, Limit] = {}
+        self._senders: dict[str, Sender] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for sender in self._senders.values():
+            await sender.close()
+        await self._client.close()
+
+    async def deliver(self, payload: object, context: JobContext) -> dict[str, Any]:
+        """Deliver a job, and return the output and the versions that it ran with.
+
+        The output is, for HTTP, ``status_code`` and ``body``, for Kafka ``partition`` and
+        ``offset``, for Redis ``message_id`` and ``stream``.
+
+        Raises:
+            Retry: this attempt failed; its code says how.
+            Permanent: every attempt would: UNKNOWN_KIND, INPUT_VALIDATION_FAILED,
+                TEMPLATE_RESOLUTION_FAILED, REQUEST_INVALID, ADDRESS_REFUSED.
+            Snooze: it is not this endpoint's turn.
+        """
+        endpoint = await self._endpoints.get(context.kind, context.created_at)
+        if endpoint is None:
+            raise Permanent("UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}")
+        message = self._message(endpoint, payload, context)
+        try:
+            async with self._limit(context.kind, endpoint).turn():
+                output = await self._sender(endpoint.type).send(message)
+        except Retry as failure:
+            await self._note(context, endpoint, failure.code)
+            failure.message = message.masked(failure.message)
+            raise
+        except Permanent as failure:
+            await self._note(context, endpoint, failure.code)
+            raise
+        masked: dict[str, Any] = message.masked(output)
+        return {**masked, **endpoint.versions}
+
+    def _message(self, endpoint: Endpoint, payload: object, context: JobContext) -> Message:
+        """Render the message of a job.
+
+        Raises:
+            Permanent: the input does not fit, or a reference cannot be resolved.
+            Retry: the key of a secret is missing or wrong.
+        """
+        problem = None if endpoint.schema is None else violation(endpoint.schema, payload)
+        if problem is not None:
+            raise Permanent("INPUT_VALIDATION_FAILED", problem)
+        try:
+            secrets = endpoint.opened(self._keyring)
+            return Message.of(endpoint, secrets, context.job_id, payload)
+        except TemplateError as error:
+            raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
+        except SecretKeyError as error:
+            raise Retry(str(error), code=error.code) from None
+
+    async def _note(self, context: JobContext, endpoint: Endpoint, code: str) -> None:
+        """Log which versions a failed attempt ran with."""
+        config = endpoint.config_version
+        await context.log(
+            "WARN",
+            f"{code} with version {endpoint.version} of the endpoint"
+            + (f" and version {config} of its config" if config is not None else ""),
+        )
+
+    def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
+        rule = (endpoint.max_concurrency, endpoint.max_per_second)
+        limit = self._limits.get(kind)
+        if limit is None or limit.rule != rule:
+            limit = self._limits[kind] = Limit(*rule)
+        return limit
+
+    def _sender(self, kind: str) -> Sender:
+        if kind not in self._senders:
+            self._senders[kind] = self._make_sender(kind)
+        return self._senders[kind]
+
+    def _make_sender(self, kind: str) -> Sender:
+        """Make what sends messages of a type; drivers are imported when they are needed.
+
+        Raises:
+            Retry: this worker has no driver for it.
+        """
+        if kind == "HTTP":
+            return HttpSender(self._guard)
+        if kind == "KAFKA":
+            from jobq.delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver
+
+            return KafkaSender()
+        if kind == "REDIS_STREAM":
+            from jobq.delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
+
+            return RedisStreamSender()
+        raise Retry(f"this worker cannot deliver to {kind}", code="NO_DRIVER")

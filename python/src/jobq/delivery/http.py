@@ -1,0 +1,162 @@
+"""Delivery over HTTP: from a message to a request, from an answer to what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import httpcore
+import httpx
+import msgspec
+
+from jobq.delivery.address import AddressRefused
+from jobq.delivery.connections import Connections
+from jobq.delivery.signature import signed
+from jobq.delivery.template import as_text
+from jobq.outcomes import Permanent, Retry
+
+if TYPE_CHECKING:
+    from jobq.delivery.address import Guard
+    from jobq.delivery.message import Message
+    from jobq.models import Json
+
+__all__ = ["HttpSender"]
+
+EXPECTED: Final = (200, 201, 202, 204)
+TIMEOUT_MS: Final = 10_000
+MAX_BODY: Final = 65_536
+MAX_EXCERPT: Final = 200
+MAX_RETRY_AFTER: Final = 86_400.0
+
+
+class HttpSender:
+    """Sends messages to HTTP targets.
+
+    Args:
+        guard: what it may connect to.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._connections = Connections(guard)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._connections.close()
+
+    async def send(self, message: Message) -> dict[str, Json]:
+        """Send a message and return the answer, as far as it is kept.
+
+        Raises:
+            Retry: TIMEOUT, CONNECTION_ERROR, or HTTP_ERROR for a status that is not expected.
+            Permanent: REQUEST_INVALID or ADDRESS_REFUSED.
+        """
+        request = self._request(message)
+        seconds = message.seconds(TIMEOUT_MS)
+        try:
+            async with asyncio.timeout(seconds):
+                async with self._connections.request(request) as response:
+                    status = response.status
+                    asked = header(response, b"retry-after")
+                    body = await _kept(response)
+        except TimeoutError:
+            raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
+        except AddressRefused as error:
+            raise Permanent("ADDRESS_REFUSED", str(error)) from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+            raise Retry(_what(error), code="CONNECTION_ERROR") from None
+        output = {"status_code": status, **body}
+        if status not in message.spec.get("expected_status_codes", EXPECTED):
+            excerpt = message.masked(body["body"])[:MAX_EXCERPT]
+            raise Retry(
+                f"status {status}: {excerpt}".rstrip(": "),
+                code="HTTP_ERROR",
+                in_=retry_after(asked),
+            )
+        return output
+
+    def _request(self, message: Message) -> httpcore.Request:
+        """Make the request.
+
+        Raises:
+            Permanent: the URL or a header is not one.
+        """
+        spec, webhook_id = message.spec, str(message.job_id)
+        headers = {"idempotency-key": webhook_id, "webhook-id": webhook_id}
+        headers |= {"accept-encoding": "identity", "user-agent": "jobq"}
+        content = b""
+        if "body_template" in spec:
+            content = msgspec.json.encode(spec["body_template"])
+            headers["content-type"] = "application/json"
+        headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
+        if "sign_with" in spec:
+            headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
+        try:
+            request = httpx.Request(
+                spec.get("method", "POST"), as_text(spec["url"]), headers=headers, content=content
+            )
+        except (httpx.InvalidURL, ValueError, TypeError):
+            raise Permanent("REQUEST_INVALID", "the URL or a header is not valid") from None
+        if request.url.scheme not in ("http", "https") or not request.url.host:
+            raise Permanent("REQUEST_INVALID", "the URL must be http:// or https:// and a host")
+        if request.url.userinfo:
+            raise Permanent("REQUEST_INVALID", "the URL must not hold a user or a password")
+        url = httpcore.URL(
+            scheme=request.url.raw_scheme,
+            host=request.url.raw_host,
+            port=request.url.port,
+            target=request.url.raw_path,
+        )
+        return httpcore.Request(request.method, url, headers=request.headers.raw, content=content)
+
+
+async def _kept(response: httpcore.Response) -> dict[str, Any]:
+    """Return the beginning of an answer's body, and whether there was more."""
+    body = b""
+    async for chunk in response.aiter_stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            break
+    text = body[:MAX_BODY].decode("utf-8", "replace")
+    kept: dict[str, Any] = {"body": text.replace("\0", "\ufffd")}
+    if len(body) > MAX_BODY:
+        kept["body_truncated"] = True
+    return kept
+
+
+def header(response: httpcore.Response, name: bytes) -> str | None:
+    """Return a header of an answer, or None."""
+    found = [value for key, value in response.headers if key.lower() == name]
+    return found[0].decode("latin-1") if found else None
+
+
+def retry_after(value: str | None) -> timedelta | None:
+    """Return how long a target asks to wait: Retry-After, in seconds or as a date.
+
+    At most a day; None when it does not ask, or nobody can read how.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+    if not 0 <= seconds < float("inf"):
+        return None
+    return timedelta(seconds=min(seconds, MAX_RETRY_AFTER))
+
+
+def _what(error: Exception) -> str:
+    """Return what happened to a connection, without its address."""
+    names: dict[type[Exception], str] = {
+        httpcore.ConnectError: "cannot connect",
+        httpcore.ReadError: "the connection was lost",
+        httpcore.WriteError: "the connection was lost",
+        httpcore.RemoteProtocolError: "the target does not speak HTTP, or hung up",
+        httpcore.LocalProtocolError: "the request is not valid HTTP",
+    }
+    return names.get(type(error), type(error).__name__)

@@ -1,0 +1,162 @@
+"""Delivery to Redis Streams: XADD, once for a job where the endpoint asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry as Patience
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from jobq.delivery.template import as_text
+from jobq.outcomes import Permanent, Retry
+
+if TYPE_CHECKING:
+    from jobq.delivery.message import Message
+    from jobq.models import Json
+
+__all__ = ["RedisStreamSender"]
+
+TIMEOUT_MS: Final = 3000
+MOST_CLIENTS: Final = 64
+CONNECTIONS: Final = 20
+CONNECT_SECONDS: Final = 5
+ONCE_SECONDS: Final = 7 * 24 * 3600
+
+# Whatever was added for a job within a week is not added again. The second key holds the
+# stream's name as a hash tag, so that a cluster keeps both in one place.
+ONCE: Final = """
+local known = redis.call('GET', KEYS[2])
+if known then return {known, 1} end
+local id = redis.call('XADD', KEYS[1], unpack(ARGV, 2))
+redis.call('SET', KEYS[2], id, 'EX', ARGV[1])
+return {id, 0}
+"""
+
+
+class RedisStreamSender:
+    """Sends messages to Redis Streams, by one client for each server."""
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[str, Redis] = OrderedDict()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for client in self._clients.values():
+            await client.aclose()
+
+    async def send(self, message: Message) -> dict[str, Json]:
+        """Add a message to its stream and return ``message_id`` and ``stream``.
+
+        ``is_duplicate`` is there when an earlier attempt had added it already.
+
+        Raises:
+            Retry: TIMEOUT, CONNECTION_ERROR, or a STREAM_ERROR that may pass.
+            Permanent: REQUEST_INVALID, or a STREAM_ERROR that stays.
+        """
+        stream, seconds = as_text(message.spec["stream"]), message.seconds(TIMEOUT_MS)
+        arguments = entry(message.spec)
+        client = await self._client(as_text(message.spec["redis_url"]))
+        try:
+            async with asyncio.timeout(seconds):
+                if message.spec.get("deliver_once"):
+                    marker = f"jobq:{{{stream}}}:{message.job_id}"
+                    found, repeated = await client.eval(
+                        ONCE, 2, stream, marker, ONCE_SECONDS, *arguments
+                    )
+                else:
+                    found = await client.execute_command(  # type: ignore[no-untyped-call]
+                        "XADD", stream, *arguments
+                    )
+                    repeated = 0
+        except TimeoutError:
+            raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
+        except (RedisError, OSError) as error:
+            refuse(error)
+        output: dict[str, Json] = {"message_id": found.decode(), "stream": stream}
+        return {**output, "is_duplicate": True} if repeated else output
+
+    async def _client(self, url: str) -> Redis:
+        """Return the client of a server; the one that was used longest ago makes room.
+
+        Raises:
+            Permanent: the URL is not one.
+        """
+        if url in self._clients:
+            self._clients.move_to_end(url)
+            return self._clients[url]
+        try:
+            pool = BlockingConnectionPool.from_url(
+                url,
+                max_connections=CONNECTIONS,
+                timeout=None,
+                socket_connect_timeout=CONNECT_SECONDS,
+                protocol=2,
+                # jobq tries again; the driver would add an entry twice without a word.
+                retry=Patience(NoBackoff(), 0),
+            )
+        except ValueError:
+            raise Permanent("REQUEST_INVALID", "the URL is not one of Redis") from None
+        client = self._clients[url] = Redis.from_pool(pool)
+        if len(self._clients) > MOST_CLIENTS:
+            _, oldest = self._clients.popitem(last=False)
+            await oldest.aclose()
+        return client
+
+
+def entry(spec: dict[str, Any]) -> list[str]:
+    """Return the arguments of XADD after the stream's name.
+
+    Raises:
+        Permanent: there are no fields, or max_len is no number.
+    """
+    arguments: list[str] = []
+    if spec.get("max_len") is not None:
+        length = as_text(spec["max_len"])
+        if not length.isascii() or not length.isdecimal():
+            raise Permanent("REQUEST_INVALID", "max_len is not a whole number")
+        sign = "~" if spec.get("approximate_trimming", True) else "="
+        arguments += ["MAXLEN", sign, length]
+    arguments.append("*")
+    fields = spec["fields_template"]
+    if not fields:
+        raise Permanent("REQUEST_INVALID", "an entry needs a field")
+    for name, value in fields.items():
+        arguments += [name, as_text(value)]
+    return arguments
+
+
+def refuse(error: Exception) -> NoReturn:
+    """Raise what an error of Redis means, without its address.
+
+    Raises:
+        Retry: it may pass.
+        Permanent: it stays, such as a key that is no stream.
+    """
+    match error:
+        case RedisTimeoutError():
+            raise Retry("no answer in time", code="TIMEOUT") from None
+        case AuthenticationError():
+            raise Retry("the server refuses the log-in", code="CONNECTION_ERROR") from None
+        case BusyLoadingError() | OutOfMemoryError() | ReadOnlyError():
+            raise Retry(str(error), code="STREAM_ERROR") from None
+        case RedisConnectionError() | OSError():
+            raise Retry(
+                "cannot connect, or the connection was lost", code="CONNECTION_ERROR"
+            ) from None
+        case ResponseError():
+            raise Permanent("STREAM_ERROR", str(error)) from None
+        case _:
+            raise Retry(type(error).__name__, code="STREAM_ERROR") from None

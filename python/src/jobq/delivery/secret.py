@@ -1,0 +1,161 @@
+"""Secrets: encrypted here, by AES-256-GCM, under keys that no database ever sees.
+
+A secret's name is bound to its ciphertext as associated data, so that no ciphertext passes
+for another secret. The first key encrypts; the others decrypt what older keys encrypted,
+until ``jobq secrets rotate``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from base64 import b64decode, b64encode
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from jobq.errors import JobqError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["KEYS", "KEY_FILE", "Keyring", "SecretKeyError", "new_key"]
+
+KEYS: Final = "JOBQ_SECRET_KEYS"
+KEY_FILE: Final = "JOBQ_SECRET_KEY_FILE"
+KEY_BYTES: Final = 32
+NONCE_BYTES: Final = 12
+
+
+class SecretKeyError(JobqError):
+    """The key of a secret is missing or wrong; nothing of either is in the text."""
+
+    code = "SECRET_KEY_MISSING"
+
+
+class Keyring:
+    """The keys of secrets.
+
+    Args:
+        keys: 32 bytes each; the first encrypts.
+    """
+
+    def __init__(self, keys: Iterable[bytes] = ()) -> None:
+        given = list(keys)
+        self._ciphers = {key_id(key): AESGCM(key) for key in given}
+        self._first = key_id(given[0]) if given else None
+
+    def __repr__(self) -> str:
+        """Return the ids of the keys."""
+        return f"Keyring({', '.join(self._ciphers)})"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Keyring:
+        """Read the keys of JOBQ_SECRET_KEYS, or of the file that JOBQ_SECRET_KEY_FILE names.
+
+        Keys are base64, with commas, spaces or new lines between them. Without either
+        variable there are no keys, and that is an error only when a secret is needed.
+
+        Raises:
+            SecretKeyError: the file cannot be read, or what is there is no key.
+        """
+        text = environment.get(KEYS, "")
+        name = environment.get(KEY_FILE, "")
+        if not text and name:
+            try:
+                text = Path(name).read_text()
+            except (OSError, UnicodeDecodeError) as error:
+                raise SecretKeyError(
+                    "the file of secret keys cannot be read", detail=f"{KEY_FILE} {name}"
+                ) from error
+        return cls([decoded(key) for key in text.replace(",", " ").split()])
+
+    @property
+    def current(self) -> str:
+        """The id of the key that encrypts.
+
+        Raises:
+            SecretKeyError: there is none.
+        """
+        if self._first is None:
+            raise SecretKeyError(
+                "there is no key for secrets",
+                hint=f"make one with jobq secrets key, and set {KEYS} or {KEY_FILE}",
+            )
+        return self._first
+
+    def encrypt(self, name: str, value: str) -> tuple[bytes, str]:
+        """Return the ciphertext of a secret, and the id of its key.
+
+        Args:
+            name: the secret's, which decryption will need again.
+            value: the secret.
+
+        Raises:
+            SecretKeyError: there is no key.
+        """
+        current = self.current
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        sealed = self._ciphers[current].encrypt(nonce, value.encode(), name.encode())
+        return nonce + sealed, current
+
+    def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
+        """Return a secret.
+
+        Args:
+            name: the secret's.
+            ciphertext: as `encrypt` made it.
+            key: the id of its key.
+
+        Raises:
+            SecretKeyError: the key is not here, or it is not what has encrypted this.
+        """
+        cipher = self._ciphers.get(key)
+        if cipher is None:
+            raise SecretKeyError(
+                "the key of a secret is not there",
+                detail=f"secret {name}, key {key}; here: {', '.join(self._ciphers) or 'none'}",
+                hint=f"add the key to {KEYS} or {KEY_FILE}",
+            )
+        try:
+            nonce, sealed = ciphertext[:NONCE_BYTES], ciphertext[NONCE_BYTES:]
+            return cipher.decrypt(nonce, sealed, name.encode()).decode()
+        except InvalidTag:
+            raise SecretKeyError(
+                "a secret was not encrypted under this name and key",
+                code="SECRET_INVALID",
+                detail=f"secret {name}, key {key}",
+                hint="store the secret again with: jobq secrets put",
+            ) from None
+
+
+def new_key() -> str:
+    """Return a new key, 256 random bits as base64."""
+    return b64encode(secrets.token_bytes(KEY_BYTES)).decode()
+
+
+def decoded(text: str) -> bytes:
+    """Return a key.
+
+    Raises:
+        SecretKeyError: it is not the base64 of 32 bytes.
+    """
+    try:
+        key = b64decode(text, validate=True)
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise SecretKeyError(
+            "a key for secrets must be 32 bytes in base64",
+            code="SECRET_KEY_INVALID",
+            hint="make one with: jobq secrets key",
+        )
+    return key
+
+
+def key_id(key: bytes) -> str:
+    """Return the name of a key, which tells nothing of it."""
+    return hashlib.sha256(b"jobq key id" + key).hexdigest()[:16]

@@ -1,0 +1,278 @@
+"""What goes wrong, as exceptions: one class for each SQLSTATE that jobq raises.
+
+The database's own words are kept: ``code`` is its symbolic code (``LEASE_LOST``),
+``detail`` the values, ``hint`` the remedy, and ``__cause__`` the driver's exception.
+"""
+# ruff: noqa: N818 - named for what happened, as the codes are
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobq.models import Job
+
+__all__ = [
+    "Conflict",
+    "DatabaseUnavailable",
+    "HasDependents",
+    "IllegalState",
+    "InvalidArgument",
+    "InvalidSchedule",
+    "JobCancelled",
+    "JobFailed",
+    "JobNotFound",
+    "JobqError",
+    "LeaseLost",
+    "NotDeployed",
+    "NotFound",
+    "NotPermitted",
+    "PayloadInvalid",
+    "PayloadTooLarge",
+    "QueueFull",
+    "of_database",
+    "translate",
+]
+
+
+class JobqError(Exception):
+    """Something that jobq refused, or could not do.
+
+    Attributes:
+        message: what happened, in fixed words.
+        code: the symbolic code, such as ``JOB_NOT_FOUND``; see ``jobq.error``.
+        sqlstate: the SQLSTATE; empty when the error is not the database's.
+        detail: the values that it is about; may be empty.
+        hint: what to do about it; may be empty.
+    """
+
+    code: str = "ERROR"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        sqlstate: str = "",
+        detail: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, detail)
+        self.message = message
+        self.code = code or type(self).code
+        self.sqlstate = sqlstate
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """Return message and detail on one line."""
+        return f"{self.message}: {self.detail}" if self.detail else self.message
+
+
+class JobNotFound(JobqError):
+    """JQ001: there is no such job, or its retention has ended."""
+
+    code = "JOB_NOT_FOUND"
+
+
+class IllegalState(JobqError):
+    """JQ002, 23503: the job cannot change in this way from its present state."""
+
+    code = "ILLEGAL_STATE"
+
+
+class LeaseLost(JobqError):
+    """JQ003: this attempt no longer holds the job."""
+
+    code = "LEASE_LOST"
+
+
+class Conflict(JobqError):
+    """JQ004: something else holds this key or name."""
+
+    code = "CONFLICT"
+
+
+class PayloadTooLarge(JobqError):
+    """JQ005: a payload, result or progress has too many bytes."""
+
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class PayloadInvalid(JobqError):
+    """JQ006: a payload does not fit its kind, or a schema is not usable."""
+
+    code = "PAYLOAD_INVALID"
+
+
+class NotFound(JobqError):
+    """JQ007: there is no such queue, kind or other definition."""
+
+    code = "NOT_FOUND"
+
+
+class HasDependents(JobqError):
+    """JQ008: something still depends on what was to be deleted."""
+
+    code = "HAS_DEPENDENTS"
+
+
+class InvalidSchedule(JobqError):
+    """JQ009: a cron expression or time zone cannot be understood."""
+
+    code = "INVALID_CRON"
+
+
+class QueueFull(JobqError):
+    """JQ010: the queue has as many jobs as it may have."""
+
+    code = "QUEUE_FULL"
+
+
+class InvalidArgument(JobqError):
+    """Class 22: an argument is missing or has a value that it may not have."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class NotPermitted(JobqError):
+    """42501, 28000, 28P01: the database user may not do this, or may not log in."""
+
+    code = "NOT_PERMITTED"
+
+
+class NotDeployed(JobqError):
+    """42883, 3F000, 3D000: the database, or jobq's schema in it, is not there."""
+
+    code = "NOT_DEPLOYED"
+
+
+class JobFailed(JobqError):
+    """A job that somebody waited for is dead; ``code`` is that of its last error.
+
+    Attributes:
+        job: as it ended.
+    """
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(
+            "the job failed",
+            code=job.last_error_code or "ERROR",
+            detail=f"job_id {job.job_id}: {job.last_error}",
+            hint="run it again with: jobq redrive",
+        )
+        self.job = job
+
+
+class JobCancelled(JobqError):
+    """A job that somebody waited for was cancelled.
+
+    Attributes:
+        job: as it ended.
+    """
+
+    code = "CANCELLED"
+
+    def __init__(self, job: Job) -> None:
+        reason = f": {job.cancel_reason}" if job.cancel_reason else ""
+        super().__init__("the job was cancelled", detail=f"job_id {job.job_id}{reason}")
+        self.job = job
+
+
+class DatabaseUnavailable(JobqError):
+    """The database does not answer, or is starting, stopping or overloaded.
+
+    Whether the call took effect is not known unless it was a read: repeat it with an
+    idempotency key.
+    """
+
+    code = "DATABASE_UNAVAILABLE"
+
+
+_BY_SQLSTATE: Final[dict[str, type[JobqError]]] = {
+    "JQ001": JobNotFound,
+    "JQ002": IllegalState,
+    "JQ003": LeaseLost,
+    "JQ004": Conflict,
+    "JQ005": PayloadTooLarge,
+    "JQ006": PayloadInvalid,
+    "JQ007": NotFound,
+    "JQ008": HasDependents,
+    "JQ009": InvalidSchedule,
+    "JQ010": QueueFull,
+    "23503": IllegalState,
+    "42501": NotPermitted,
+    "28000": NotPermitted,
+    "28P01": NotPermitted,
+    "42883": NotDeployed,
+    "3D000": NotDeployed,
+    "3F000": NotDeployed,
+}
+
+_BY_CLASS: Final[dict[str, type[JobqError]]] = {
+    "08": DatabaseUnavailable,
+    "22": InvalidArgument,
+    "40": DatabaseUnavailable,
+    "53": DatabaseUnavailable,
+    "55": DatabaseUnavailable,
+    "57": DatabaseUnavailable,
+}
+
+_HINTS: Final[dict[type[JobqError], str]] = {
+    NotDeployed: "install the schema with: jobq deploy",
+    DatabaseUnavailable: "check that the server runs and that its address is right",
+}
+
+
+def of_database(error: psycopg.Error) -> JobqError:
+    """Return the exception of jobq's that a driver's exception means.
+
+    Args:
+        error: what psycopg, or its pool, raised.
+    """
+    state, said = error.sqlstate or "", error.diag
+    kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2])
+    if kind is None and not state:
+        is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        kind = _of_transport(error) if is_transport else InvalidArgument
+    is_own = bool(said.constraint_name) and state[:2] in ("JQ", "22")
+    return (kind or JobqError)(
+        said.message_primary or _first_line(error),
+        code=said.constraint_name if is_own else None,
+        sqlstate=state,
+        detail=said.message_detail or "",
+        hint=said.message_hint or _HINTS.get(kind or JobqError, ""),
+    )
+
+
+@contextmanager
+def translate() -> Iterator[None]:
+    """Raise jobq's exceptions in place of psycopg's, which become their ``__cause__``.
+
+    Raises:
+        JobqError: of the class that the SQLSTATE names.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        raise of_database(error) from error
+
+
+def _of_transport(error: psycopg.Error) -> type[JobqError]:
+    """Tell a refused log-in, for which libpq leaves no SQLSTATE, from a lost server."""
+    text = str(error)
+    if "password" in text or "authentication" in text:
+        return NotPermitted
+    if 'database "' in text and "does not exist" in text:
+        return NotDeployed
+    return DatabaseUnavailable
+
+
+def _first_line(error: psycopg.Error) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,164 @@
+"""What is known of a handler: how to call it, and what it declares of its kind."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+
+from jobq.schema import payload_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jobq.context import JobContext
+
+__all__ = ["Handler", "Mode", "describe"]
+
+Mode = Literal["coroutine", "thread", "process"]
+
+_EXTRAS: Final = ("context", "connection")
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function that does the jobs of a kind.
+
+    Attributes:
+        kind: what it does.
+        function: takes the payload, then what ``extras`` says.
+        mode: where it runs.
+        is_transactional: whether its connection's transaction completes the job.
+        extras: which of ``context`` and ``connection`` it takes, by name.
+        parse: makes its payload of JSON.
+        takes_payload: whether it takes the payload at all.
+        definition: the arguments of put_kind; empty when there is nothing to declare.
+        on_dead: called with the context and the error's code and text when a job is dead.
+    """
+
+    kind: str
+    function: Callable[..., Any]
+    mode: Mode
+    is_transactional: bool
+    extras: tuple[str, ...]
+    parse: Callable[[Any], Any]
+    takes_payload: bool
+    definition: Mapping[str, Any]
+    on_dead: Callable[[JobContext, str, str], Any] | None
+
+    def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
+        """Return the positional arguments of a call."""
+        given = {"context": context, "connection": connection}
+        extras = tuple(given[name] for name in self.extras)
+        return (payload, *extras) if self.takes_payload else extras
+
+
+def describe(
+    kind: str,
+    function: Callable[..., Any],
+    definition: Mapping[str, Any],
+    *,
+    transactional: bool,
+    process: bool,
+    on_dead: Callable[[JobContext, str, str], Any] | None,
+) -> Handler:
+    """Look at a handler's signature and return what is to be known of it.
+
+    Args:
+        kind: what it does.
+        function: a function, a coroutine function, or an instance with ``__call__``.
+        definition: the arguments of put_kind that were given with it.
+        transactional: whether it takes part in the transaction of the completion.
+        process: whether it runs in another process.
+        on_dead: called when a job is dead.
+
+    Raises:
+        TypeError: it cannot be called as a handler is.
+    """
+    called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
+    is_coroutine = inspect.iscoroutinefunction(called)
+    takes_payload, extras, payload_type = _parameters(kind, called)
+    if process and (is_coroutine or extras or transactional):
+        raise TypeError(
+            f"handler of {kind}: one that runs in a process is a plain function "
+            "that takes the payload alone"
+        )
+    if transactional != ("connection" in extras):
+        raise TypeError(f"handler of {kind}: a transactional one, and no other, takes 'connection'")
+    schema = payload_schema(payload_type) if takes_payload else None
+    rules = {name: value for name, value in definition.items() if value is not None}
+    if schema is not None:
+        rules["payload_schema"] = schema
+    return Handler(
+        kind=kind,
+        function=function,
+        mode="process" if process else "coroutine" if is_coroutine else "thread",
+        is_transactional=transactional,
+        extras=extras,
+        parse=_parser(payload_type),
+        takes_payload=takes_payload,
+        definition=rules,
+        on_dead=on_dead or getattr(function, "on_dead", None),
+    )
+
+
+def _parameters(kind: str, function: Callable[..., Any]) -> tuple[bool, tuple[str, ...], Any]:
+    """Return whether a payload is taken, which extras follow, and the payload's type."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [
+        p for p in inspect.signature(function).parameters.values() if p.kind in positional
+    ]
+    takes_payload = bool(parameters) and parameters[0].name not in _EXTRAS
+    rest = parameters[1:] if takes_payload else parameters
+    extras = tuple(p.name for p in rest if p.default is p.empty or p.name in _EXTRAS)
+    unknown = [name for name in extras if name not in _EXTRAS]
+    if unknown:
+        raise TypeError(
+            f"handler of {kind}: after the payload come 'context' and 'connection', "
+            f"not {', '.join(unknown)}"
+        )
+    payload_type = _annotation(function, parameters[0]) if takes_payload else Any
+    return takes_payload, extras, payload_type
+
+
+def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:  # noqa: ANN401
+    """Return the type of one parameter, whether or not the others' types can be resolved."""
+    given = parameter.annotation
+    if given is parameter.empty:
+        return Any
+    if not isinstance(given, str):
+        return given
+    plain = inspect.unwrap(getattr(function, "__func__", function))
+    names = {**vars(builtins), **vars(typing), **vars(sys.modules[plain.__module__])}
+    names.update(getattr(plain, "__globals__", {}))
+    closure = getattr(plain, "__closure__", None) or ()
+    names.update(zip(plain.__code__.co_freevars, (c.cell_contents for c in closure), strict=True))
+    try:
+        return eval(given, names)  # noqa: S307 - an annotation of the handler's own module
+    except NameError as error:
+        raise TypeError(
+            f"the payload's type {given!r} must be importable where the handler stands"
+        ) from error
+
+
+def _parser(payload_type: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any type
+    """Return what makes a payload of JSON; it raises ValueError when it does not fit."""
+    if payload_type in (Any, object, None) or _is_plain_dict(payload_type):
+        return _as_it_is
+    validate = getattr(payload_type, "model_validate", None)
+    if validate is not None:
+        return validate  # type: ignore[no-any-return]
+    return lambda payload: msgspec.convert(payload, payload_type)
+
+
+def _as_it_is(payload: object) -> object:
+    return payload
+
+
+def _is_plain_dict(payload_type: object) -> bool:
+    return payload_type is dict or payload_type == dict[str, Any]

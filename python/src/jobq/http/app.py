@@ -1,0 +1,238 @@
+"""The HTTP API as an ASGI application, and a server for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+
+from jobq.http import (
+    definitions,
+    events,
+    executions,
+    health,
+    jobs,
+    metrics,
+    openapi,
+    operators,
+    pages,
+    queues,
+    schedules,
+    workers,
+)
+from jobq.http.auth import Keys
+from jobq.http.database import Database
+from jobq.http.errors import answer
+from jobq.http.maintenance import maintain
+from jobq.http.operation import routes
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from socket import socket
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+logger = logging.getLogger("jobq.http")
+
+OPERATIONS: Final = (
+    *jobs.OPERATIONS,
+    *events.OPERATIONS,
+    *schedules.OPERATIONS,
+    *executions.OPERATIONS,
+    *operators.OPERATIONS,
+    *queues.OPERATIONS,
+    *definitions.OPERATIONS,
+    *workers.OPERATIONS,
+    *health.OPERATIONS,
+    *metrics.OPERATIONS,
+    *openapi.OPERATIONS,
+    *pages.OPERATIONS,
+)
+SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
+
+# What answers without a key.
+OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
+OPEN_FOLDER: Final = "/docs/"
+
+GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a server behaves.
+
+    Attributes:
+        pool_size: at most as many connections for each of jobq's four roles.
+        patience: seconds until a request that has no answer gets 504.
+        requests_per_second: the limit of each key that has none of its own.
+        longest_wait: seconds for which a worker's claim may wait for a job.
+        maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to
+            workers or pg_cron.
+    """
+
+    pool_size: int = 8
+    patience: float = 30.0
+    requests_per_second: float = 5000.0
+    longest_wait: float = 25.0
+    maintain_every: float = 5.0
+
+
+DEFAULTS: Final = Settings()
+
+
+def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
+    """Make the HTTP API.
+
+    Args:
+        database_url: a PostgreSQL connection string; its user must be a member of
+            jobq_producer, jobq_worker, jobq_operator and jobq_reader.
+        settings: how it behaves.
+    """
+    database = Database(database_url, settings.pool_size, settings.patience)
+    keys = Keys(database, settings.requests_per_second)
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await database.open()
+        every = settings.maintain_every
+        upkeep = every and asyncio.create_task(maintain(database, every))
+        try:
+            yield
+        finally:
+            if upkeep:
+                upkeep.cancel()
+                await asyncio.wait([upkeep])
+            await database.close()
+
+    app = Starlette(
+        routes=[*routes(OPERATIONS), pages.assets()],
+        middleware=[Middleware(Gate, keys=keys)],
+        exception_handlers={HTTPException: answer},
+        lifespan=lifespan,
+    )
+    app.state.database = database
+    app.state.specification = SPECIFICATION
+    app.state.scrape = metrics.Scrape()
+    app.state.is_stopping = False
+    app.state.longest_wait = settings.longest_wait
+    app.state.patience = settings.patience
+    return app
+
+
+def serve(database_url: str, host: str, port: int, settings: Settings = DEFAULTS) -> None:
+    """Serve the HTTP API until interrupted.
+
+    Args:
+        database_url: as for create_app().
+        host: the address to listen on.
+        port: the port.
+        settings: how it behaves.
+    """
+    server(database_url, host, port, settings).run()
+
+
+def server(
+    database_url: str, host: str, port: int, settings: Settings = DEFAULTS
+) -> uvicorn.Server:
+    """Return a server, not yet running, for those with an event loop of their own."""
+    return Server(
+        uvicorn.Config(
+            create_app(database_url, settings),
+            host=host,
+            port=port,
+            access_log=False,
+            log_level="warning",
+            timeout_graceful_shutdown=10,
+        )
+    )
+
+
+class Server(uvicorn.Server):
+    """A server that lets waiting claims and streams of events end when it stops."""
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Stop, in at most timeout_graceful_shutdown seconds."""
+        self.config.app.state.is_stopping = True  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+class Gate:
+    """What every request passes: a request id, the key, the one handler of errors."""
+
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, whatever happens."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        request_id = request_id_of(headers.get(b"x-request-id", b""))
+        scope["jobq.request_id"] = request_id
+        started = time.perf_counter()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"].append((b"x-request-id", request_id.encode()))
+            await send(message)
+
+        try:
+            await self._admit(scope, headers)
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:
+            if status:
+                raise
+            response = await answer(Request(scope, receive), error)
+            await response(scope, receive, send_with_id)
+        seconds = time.perf_counter() - started
+        operation = scope.get("jobq.operation")
+        method, path = (operation.method, operation.path) if operation else ("", "")
+        metrics.REQUESTS.labels(method, path, status).observe(seconds)
+        if logger.isEnabledFor(logging.INFO):
+            log(scope, status, seconds)
+
+    async def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        path = scope["path"]
+        if path in OPEN or path.startswith(OPEN_FOLDER):
+            return
+        client = scope.get("client") or ("",)
+        authorization = headers.get(b"authorization", b"").decode("latin-1")
+        scope["jobq.key"] = await self._keys.admit(authorization, client[0])
+
+
+def request_id_of(given: bytes) -> str:
+    """Return the caller's request id, or a new one when it has none that is fit."""
+    return given.decode() if GIVEN_ID.fullmatch(given) else f"req_{secrets.token_hex(8)}"
+
+
+def log(scope: Scope, status: int, seconds: float) -> None:
+    """Log a request."""
+    key = scope.get("jobq.key")
+    logger.info(
+        "%s %s %d",
+        scope["method"],
+        scope["path"],
+        status,
+        extra={
+            "request_id": scope["jobq.request_id"],
+            "key": key.name if key else None,
+            "duration_ms": round(seconds * 1000, 1),
+        },
+    )

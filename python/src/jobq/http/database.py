@@ -1,0 +1,134 @@
+"""Calls of jobq's functions: one pool of connections for each database role."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+    from psycopg.abc import Buffer
+
+ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
+
+
+class Database:
+    """A database with jobq in it.
+
+    Every connection acts as one of jobq's roles (the setting `role`, given when it is
+    opened), so that a route can do in the database what its scope allows and no more.
+    The user of the URL must be a member of all four.
+
+    Args:
+        url: a PostgreSQL connection string.
+        pool_size: at most as many connections for each role.
+        patience: seconds that a call waits for a connection, and may then run.
+    """
+
+    def __init__(self, url: str, pool_size: int, patience: float) -> None:
+        self._pools = {
+            role: AsyncConnectionPool(
+                conninfo_for(url, role, patience),
+                kwargs={"autocommit": True, "prepare_threshold": 1},
+                configure=configure,
+                check=look,
+                min_size=1,
+                max_size=pool_size,
+                timeout=min(patience, 5.0),
+                reconnect_timeout=5.0,
+                name=role,
+                open=False,
+            )
+            for role in ROLES
+        }
+
+    async def open(self) -> None:
+        """Start connecting; does not wait for the database to answer."""
+        for pool in self._pools.values():
+            await pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for pool in self._pools.values():
+            await pool.close()
+
+    async def fetch(self, role: str, function: str, **arguments: object) -> list[tuple[Any, ...]]:
+        """Call a function as a role and return its rows; JSON comes as it is written.
+
+        Args:
+            role: one of jobq's four roles.
+            function: its name in the schema jobq.
+            **arguments: by the names of its parameters.
+
+        Raises:
+            psycopg.Error: the function refused, or the database did not answer.
+        """
+        statement = call(function, tuple(arguments))
+        async with self._pools[role].connection() as connection:
+            cursor = await connection.execute(statement, arguments)
+            return await cursor.fetchall()
+
+    async def fetch_named(
+        self, role: str, function: str, **arguments: object
+    ) -> list[dict[str, Any]]:
+        """Call a function as fetch() does, and return its rows by their columns."""
+        statement = call(function, tuple(arguments))
+        async with (
+            self._pools[role].connection() as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
+            await cursor.execute(statement, arguments)
+            return await cursor.fetchall()
+
+
+@cache
+def call(function: str, parameters: tuple[str, ...]) -> bytes:
+    """Return the statement that calls a function with named parameters."""
+    arguments = [
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+        for name in parameters
+    ]
+    return (
+        sql.SQL("select * from jobq.{}({})")
+        .format(sql.Identifier(function), sql.SQL(", ").join(arguments))
+        .as_bytes()
+    )
+
+
+def conninfo_for(url: str, role: str, patience: float) -> str:
+    """Return a connection string whose sessions act as a role, in UTC."""
+    given = conninfo_to_dict(url).get("options") or ""
+    settings = f"-c role={role} -c timezone=UTC -c statement_timeout={patience:.0f}s"
+    return make_conninfo(
+        url, options=f"{given} {settings}".strip(), application_name=f"jobq http {role}"
+    )
+
+
+class Verbatim(Loader):
+    """Leaves JSON as it is written, so that no digit of a number is lost."""
+
+    def load(self, data: Buffer) -> bytes:
+        """Return the text of a value."""
+        return bytes(data)
+
+
+async def look(connection: AsyncConnection[Any]) -> None:
+    """Refuse an idle connection that the server has closed, without asking the server.
+
+    Raises:
+        psycopg.OperationalError: it is closed.
+    """
+    for _ in range(2):  # What the server said when it closed it; then its end.
+        connection.pgconn.consume_input()
+
+
+async def configure(connection: AsyncConnection[Any]) -> None:
+    """Prepare a new connection."""
+    connection.adapters.register_loader("json", Verbatim)
+    connection.adapters.register_loader("jsonb", Verbatim)

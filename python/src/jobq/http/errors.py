@@ -1,0 +1,241 @@
+"""What goes wrong, as the HTTP API says it: one envelope, one handler, one table."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import psycopg
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from jobq.errors import JobqError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+
+logger = logging.getLogger("jobq.http")
+
+# The errors that the HTTP API finds by itself: code, status and message.
+ERRORS: Final = {
+    "INVALID_REQUEST": (400, "The request is malformed."),
+    "UNAUTHORIZED": (401, "The API key is missing or not valid."),
+    "FORBIDDEN": (403, "The API key does not have the scope that this needs."),
+    "NOT_FOUND": (404, "There is nothing at this path."),
+    "JOB_NOT_FOUND": (404, "Job with ID '{id}' does not exist."),
+    "EXECUTION_NOT_FOUND": (404, "Execution with ID '{id}' does not exist."),
+    "METHOD_NOT_ALLOWED": (405, "This path does not take this method."),
+    "INVALID_SCHEMA": (422, "The schema is not usable."),
+    "EXECUTION_NOT_CANCELLABLE": (409, "The execution no longer waits."),
+    "JOB_NOT_UPDATABLE": (409, "One-shot jobs cannot be updated."),
+    "MESSAGE_TOO_LARGE": (413, "The body is too large."),
+    "INVALID_MESSAGE": (422, "The message is nested too deeply."),
+    "RATE_LIMITED": (429, "Too many requests."),
+    "INTERNAL_ERROR": (500, "Something went wrong here; the log has the request id."),
+    "QUEUE_UNAVAILABLE": (503, "The queue cannot take jobs now."),
+    "REPO_UNAVAILABLE": (503, "The database does not answer now."),
+    "SECRET_KEY_MISSING": (503, "This server has no key to encrypt secrets with."),
+    "DELIVERY_MISSING": (503, "This server cannot do this: install jobq[delivery]."),
+    "TIMEOUT": (504, "The answer took too long."),
+}
+
+# The database's symbolic codes that have another name in the HTTP API.
+RENAMED: Final = {
+    "PAYLOAD_TOO_LARGE": "MESSAGE_TOO_LARGE",
+    "PAYLOAD_TOO_DEEP": "INVALID_MESSAGE",
+    "PAYLOAD_INVALID": "INPUT_VALIDATION_FAILED",
+    "SCHEMA_INVALID": "INVALID_SCHEMA",
+    "HAS_DEPENDENTS": "CONFLICT",
+    "NULL_ARGUMENT": "INVALID_REQUEST",
+    "INVALID_ARGUMENT": "INVALID_REQUEST",
+}
+
+STATUS_OF_SQLSTATE: Final = {
+    "JQ001": 404,
+    "JQ002": 409,
+    "JQ003": 409,
+    "JQ004": 409,
+    "JQ005": 413,
+    "JQ006": 422,
+    "JQ007": 404,
+    "JQ008": 409,
+    "JQ009": 422,
+    "JQ010": 429,
+    "23503": 409,
+    "57014": 504,
+}
+
+# Parameters of paths that hold the id of a job.
+ID_PARAMETERS: Final = {
+    "job_id": "JOB_NOT_FOUND",
+    "execution_id": "EXECUTION_NOT_FOUND",
+}
+
+# References to things that are not there: the thing asked for is, so not 404.
+STATUS_OF_CODE: Final = {
+    "INVALID_PAYLOAD_SPEC_REF": 422,
+    "INVALID_CONFIG_REF": 422,
+    "TEMPLATE_RESOLUTION_FAILED": 422,
+}
+
+# Where an outage means that no jobs are taken in.
+ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
+
+UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+
+
+class ApiError(Exception):
+    """An answer that is an error.
+
+    Args:
+        code: a symbolic code, of ERRORS or of the database.
+        detail: the values, when they help.
+        status: the HTTP status; by default the one that ERRORS has.
+        message: a sentence; by default the one that ERRORS has.
+        hint: what to do about it.
+        headers: headers of the answer.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str | None = None,
+        *,
+        status: int | None = None,
+        message: str | None = None,
+        hint: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(code, detail)
+        known = ERRORS.get(code, (500, code))
+        self.code = code
+        self.status = status or known[0]
+        self.message = message or known[1]
+        self.detail = detail
+        self.hint = hint
+        self.headers = dict(headers or {})
+
+
+def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
+    """Return the answer to an error of any kind.
+
+    Args:
+        error: what was raised.
+        is_enqueue: whether jobs were to be taken in, for the name of an outage.
+    """
+    answered = ApiError("INTERNAL_ERROR")
+    match error:
+        case ApiError():
+            answered = error
+        case HTTPException():
+            answered = of_starlette(error)
+        case msgspec.MsgspecError() | UnicodeDecodeError() | RecursionError():
+            answered = ApiError("INVALID_REQUEST", str(error))
+        case JobqError(code="SECRET_KEY_MISSING"):
+            answered = ApiError("SECRET_KEY_MISSING", hint=error.hint)
+        case TimeoutError():
+            answered = ApiError("TIMEOUT")
+        case psycopg.Error():
+            answered = of_database(error, is_enqueue=is_enqueue)
+    return answered
+
+
+def of_starlette(error: HTTPException) -> ApiError:
+    """Return the answer to a request that no route takes."""
+    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+    return ApiError(
+        codes.get(error.status_code, "INVALID_REQUEST"),
+        status=error.status_code,
+        message=HTTPStatus(error.status_code).description or None,
+        headers=error.headers,
+    )
+
+
+def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
+    """Return the answer to what the database says, by SQLSTATE and symbolic code."""
+    state, said = error.sqlstate, error.diag
+    if state in STATUS_OF_SQLSTATE or (state and state[:2] == "22"):
+        symbol = said.constraint_name or ""
+        code = RENAMED.get(symbol, symbol)
+        if state == "57014":
+            return ApiError("TIMEOUT")
+        if state[:2] == "22":
+            detail = said.message_detail if symbol else said.message_primary
+            return ApiError("INVALID_REQUEST", detail, hint=said.message_hint)
+        if state == "23503":
+            code = "ILLEGAL_STATE"
+        status = STATUS_OF_CODE.get(code, STATUS_OF_SQLSTATE[state])
+        return ApiError(
+            code,
+            said.message_detail,
+            status=status,
+            message=said.message_primary,
+            hint=said.message_hint,
+            headers={"retry-after": "1"} if status == 429 else None,
+        )
+    if isinstance(error, psycopg.DataError) and state is None:
+        return ApiError("INVALID_REQUEST", str(error))
+    if state is None or state[:2] in UNAVAILABLE_CLASSES or state == "25006":
+        code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
+        return ApiError(code, reason(error), headers={"retry-after": "1"})
+    return ApiError("INTERNAL_ERROR")
+
+
+def reason(error: psycopg.Error) -> str:
+    """Return in a word why the database cannot be used; never its address or user."""
+    text = str(error).lower()
+    if error.sqlstate in ("28000", "28P01") or "authentication" in text:
+        return "auth_failed"
+    if "resolve" in text or "name or service" in text:
+        return "dns_error"
+    if "timeout" in text or "timed out" in text or "couldn't get a connection" in text:
+        return "timeout"
+    return "unreachable"
+
+
+def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:
+    """Return the error of a missing job in the words of the path that named it."""
+    if error.code == "SCHEDULE_NOT_FOUND":
+        message = f"There is no recurring job with ID '{parameters['job_id']}'."
+        return ApiError("JOB_NOT_FOUND", message=message)
+    if error.code != "JOB_NOT_FOUND" or not parameters.keys() & ID_PARAMETERS.keys():
+        return error
+    name = next(name for name in ID_PARAMETERS if name in parameters)
+    code = ID_PARAMETERS[name]
+    return ApiError(code, hint=error.hint, message=ERRORS[code][1].format(id=parameters[name]))
+
+
+def envelope(error: ApiError, request_id: str) -> bytes:
+    """Return the body of an error."""
+    body = {"code": error.code, "message": error.message, "request_id": request_id}
+    for name in ("detail", "hint"):
+        value = getattr(error, name)
+        if value is not None:
+            body[name] = value
+    return msgspec.json.encode({"error": body})
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """Answer any error: the one exception handler."""
+    request_id = request.scope["jobq.request_id"]
+    is_enqueue = (request.method, request.scope["path"]) in ENQUEUES
+    answered = named(translate(error, is_enqueue=is_enqueue), request.scope.get("path_params", {}))
+    if answered.status >= 500:
+        logger.error(
+            "%s %s: %s, request %s",
+            request.method,
+            request.url.path,
+            answered.code,
+            request_id,
+            exc_info=error if answered.code == "INTERNAL_ERROR" else None,
+        )
+    return Response(
+        envelope(answered, request_id),
+        answered.status,
+        answered.headers,
+        "application/json",
+    )

@@ -1,0 +1,58 @@
+"""Whether the server runs, and whether it can do its work."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from jobq.http import documents
+from jobq.http.errors import reason
+from jobq.http.operation import Answer, Operation, encoded
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+
+async def healthz(_call: Call) -> Response:
+    """Say that the server runs."""
+    return encoded({"status": "ok"})
+
+
+async def ready(call: Call) -> Response:
+    """Say whether jobs can be taken in (queue) and looked up (repo)."""
+    try:
+        [(queue, repo)] = await call.fetch("ready")
+    except psycopg.Error as error:
+        queue = repo = f"error({reason(error)})"
+    is_ready = queue == repo == "ok"
+    body = {"queue": queue, "repo": repo, "timestamp": datetime.now(UTC)}
+    return encoded(body, 200 if is_ready else 503)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/healthz",
+        healthz,
+        "Whether the server runs",
+        (),
+        {200: Answer("It runs.", documents.Health, example={"status": "ok"})},
+        tag="health",
+    ),
+    Operation(
+        "GET",
+        "/ready",
+        ready,
+        "Whether jobs can be taken in (queue) and looked up (repo)",
+        (),
+        {
+            200: Answer("Both.", documents.Readiness),
+            503: Answer("Not both: error(reason).", documents.Readiness),
+        },
+        tag="health",
+    ),
+)

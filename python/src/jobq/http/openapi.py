@@ -1,0 +1,317 @@
+"""The specification of the HTTP API, OpenAPI 3.1, made from its operations."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from importlib.metadata import version
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import msgspec
+
+from jobq.http import documents
+from jobq.http.errors import ENQUEUES, ERRORS
+from jobq.http.operation import Answer, Operation, json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+REFERENCE: Final = "#/components/schemas/{name}"
+PARAMETER: Final = re.compile(r"{(\w+)}")
+
+DESCRIPTION: Final = """\
+A job queue and scheduler that lives in PostgreSQL. Every path calls one function of the
+database, as the role that the key's scope allows.
+
+A job is made of a `kind` and a `payload`, or of an `endpoint`, a `trigger` and an `input`:
+two vocabularies for one thing. Its execution has the same id.
+
+Lists take `limit` and `cursor`, and answer `{"items": [...], "cursor": ...}`; ask again
+with the cursor until it is null. Errors are `{"error": {"code", "message", "request_id"}}`,
+with `detail` and `hint` where there is more to say; match the code.
+"""
+
+TAGS: Final = {
+    "jobs": "Create jobs, and follow them.",
+    "recurring jobs": "Jobs that fire by cron, or every so often.",
+    "definitions": "What deliveries are made of.",
+    "executions": "How jobs go: executions, attempts, logs.",
+    "queues": "Queues, their figures, pause and resume.",
+    "operators": "Dead jobs, and jobs that do not run.",
+    "workers": "Workers without a PostgreSQL driver.",
+    "health": "The server itself. No key is needed.",
+}
+
+PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
+    "job_id": {"type": "string", "format": "uuid"},
+    "execution_id": {"type": "string", "format": "uuid"},
+    "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$"},
+    "attempt": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+    "queue": {"type": "string", "minLength": 1, "maxLength": 128},
+    "worker": {"type": "string", "minLength": 1, "maxLength": 256},
+}
+
+# Errors that an operation can always have; with a key; with a body.
+ALWAYS: Final = {500: ["INTERNAL_ERROR"], 503: ["REPO_UNAVAILABLE"], 504: ["TIMEOUT"]}
+KEYED: Final = {
+    400: ["INVALID_REQUEST"],
+    401: ["UNAUTHORIZED"],
+    403: ["FORBIDDEN"],
+    429: ["RATE_LIMITED"],
+}
+WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
+
+MEANINGS: Final = {
+    "CRON_NEVER_FIRES": "The cron expression can never fire.",
+    "INVALID_CRON": "The cron expression is not one.",
+    "INVALID_TIME_ZONE": "The time zone is not known.",
+    "SCHEDULE_RETIRED": "This version of the recurring job is retired.",
+    "CONFLICT": "Something still depends on this.",
+    "CONFIG_NOT_FOUND": "The config is not there.",
+    "DEFINITION_EXISTS": "A definition of this name exists.",
+    "ENDPOINT_NOT_FOUND": "The endpoint is not there.",
+    "INVALID_CONFIG_REF": "The endpoint names an unknown config.",
+    "INVALID_PAYLOAD_SPEC_REF": "The endpoint names an unknown payload spec.",
+    "PAYLOAD_SPEC_NOT_FOUND": "The payload spec is not there.",
+    "SECRET_NOT_FOUND": "The secret is not there.",
+    "TEMPLATE_RESOLUTION_FAILED": "A template refers to something that is not there.",
+    "DEDUP_CONFLICT": "Another live job holds the dedup key.",
+    "ILLEGAL_STATE": "The job cannot change in this way from its present state.",
+    "INPUT_VALIDATION_FAILED": "The payload does not fit the schema of its kind.",
+    "LEASE_LOST": "The attempt no longer holds the job.",
+    "QUEUE_FULL": "The queue is full.",
+    "QUEUE_NOT_FOUND": "The queue is not declared.",
+}
+
+
+def specification(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the specification of operations.
+
+    Args:
+        operations: all of them, in the order in which they are shown.
+    """
+    models = [model for operation in operations for model in models_of(operation)]
+    models.append(documents.Error)
+    _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
+    names = Counter(operation.handler.__name__ for operation in operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        name = operation.handler.__name__
+        if names[name] > 1:
+            name += "_of_" + operation.path.split("/")[1].replace("-", "_")
+        methods = paths.setdefault(operation.path, {})
+        methods[operation.method.lower()] = described(operation, name)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "jobq",
+            "version": version("jobq"),
+            "description": DESCRIPTION,
+            "license": {"name": "PostgreSQL", "identifier": "PostgreSQL"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": n, "description": text} for n, text in TAGS.items()],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A key that `jobq keys create` has printed.",
+                }
+            },
+            "headers": {
+                "X-Request-Id": {
+                    "description": "The request's own id, or the one given.",
+                    "schema": {"type": "string"},
+                }
+            },
+            "parameters": {
+                "X-Request-Id": {
+                    "name": "X-Request-Id",
+                    "in": "header",
+                    "description": "An id of the caller's, for logs: at most 128 letters, "
+                    "digits and -_.:/=+, or it is passed over.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    }
+
+
+def models_of(operation: Operation) -> Iterator[Any]:
+    """Yield the types that an operation takes and gives."""
+    yield from alternatives(operation.body)
+    yield from operation.headers.values()
+    for answer in operation.answers.values():
+        yield from alternatives(answer.model)
+
+
+def alternatives(model: Any) -> tuple[Any, ...]:  # noqa: ANN401 - any type
+    """Return the types that a body may be."""
+    if model is None:
+        return ()
+    return get_args(model) if isinstance(model, UnionType) else (model,)
+
+
+def schema_of(model: Any) -> dict[str, Any]:  # noqa: ANN401 - any type
+    """Return the schema of a type: a reference, where it has a name."""
+    if isinstance(model, UnionType):
+        return {"anyOf": [schema_of(kind) for kind in get_args(model)]}
+    (schema,), _ = msgspec.json.schema_components([model], ref_template=REFERENCE)
+    return schema
+
+
+def described(operation: Operation, name: str) -> dict[str, Any]:
+    """Return an operation as the specification has it."""
+    scopes = operation.scopes
+    text = (operation.handler.__doc__ or "").strip()
+    described: dict[str, Any] = {
+        "operationId": name,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": text + (f"\n\nScopes: {', '.join(scopes)}." if scopes else ""),
+        "security": [{"key": [scope]} for scope in scopes] or [{}],
+        "parameters": list(parameters(operation)),
+        "responses": responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = request_body(operation)
+    return described
+
+
+def parameters(operation: Operation) -> Iterator[dict[str, Any]]:
+    """Yield the parameters of an operation: path, query, headers."""
+    for name in PARAMETER.findall(operation.path):
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": PATH_PARAMETERS[name],
+        }
+    if operation.query is not None:
+        model = operation.query
+        _, schemas = msgspec.json.schema_components([model], ref_template=REFERENCE)
+        for name, schema in schemas[model.__name__]["properties"].items():
+            yield {"name": name, "in": "query", "schema": present(schema)}
+    for name, model in operation.headers.items():
+        yield {"name": name, "in": "header", "schema": schema_of(model)}
+    yield {"$ref": "#/components/parameters/X-Request-Id"}
+
+
+def present(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a query parameter that is there: never null."""
+    kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
+    given = {k: v for k, v in schema.items() if k != "anyOf" and v is not None}
+    return {**given, **kinds[0]} if kinds else given
+
+
+def request_body(operation: Operation) -> dict[str, Any]:
+    """Return what an operation takes."""
+    kinds = [schema_of(model) for model in alternatives(operation.body)]
+    content: dict[str, Any] = {"schema": kinds[0] if len(kinds) == 1 else {"oneOf": kinds}}
+    if operation.examples:
+        content["examples"] = {name: {"value": value} for name, value in operation.examples.items()}
+    is_needed = any(field.required for field in fields(operation.body))
+    return {"required": is_needed, "content": {"application/json": content}}
+
+
+def fields(model: Any) -> Iterator[msgspec.structs.FieldInfo]:  # noqa: ANN401
+    """Yield the fields of what a body may be."""
+    for alternative in alternatives(model):
+        yield from msgspec.structs.fields(alternative)
+
+
+def responses(operation: Operation) -> dict[str, Any]:
+    """Return every answer of an operation, good and bad, by status."""
+    found = {str(status): good(answer) for status, answer in operation.answers.items()}
+    for status, codes in sorted(errors_of(operation).items()):
+        found.setdefault(str(status), bad(codes))
+    return found
+
+
+def errors_of(operation: Operation) -> dict[int, list[str]]:
+    """Return the codes of an operation's errors, by status."""
+    groups: list[Mapping[int, Sequence[str]]] = [operation.errors]
+    if operation.scopes:
+        groups += [KEYED, ALWAYS]
+    if operation.body is not None:
+        groups.append(WITH_BODY)
+    if (operation.method, operation.path) in ENQUEUES:
+        groups.append({503: ["QUEUE_UNAVAILABLE"]})
+    found: dict[int, list[str]] = {}
+    for group in groups:
+        for status, codes in group.items():
+            known = found.setdefault(status, [])
+            known += [code for code in codes if code not in known]
+    return found
+
+
+def good(answer: Answer) -> dict[str, Any]:
+    """Return a good answer as the specification has it."""
+    described: dict[str, Any] = {
+        "description": answer.description,
+        "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
+    }
+    if answer.model is not None:
+        content: dict[str, Any] = {"schema": schema_of(answer.model)}
+        if answer.example is not None:
+            content["example"] = answer.example
+        described["content"] = {answer.media_type: content}
+    return described
+
+
+def bad(codes: Sequence[str]) -> dict[str, Any]:
+    """Return an error as the specification has it, with an example for each code."""
+    examples = {
+        code: {
+            "value": {
+                "error": {
+                    "code": code,
+                    "message": meaning(code),
+                    "request_id": "req_9a8b7c6d5e4f3a2b",
+                }
+            }
+        }
+        for code in codes
+    }
+    return {
+        "description": "; ".join(f"`{code}`: {meaning(code)}" for code in codes),
+        "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Error"},
+                "examples": examples,
+            }
+        },
+    }
+
+
+def meaning(code: str) -> str:
+    """Return what an error code means, in a sentence."""
+    message = ERRORS[code][1] if code in ERRORS else MEANINGS[code]
+    return message.format(id="job_xyz")
+
+
+async def show_specification(call: Call) -> Response:
+    """Return this specification."""
+    return json(call.request.app.state.specification)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/openapi.json",
+        show_specification,
+        "This specification",
+        (),
+        {200: Answer("OpenAPI 3.1.", dict[str, Any])},
+        tag="health",
+    ),
+)

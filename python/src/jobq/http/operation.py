@@ -1,0 +1,198 @@
+"""Operations: what a path does for a method, who may ask, and how it is described."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from jobq.http.errors import ApiError
+from jobq.http.limits import read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from starlette.types import Receive, Scope, Send
+
+    from jobq.http.database import Database
+
+T = TypeVar("T")
+
+CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One of an operation's good answers, for the specification.
+
+    Attributes:
+        description: what it means.
+        model: the type of its JSON, or None when it has none.
+        media_type: of the body.
+        example: the JSON of one.
+    """
+
+    description: str
+    model: Any = None
+    media_type: str = "application/json"
+    example: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a path does for a method.
+
+    Attributes:
+        method: GET, POST, PUT or DELETE.
+        path: with its parameters between braces.
+        handler: the function that answers a call.
+        summary: one line, for the specification.
+        scopes: who may ask: the first that the key has decides the database role;
+            empty for everybody.
+        answers: its good answers, by status.
+        errors: the codes of the errors that are its own, by status.
+        tag: the section of the specification.
+        body: the type of the request's JSON, or None.
+        query: the type of the query string's parameters, or None.
+        headers: the types of the headers that it reads.
+        examples: requests, by name.
+        is_long: whether it may take longer than the server's time limit.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Awaitable[Response]]
+    summary: str
+    scopes: tuple[str, ...]
+    answers: Mapping[int, Answer]
+    errors: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    tag: str = "jobs"
+    body: Any = None
+    query: Any = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    examples: Mapping[str, Any] = field(default_factory=dict)
+    is_long: bool = False
+
+
+class Call:
+    """One request to an operation.
+
+    Attributes:
+        request: as Starlette has it.
+        role: the database role that it runs as.
+    """
+
+    __slots__ = ("_database", "request", "role")
+
+    def __init__(self, request: Request, database: Database, role: str) -> None:
+        self.request = request
+        self.role = role
+        self._database = database
+
+    async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
+        """Call a function of the database and return its rows."""
+        return await self._database.fetch(self.role, function, **arguments)
+
+    async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
+        """Call a function of the database and return its rows by their columns."""
+        return await self._database.fetch_named(self.role, function, **arguments)
+
+    async def body(self, model: type[T], envelope: int = 1) -> T:
+        """Return the request's JSON as a model.
+
+        Args:
+            model: what it must be.
+            envelope: how many levels it puts around a payload.
+
+        Raises:
+            ApiError: it is too large, nested too deeply, or not JSON.
+            msgspec.ValidationError: it is not what it must be.
+        """
+        return msgspec.json.decode(await read_json(self.request, envelope) or b"{}", type=model)
+
+    def query(self, model: type[T]) -> T:
+        """Return the query string's parameters as a model.
+
+        Raises:
+            ApiError: a parameter is given twice.
+            msgspec.ValidationError: one is unknown, or not what it must be.
+        """
+        items = self.request.query_params.multi_items()
+        given: dict[str, object] = dict(items)
+        if len(given) < len(items):
+            raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
+        for name in given.keys() & {"limit"}:
+            given[name] = msgspec.convert(given[name], int, strict=False)
+        return msgspec.convert(given, model)
+
+    def text(self, name: str) -> str:
+        """Return a parameter of the path."""
+        value: str = self.request.path_params[name]
+        return value
+
+    def job_id(self) -> UUID:
+        """Return the id in the path, of a job or of an execution, which are one.
+
+        Raises:
+            ApiError: it is not a UUID, so that there can be no such job.
+        """
+        parameters = self.request.path_params
+        text = parameters.get("job_id") or parameters["execution_id"]
+        if not CANONICAL.fullmatch(text):
+            raise ApiError("JOB_NOT_FOUND")
+        return UUID(text)
+
+
+def json(body: bytes, status: int = 200) -> Response:
+    """Answer with JSON that is written already."""
+    return Response(body, status, media_type="application/json")
+
+
+def text(value: object) -> str:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value).decode()
+
+
+def encoded(value: object, status: int = 200) -> Response:
+    """Answer with a value as JSON."""
+    return json(msgspec.json.encode(value), status)
+
+
+def routes(operations: Sequence[Operation]) -> list[Route]:
+    """Return one route for each path, which takes the methods of its operations."""
+    methods: dict[str, dict[str, Operation]] = {}
+    for operation in operations:
+        methods.setdefault(operation.path, {})[operation.method] = operation
+    return [Route(path, Endpoint(chosen)) for path, chosen in methods.items()]
+
+
+class Endpoint:
+    """The ASGI application of one path."""
+
+    def __init__(self, operations: Mapping[str, Operation]) -> None:
+        self._operations = dict(operations)
+        self._allow = ", ".join(operations)
+        if "GET" in operations:
+            self._operations["HEAD"] = operations["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request by the operation of its method."""
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise HTTPException(405, headers={"allow": self._allow})
+        scope["jobq.operation"] = operation
+        key = scope.get("jobq.key")
+        role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
+        state = scope["app"].state
+        call = Call(Request(scope, receive), state.database, role)
+        async with asyncio.timeout(None if operation.is_long else state.patience):
+            response = await operation.handler(call)
+        await response(scope, receive, send)

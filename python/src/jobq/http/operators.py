@@ -1,0 +1,96 @@
+"""What operators do to jobs: run them again, and ask why they do not run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from jobq.http import documents, examples
+from jobq.http.documents import Moment
+from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.values import Name
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+
+class Redrive(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Which dead jobs to run again: those that fit everything given."""
+
+    queue: Name | None = None
+    kind: Name | None = None
+    since: Moment | None = None
+    error_code: Annotated[str, Meta(max_length=128)] | None = None
+    max_jobs: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+async def redrive_job(call: Call) -> Response:
+    """Put a dead or cancelled job back in its queue."""
+    job_id = call.job_id()
+    await call.fetch("redrive", job_id=job_id)
+    return encoded({"job_id": job_id, "state": "queued"})
+
+
+async def redrive_jobs(call: Call) -> Response:
+    """Put dead jobs back in their queues."""
+    wanted = await call.body(Redrive)
+    since = {"since": wanted.since} if wanted.since else {}
+    rows = await call.fetch(
+        "redrive_many",
+        queue=wanted.queue,
+        kind=wanted.kind,
+        error_code=wanted.error_code,
+        max_jobs=wanted.max_jobs,
+        **since,
+    )
+    return encoded({"job_ids": [job_id for (job_id,) in rows]})
+
+
+async def explain_job(call: Call) -> Response:
+    """Say why a job is not running."""
+    reasons = await call.fetch_named("explain", job_id=call.job_id())
+    return encoded({"reasons": reasons})
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/jobs/{job_id}/explain",
+        explain_job,
+        "Why a job is not running",
+        ("read", "produce", "operate"),
+        {
+            200: Answer(
+                "Every reason that holds, the first one first.",
+                documents.Explanation,
+                example=examples.EXPLANATION,
+            )
+        },
+        {404: ["JOB_NOT_FOUND"]},
+        tag="operators",
+    ),
+    Operation(
+        "POST",
+        "/jobs/{job_id}/redrive",
+        redrive_job,
+        "Run a dead or cancelled job again",
+        ("operate",),
+        {200: Answer("It is back in its queue.", documents.Redriven)},
+        {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE", "DEDUP_CONFLICT"]},
+        tag="operators",
+    ),
+    Operation(
+        "POST",
+        "/jobs:redrive",
+        redrive_jobs,
+        "Run many dead jobs again",
+        ("operate",),
+        {200: Answer("The jobs that are back in their queues.", documents.RedrivenMany)},
+        tag="operators",
+        body=Redrive,
+        examples={"a queue, since noon": examples.REDRIVE},
+    ),
+)

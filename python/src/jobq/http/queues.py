@@ -1,0 +1,81 @@
+"""Queues: statistics, pause and resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from jobq.http import documents, examples
+from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.page import Paging, page
+from jobq.http.values import Reason
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+
+class Pause(Struct, forbid_unknown_fields=True):
+    """Why something is paused."""
+
+    reason: Reason | None = None
+
+
+async def list_queues(call: Call) -> Response:
+    """Return a page of queues with their statistics."""
+    wanted = call.query(Paging)
+    return page(
+        await call.fetch("page_queues", after=wanted.position(str), max_queues=wanted.limit)
+    )
+
+
+async def pause_queue(call: Call) -> Response:
+    """Stop claims from a queue."""
+    queue = call.text("queue")
+    reason = (await call.body(Pause)).reason
+    await call.fetch("pause_queue", queue=queue, reason=reason)
+    return encoded({"queue": queue, "is_paused": True})
+
+
+async def resume_queue(call: Call) -> Response:
+    """Allow claims from a queue again."""
+    queue = call.text("queue")
+    await call.fetch("resume_queue", queue=queue)
+    return encoded({"queue": queue, "is_paused": False})
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/queues",
+        list_queues,
+        "List queues and their statistics, by name",
+        ("read", "operate"),
+        {200: Answer("A page of queues.", documents.QueuePage, example=examples.QUEUES)},
+        tag="queues",
+        query=Paging,
+    ),
+    Operation(
+        "POST",
+        "/queues/{queue}/pause",
+        pause_queue,
+        "Stop claims from a queue; what runs goes on, and so does creating jobs",
+        ("operate",),
+        {200: Answer("It is paused.", documents.Pausing)},
+        tag="queues",
+        body=Pause,
+        examples={"why": {"reason": "the mail provider is down"}},
+    ),
+    Operation(
+        "POST",
+        "/queues/{queue}/resume",
+        resume_queue,
+        "Allow claims from a queue again",
+        ("operate",),
+        {200: Answer("It is not paused.", documents.Pausing)},
+        {404: ["QUEUE_NOT_FOUND"]},
+        tag="queues",
+    ),
+)

@@ -1,0 +1,214 @@
+"""Recurring jobs: versions, status, pause and resume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from jobq.http import documents, examples
+from jobq.http.errors import ApiError
+from jobq.http.operation import Answer, Operation, encoded, json, text
+from jobq.http.page import Paging, page
+from jobq.http.queues import Pause
+from jobq.http.values import (
+    Attempts,
+    Dedup,
+    Json,
+    JsonMembers,
+    KeyText,
+    Milliseconds,
+    Name,
+    Priority,
+)
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+TimeZone = Annotated[str, Meta(min_length=1, max_length=64, description="IANA name.")]
+Cron = Annotated[
+    str,
+    Meta(min_length=1, max_length=512, description="5 fields, or 6 or 7 with seconds and years."),
+]
+
+# What the database calls it.
+COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
+LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
+
+
+class Timing(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a recurring job is made of; null means the default."""
+
+    cron: Cron | UnsetType | None = UNSET
+    every_ms: Milliseconds | UnsetType | None = UNSET
+    timezone: TimeZone | UnsetType = UNSET
+    starts_at: documents.Moment | UnsetType | None = UNSET
+    ends_at: documents.Moment | UnsetType | None = UNSET
+    input: Json | UnsetType = UNSET
+    missed: Literal["all", "latest", "none"] | UnsetType = UNSET
+    queue: Name | UnsetType | None = UNSET
+    priority: Priority | UnsetType | None = UNSET
+    max_attempts: Attempts | UnsetType | None = UNSET
+    timeout_ms: Milliseconds | UnsetType | None = UNSET
+    dedup: Dedup | UnsetType = UNSET
+    dedup_key: KeyText | UnsetType | None = UNSET
+    metadata: JsonMembers | UnsetType = UNSET
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        given = {k: v for k, v in msgspec.structs.asdict(self).items() if v is not UNSET}
+        for name, column in LENGTHS.items():
+            if given.get(name) is not None:
+                given[name] = f"{given[name]} ms"
+            if name in given:
+                given[column] = given.pop(name)
+        return {COLUMNS.get(name, name): value for name, value in given.items()}
+
+
+class Revision(Timing, kw_only=True):
+    """What changes of a recurring job; the rest stays."""
+
+
+class Recurrence(Timing, kw_only=True):
+    """A job of an endpoint, fired again and again, by `cron` or every so often."""
+
+    endpoint: Name
+    trigger: Literal["CRON"]
+    timezone: TimeZone
+    name: Annotated[
+        Name | UnsetType | None, Meta(description="While it is in use it yields the same job.")
+    ] = UNSET
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        given = super().declared()
+        del given["trigger"]
+        return given
+
+
+async def update_job(call: Call) -> Response:
+    """Change a recurring job: a new version takes over, the old one is RETIRED."""
+    job_id = call.job_id()
+    changes = text((await call.body(Revision)).declared())
+    [(item,)] = await call.fetch("revise_job", job_id=job_id, changes=changes)
+    if item is None:
+        raise ApiError("JOB_NOT_UPDATABLE")
+    return json(item)
+
+
+async def show_status(call: Call) -> Response:
+    """Return how a recurring job does."""
+    [(item,)] = await call.fetch("schedule_status", schedule=str(call.job_id()))
+    return json(item)
+
+
+async def list_versions(call: Call) -> Response:
+    """Return a page of the versions of a recurring job."""
+    wanted = call.query(Paging)
+    return page(
+        await call.fetch(
+            "page_schedule_versions",
+            schedule=str(call.job_id()),
+            before=wanted.number(2**31 - 1),
+            max_versions=wanted.limit,
+        )
+    )
+
+
+async def preview_job(call: Call) -> Response:
+    """Return when a recurring job fires next."""
+    rows = await call.fetch("preview_schedule", schedule=str(call.job_id()))
+    return encoded({"slots": [slot_at for slot_at, _ in rows]})
+
+
+async def pause_job(call: Call) -> Response:
+    """Let a recurring job fire no more until it is resumed."""
+    job_id = call.job_id()
+    reason = (await call.body(Pause)).reason
+    await call.fetch("pause_schedule", schedule=str(job_id), reason=reason)
+    return encoded({"job_id": job_id, "is_paused": True})
+
+
+async def resume_job(call: Call) -> Response:
+    """Let a paused recurring job fire again."""
+    job_id = call.job_id()
+    await call.fetch("resume_schedule", schedule=str(job_id))
+    return encoded({"job_id": job_id, "is_paused": False})
+
+
+MISSING = {404: ["JOB_NOT_FOUND"]}
+RETIRED = {404: ["JOB_NOT_FOUND"], 409: ["SCHEDULE_RETIRED"]}
+
+OPERATIONS = (
+    Operation(
+        "PUT",
+        "/jobs/{job_id}",
+        update_job,
+        "Update a recurring job; one-shot jobs never change",
+        ("produce", "operate"),
+        {200: Answer("The new version.", documents.RecurringJob, example=examples.RECURRING)},
+        {
+            404: ["JOB_NOT_FOUND"],
+            409: ["JOB_NOT_UPDATABLE", "SCHEDULE_RETIRED"],
+            422: ["INVALID_CRON", "CRON_NEVER_FIRES", "INVALID_TIME_ZONE"],
+        },
+        tag="recurring jobs",
+        body=Revision,
+        examples={"an hour later": examples.REVISION},
+    ),
+    Operation(
+        "GET",
+        "/jobs/{job_id}/status",
+        show_status,
+        "How a recurring job does: health, last execution, the last 24 hours",
+        ("read", "produce", "operate"),
+        {200: Answer("How it does.", documents.JobStatus, example=examples.STATUS)},
+        MISSING,
+        tag="recurring jobs",
+    ),
+    Operation(
+        "GET",
+        "/jobs/{job_id}/versions",
+        list_versions,
+        "List the versions of a recurring job, the newest first",
+        ("read", "produce", "operate"),
+        {200: Answer("A page of versions.", documents.RecurringJobPage)},
+        MISSING,
+        tag="recurring jobs",
+        query=Paging,
+    ),
+    Operation(
+        "GET",
+        "/jobs/{job_id}/preview",
+        preview_job,
+        "When a recurring job fires next",
+        ("read", "produce", "operate"),
+        {200: Answer("The next five times.", documents.Preview)},
+        MISSING,
+        tag="recurring jobs",
+    ),
+    Operation(
+        "POST",
+        "/jobs/{job_id}/pause",
+        pause_job,
+        "Pause a recurring job; what it has fired goes on",
+        ("operate",),
+        {200: Answer("It is paused.", documents.JobPausing)},
+        RETIRED,
+        tag="recurring jobs",
+        body=Pause,
+    ),
+    Operation(
+        "POST",
+        "/jobs/{job_id}/resume",
+        resume_job,
+        "Resume a paused recurring job",
+        ("operate",),
+        {200: Answer("It fires again.", documents.JobPausing)},
+        RETIRED,
+        tag="recurring jobs",
+    ),
+)

@@ -1,0 +1,302 @@
+"""Workers over HTTP, for languages without a PostgreSQL driver."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from jobq.http import documents, examples
+from jobq.http.documents import Moment
+from jobq.http.errors import ApiError
+from jobq.http.operation import Answer, Operation, encoded, text
+from jobq.http.values import Json, Name
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+QueueNames = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+AttemptNumber = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+FIRST_LOOK: Final = 0.05
+LOOK: Final = 0.25
+
+
+class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a worker would do."""
+
+    queues: QueueNames = msgspec.field(default_factory=lambda: ["default"])
+    max_jobs: Annotated[int, Meta(ge=1, le=1000)] = 1
+    wait_ms: Annotated[int, Meta(ge=0, le=25_000, description="How long to wait for a job.")] = 0
+
+
+class Held(Struct, forbid_unknown_fields=True):
+    """A job that a worker holds."""
+
+    job_id: UUID
+    attempt: AttemptNumber
+
+
+class Heartbeat(Struct, forbid_unknown_fields=True, kw_only=True):
+    """That a worker lives, and what it holds."""
+
+    queues: QueueNames | None = None
+    jobs: Annotated[list[Held], Meta(max_length=10_000)] = []
+
+
+class Completion(Struct, forbid_unknown_fields=True):
+    """What came of a job."""
+
+    result: Json | UnsetType = UNSET
+
+
+class Failure(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Why an attempt failed; the text is cut at 512 characters."""
+
+    error: str
+    error_code: Annotated[str, Meta(min_length=1, max_length=128)] = "ERROR"
+    retryable: bool = True
+    retry_in_ms: Annotated[int, Meta(ge=0, le=31_536_000_000)] | None = None
+
+
+class Release(Struct, forbid_unknown_fields=True):
+    """When a job that is given back may run again; at once without it."""
+
+    run_at: Moment | None = None
+
+
+class Progress(Struct, forbid_unknown_fields=True):
+    """How far a handler is."""
+
+    progress: Json
+
+
+class Line(Struct, forbid_unknown_fields=True):
+    """A line for a job's log."""
+
+    message: str
+    level: documents.Level = "INFO"
+
+
+async def claim_jobs(call: Call) -> Response:
+    """Lease jobs to a worker, and wait for one if need be."""
+    wanted = await call.body(Claim)
+    server = call.request.app.state
+    until = time.monotonic() + min(wanted.wait_ms / 1000, server.longest_wait)
+    pause = FIRST_LOOK
+    while True:
+        rows = await call.fetch_named(
+            "claim",
+            queues=wanted.queues,
+            worker=call.text("worker"),
+            max_jobs=wanted.max_jobs,
+        )
+        left = until - time.monotonic()
+        if rows or left <= 0 or server.is_stopping:
+            break
+        if await call.request.is_disconnected():
+            break
+        await asyncio.sleep(min(left, pause * random.uniform(0.8, 1.2)))  # noqa: S311
+        pause = min(LOOK, 2 * pause)
+    return encoded({"jobs": [claimed(row) for row in rows]})
+
+
+def claimed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a claimed job as its worker receives it."""
+    names = documents.ClaimedJob.__struct_fields__
+    job = {name: row[name] for name in names if name in row}
+    for name in ("payload", "metadata"):
+        job[name] = Raw(job[name])
+    for name in ("timeout", "lease"):
+        job[f"{name}_ms"] = row[name] // timedelta(milliseconds=1)
+    return job
+
+
+async def heartbeat(call: Call) -> Response:
+    """Extend leases; tell which are lost and which jobs are to be cancelled."""
+    beat = await call.body(Heartbeat)
+    jobs = await call.fetch_named(
+        "heartbeat",
+        worker=call.text("worker"),
+        job_ids=[job.job_id for job in beat.jobs],
+        attempts=[job.attempt for job in beat.jobs],
+        queues=beat.queues,
+    )
+    return encoded({"jobs": jobs})
+
+
+def attempt_of(call: Call) -> dict[str, Any]:
+    """Return the attempt that the path names.
+
+    Raises:
+        ApiError: there can be no such job, or the number is not one.
+    """
+    number = call.text("attempt")
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) < 2**31):
+        raise ApiError("INVALID_REQUEST", "attempt: a number from 1")
+    return {"job_id": call.job_id(), "attempt": int(number)}
+
+
+async def complete_job(call: Call) -> Response:
+    """Finish an attempt as succeeded."""
+    attempt = attempt_of(call)
+    body = await call.body(Completion)
+    result = None if body.result is UNSET else text(body.result)
+    await call.fetch("complete", **attempt, result=result)
+    return encoded({**attempt, "state": "succeeded"})
+
+
+async def fail_job(call: Call) -> Response:
+    """End an attempt as failed."""
+    attempt = attempt_of(call)
+    body = await call.body(Failure)
+    wait = body.retry_in_ms
+    [(state,)] = await call.fetch(
+        "fail",
+        **attempt,
+        error=body.error,
+        error_code=body.error_code,
+        retryable=body.retryable,
+        retry_in=None if wait is None else timedelta(milliseconds=wait),
+    )
+    return encoded({**attempt, "state": state})
+
+
+async def release_job(call: Call) -> Response:
+    """Give a job back unfinished, the attempt not counted."""
+    attempt = attempt_of(call)
+    run_at = (await call.body(Release)).run_at
+    [(state,)] = await call.fetch("release", **attempt, run_at=run_at)
+    return encoded({**attempt, "state": state})
+
+
+async def confirm_cancel(call: Call) -> Response:
+    """End an attempt as cancelled, where that was asked for."""
+    attempt = attempt_of(call)
+    await call.fetch("confirm_cancel", **attempt)
+    return encoded({**attempt, "state": "cancelled"})
+
+
+async def set_progress(call: Call) -> Response:
+    """Store how far an attempt is."""
+    attempt = attempt_of(call)
+    progress = text((await call.body(Progress)).progress)
+    await call.fetch("set_progress", **attempt, progress=progress)
+    return encoded({**attempt, "state": "running"})
+
+
+async def add_line(call: Call) -> Response:
+    """Add a line to a job's log."""
+    attempt = attempt_of(call)
+    line = await call.body(Line)
+    await call.fetch("log", **attempt, level=line.level, message=line.message)
+    return encoded(attempt, 201)
+
+
+ATTEMPT = "/jobs/{job_id}/attempts/{attempt}"
+WORK = ("work",)
+LOST = {404: ["JOB_NOT_FOUND"], 409: ["LEASE_LOST"]}
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/workers/{worker}/claim",
+        claim_jobs,
+        "Claim jobs, and wait for one if need be",
+        WORK,
+        {200: Answer("The jobs, or none.", documents.Claimed, example=examples.CLAIMED)},
+        tag="workers",
+        body=Claim,
+        examples={"ten, within 20 s": examples.CLAIM},
+        is_long=True,
+    ),
+    Operation(
+        "POST",
+        "/workers/{worker}/heartbeat",
+        heartbeat,
+        "Extend leases; tell which are lost and which jobs are to be cancelled",
+        WORK,
+        {200: Answer("What has become of each job.", documents.Beats, example=examples.BEATS)},
+        tag="workers",
+        body=Heartbeat,
+        examples={"one job": examples.BEAT},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/complete",
+        complete_job,
+        "Finish an attempt as succeeded; repeating it changes nothing",
+        WORK,
+        {200: Answer("The job has succeeded.", documents.Settled)},
+        {**LOST, 413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]},
+        tag="workers",
+        body=Completion,
+        examples={"a result": {"result": {"message_id": "<a1@example.org>"}}},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/fail",
+        fail_job,
+        "End an attempt as failed: the job retries, or is dead",
+        WORK,
+        {200: Answer("The new state.", documents.Settled)},
+        LOST,
+        tag="workers",
+        body=Failure,
+        examples={"try in a minute": examples.FAILURE},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/release",
+        release_job,
+        "Give a job back unfinished, the attempt not counted",
+        WORK,
+        {200: Answer("The new state.", documents.Settled)},
+        LOST,
+        tag="workers",
+        body=Release,
+        examples={"not before noon": {"run_at": "2026-03-15T12:00:00Z"}},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/cancel",
+        confirm_cancel,
+        "End an attempt as cancelled, where that was asked for",
+        WORK,
+        {200: Answer("The job is cancelled.", documents.Settled)},
+        {404: LOST[404], 409: ["LEASE_LOST", "ILLEGAL_STATE"]},
+        tag="workers",
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/progress",
+        set_progress,
+        "Store how far an attempt is",
+        WORK,
+        {200: Answer("It is stored.", documents.Settled)},
+        {**LOST, 413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]},
+        tag="workers",
+        body=Progress,
+        examples={"a third": {"progress": {"percent": 33}}},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/logs",
+        add_line,
+        "Add a line to a job's log",
+        WORK,
+        {201: Answer("It is added.", documents.Logged)},
+        {404: ["JOB_NOT_FOUND"]},
+        tag="workers",
+        body=Line,
+        examples={"a line": {"message": "connecting", "level": "INFO"}},
+    ),
+)

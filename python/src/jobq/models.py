@@ -1,0 +1,203 @@
+"""What the database tells, as frozen records.
+
+Columns that are not known are ignored, so that an older client works with a newer
+database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+    from psycopg import AsyncCursor, Cursor
+
+__all__ = [
+    "STATES",
+    "Attempt",
+    "CancelOutcome",
+    "ClaimedJob",
+    "Enqueued",
+    "Explanation",
+    "Job",
+    "Json",
+    "LogLine",
+    "QueueStats",
+    "State",
+    "record",
+]
+
+T = TypeVar("T")
+
+Json: TypeAlias = Any
+"""Whatever JSON can hold."""
+
+State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled"]
+STATES: Final[tuple[State, ...]] = get_args(State)
+"""Every state of a job."""
+
+CancelOutcome = Literal["cancelled", "cancel_requested", "already_finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What came of an enqueue.
+
+    Attributes:
+        job_id: the new job, or the one that holds the key already.
+        created: whether this call created it.
+    """
+
+    job_id: UUID
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job, live or archived: a row of the view ``jobq.job``.
+
+    Attributes:
+        attempt: how often it was claimed; the fencing token of the last claim.
+        attempts: how many attempts count against ``max_attempts``.
+        timeout: how long an attempt may run.
+        lease: how long a claim holds without a heartbeat.
+        finished_at: None while the job is live.
+    """
+
+    job_id: UUID
+    kind: str
+    queue: str
+    state: State
+    previous_state: State | None
+    payload: Json
+    result: Json
+    run_at: datetime
+    priority: int
+    attempt: int
+    attempts: int
+    max_attempts: int
+    timeout: timedelta
+    lease: timedelta
+    worker: str | None
+    claimed_at: datetime | None
+    heartbeat_at: datetime | None
+    lease_expires_at: datetime | None
+    cancel_requested_at: datetime | None
+    cancel_reason: str | None
+    idempotency_key: str | None
+    dedup_key: str | None
+    last_error_code: str | None
+    last_error: str | None
+    metadata: dict[str, Json]
+    progress: Json
+    schedule_id: UUID | None
+    slot_at: datetime | None
+    region: str
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the job has ended, and only a redrive can change it."""
+        return self.finished_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job as its worker receives it; ``attempt`` is the fencing token."""
+
+    job_id: UUID
+    attempt: int
+    kind: str
+    payload: Json
+    metadata: dict[str, Json]
+    queue: str
+    max_attempts: int
+    timeout: timedelta
+    lease_expires_at: datetime
+    run_at: datetime
+    created_at: datetime
+    idempotency_key: str | None
+    lease: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a job: ``state`` is what it left the job in, or running."""
+
+    job_id: UUID
+    attempt: int
+    state: State
+    started_at: datetime
+    finished_at: datetime | None
+    duration: timedelta | None
+    worker: str | None
+    error_code: str | None
+    error: str | None
+    result: Json
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line that a handler logged; ``level`` is DEBUG, INFO, WARN or ERROR."""
+
+    attempt: int
+    logged_at: datetime
+    level: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A reason why a job is not running, as a word and as a sentence."""
+
+    reason: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStats:
+    """How a queue stands.
+
+    Attributes:
+        queued: jobs that could run now.
+        scheduled: jobs whose time has not come.
+        oldest_runnable: for how long the oldest of them could have run already.
+        finished_last_minute: jobs that ended within the last minute.
+    """
+
+    queue: str
+    queued: int
+    scheduled: int
+    running: int
+    retrying: int
+    dead: int
+    oldest_runnable: timedelta | None
+    finished_last_minute: int
+    is_paused: bool
+
+
+class _RecordMaker(Generic[T]):
+    """A row factory of psycopg's for a record class."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._kind = kind
+        self._names = [f.name for f in fields(kind)]  # type: ignore[arg-type]
+
+    def __call__(self, cursor: Cursor[Any] | AsyncCursor[Any]) -> Callable[[Sequence[Any]], T]:
+        """Return what makes a record of a row of this cursor."""
+        kind = self._kind
+        columns = [column.name for column in cursor.description or ()]
+        if columns == self._names:
+            return lambda row: kind(*row)
+        places = [columns.index(name) for name in self._names if name in columns]
+        return lambda row: kind(*[row[place] for place in places])
+
+
+def record(kind: type[T]) -> _RecordMaker[T]:
+    """Return the row factory that makes records of a class, by the names of columns."""
+    return _RecordMaker(kind)

@@ -1,0 +1,73 @@
+"""How a handler ends, when not with a result: it raises one of these.
+
+Any other exception counts as transient: the job is tried again after its backoff, until
+its attempts are spent.
+"""
+# ruff: noqa: N818 - they are outcomes, and not all of them errors
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+__all__ = ["Cancelled", "Permanent", "Retry", "Snooze"]
+
+
+class Retry(Exception):
+    """Try again; this attempt counts as failed.
+
+    Args:
+        message: why, for the job's last error.
+        in_: how long to wait, as a timedelta or in seconds; None is the kind's backoff.
+        code: the error code.
+    """
+
+    def __init__(
+        self,
+        message: str = "the handler asked to be run again",
+        *,
+        in_: timedelta | float | None = None,
+        code: str = "RETRY",
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
+        self.code = code
+
+
+class Permanent(Exception):
+    """Do not try again: the job is dead.
+
+    Args:
+        code: a short word that programs can tell, such as ``RECIPIENT_REFUSED``.
+        message: why, for people.
+    """
+
+    def __init__(self, code: str, message: str = "") -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message or code
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
+
+
+class Snooze(Exception):
+    """Not now: run the job again at another time, without counting this attempt.
+
+    Args:
+        until: the moment, with a time zone; or how long from now.
+    """
+
+    def __init__(self, until: datetime | timedelta) -> None:
+        super().__init__(until)
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise ValueError("the moment to snooze until needs a time zone")
+        self.until = until
+
+
+class Cancelled(Exception):
+    """The handler saw that it was asked to stop, and stopped.
+
+    `JobContext.check_cancelled` raises it.
+    """

@@ -1,0 +1,226 @@
+"""Handlers by kind.
+
+registry = Registry()
+
+@registry.handler("send_email", max_attempts=3, timeout=30)
+async def send_email(payload: SendEmail, context: JobContext) -> None: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jobq import calls, schedules
+from jobq.context import JobContext
+from jobq.handler import Handler, describe
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from uuid import UUID
+
+    from jobq.calls import Call
+    from jobq.client import Client
+
+__all__ = [
+    "Cancelled",
+    "Handler",
+    "JobContext",
+    "Permanent",
+    "Registry",
+    "Retry",
+    "Snooze",
+]
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Registry:
+    """The handlers of a worker, one for each kind of job."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+        self._fallback: Handler | None = None
+        self._schedules: dict[str, Call[UUID]] = {}
+
+    def handler(
+        self,
+        kind: str,
+        *,
+        queue: str | None = None,
+        priority: int | None = None,
+        max_attempts: int | None = None,
+        timeout: timedelta | float | None = None,
+        lease: timedelta | float | None = None,
+        retry: str | None = None,
+        retry_strategy: str | None = None,
+        retry_initial_delay: timedelta | float | None = None,
+        retry_max_delay: timedelta | float | None = None,
+        retry_jitter: float | None = None,
+        dedup: str | None = None,
+        reuse_key_after_failure: bool | None = None,
+        transactional: bool = False,
+        process: bool = False,
+        on_dead: Callable[[JobContext, str, str], Any] | None = None,
+    ) -> Callable[[F], F]:
+        """Return a decorator that registers a handler of a kind.
+
+        A handler is a coroutine function, a plain function (it runs in a thread), or a
+        class with ``__call__``, of which one instance is made. It takes the payload, and
+        after it what it names ``context`` and ``connection``. A payload annotated as a
+        dataclass, a pydantic model or another type of msgspec's is made before the call;
+        one that does not fit is refused at enqueue and never reaches the handler.
+
+        What the handler returns, any JSON, is stored as the job's result.
+
+        Args:
+            kind: what it does.
+            queue: where jobs of the kind go.
+            priority: higher runs first.
+            max_attempts: how many attempts may fail.
+            timeout: of an attempt, a timedelta or seconds.
+            lease: how long a claim holds without a heartbeat, a timedelta or seconds.
+            retry: a preset: standard, decorrelated, powers_of_two or delivery.
+            retry_strategy: fixed, linear, exponential or decorrelated, instead of a preset.
+            retry_initial_delay: the first wait, a timedelta or seconds.
+            retry_max_delay: the longest, a timedelta or seconds.
+            retry_jitter: 0 to 1, as a share of the wait.
+            dedup: what dedup keys of the kind do: skip, enqueue or replace.
+            reuse_key_after_failure: whether a failed job gives its idempotency key back.
+            transactional: whether the handler takes ``connection``, whose transaction also
+                completes the job: its rows and the completion commit together or not at all.
+            process: whether a plain function runs in another process, for work on the CPU.
+            on_dead: called with the context, the error's code and its text when a job of
+                the kind is dead; a plain function or a coroutine function.
+
+        Raises:
+            TypeError: the function cannot be called as a handler is.
+            ValueError: the kind has a handler already.
+        """
+        definition = {
+            "queue": queue,
+            "priority": priority,
+            "max_attempts": max_attempts,
+            "timeout": as_timedelta(timeout),
+            "lease": as_timedelta(lease),
+            "retry_preset": retry,
+            "retry_strategy": retry_strategy,
+            "retry_initial_delay": as_timedelta(retry_initial_delay),
+            "retry_max_delay": as_timedelta(retry_max_delay),
+            "retry_jitter": retry_jitter,
+            "dedup": dedup,
+            "reuse_key_after_failure": reuse_key_after_failure,
+        }
+
+        def register(function: F) -> F:
+            if kind in self._handlers:
+                raise ValueError(f"kind {kind} has a handler already")
+            self._handlers[kind] = describe(
+                kind,
+                _instance(function),
+                definition,
+                transactional=transactional,
+                process=process,
+                on_dead=on_dead,
+            )
+            return function
+
+        return register
+
+    def schedule(
+        self,
+        name: str,
+        cron: str | None = None,
+        *,
+        every: timedelta | float | None = None,
+        **options: Any,  # noqa: ANN401 - the parameters of create_schedule() of these names
+    ) -> Callable[[F], F]:
+        """Return a decorator that has a handler's jobs made by a schedule.
+
+        It stands above ``handler``, once for each schedule:
+
+            @registry.schedule("weekly report", "0 9 * * MON", time_zone="Asia/Kolkata")
+            @registry.handler("report")
+            async def report() -> None: ...
+
+        A schedule that is no longer here stays as it is until it is retired.
+
+        Args:
+            name: of the schedule.
+            cron: the expression.
+            every: the interval instead, a timedelta or seconds.
+            **options: the other parameters of ``Client.create_schedule`` but ``kind``.
+
+        Raises:
+            TypeError: the function is no handler yet, or an option is unknown.
+            ValueError: the name has a schedule already.
+        """
+
+        def register(function: F) -> F:
+            kinds = [h.kind for h in self if function in (h.function, type(h.function))]
+            if not kinds:
+                raise TypeError(f"put the schedule {name} above the decorator of its handler")
+            if name in self._schedules:
+                raise ValueError(f"there is a schedule {name} already")
+            self._schedules[name] = schedules.create_schedule(
+                name, kinds[-1], cron, every=as_timedelta(every), **options
+            )
+            return function
+
+        return register
+
+    def otherwise(self, function: Callable[..., Any]) -> None:
+        """Have a function do the jobs of every kind that has no handler.
+
+        It is called as a handler is, and tells by ``context.kind`` what to do.
+
+        Raises:
+            TypeError: the function cannot be called as a handler is.
+        """
+        self._fallback = describe(
+            "any other kind", function, {}, transactional=False, process=False, on_dead=None
+        )
+
+    def get(self, kind: str) -> Handler | None:
+        """Return the handler of a kind, or None."""
+        return self._handlers.get(kind, self._fallback)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def definitions(self) -> list[Call[Any]]:
+        """Return the calls that declare kinds, if there is something to declare, and schedules."""
+        kinds = [calls.put_kind(h.kind, **h.definition) for h in self if h.definition]
+        return [*kinds, *self._schedules.values()]
+
+    def declare(self, client: Client) -> None:
+        """Declare the kinds, with their limits and their payloads, and the schedules.
+
+        Workers do it when they start. It replaces what was declared of these kinds before.
+
+        Raises:
+            InvalidArgument: a limit is out of range.
+            InvalidSchedule: a cron expression or time zone cannot be understood.
+        """
+        for call in self.definitions():
+            client.run(call)
+
+
+def as_timedelta(value: timedelta | float | None) -> timedelta | None:
+    """Return a duration that is given as such or in seconds."""
+    return timedelta(seconds=value) if isinstance(value, int | float) else value
+
+
+def _instance(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an instance of a handler class, and a function as it is."""
+    return _made(function) if inspect.isclass(function) else function
+
+
+def _made(kind: type[Any]) -> Callable[..., Any]:
+    made: Callable[..., Any] = kind()
+    return made

@@ -1,0 +1,301 @@
+"""Recurring jobs: what a schedule is, and the calls that declare, change and show them.
+
+`Client` and `AsyncClient` have a method for each of these calls; see `jobq.calls`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from jobq.calls import Call, as_jsonb, as_uuid, first, nothing, scalar
+from jobq.models import Json, record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime, timedelta
+    from uuid import UUID
+
+__all__ = ["Schedule", "ScheduleStatus", "Slot"]
+
+ScheduleStatus = Literal["active", "paused", "retired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A version of a schedule: a row of the view ``jobq.schedule``.
+
+    Attributes:
+        schedule_id: of this version.
+        name: that all its versions share.
+        status: a retired version is history.
+        cron: the expression, or None when it fires every so often.
+        every: the interval, or None when it fires by ``cron``.
+        from_completion: whether the interval begins when the job before has ended.
+        missed: what becomes of missed slots: ``all``, ``latest`` or ``none``.
+        catch_up: slots missed for longer do not fire.
+        dedup: what becomes of a slot while a job of the same key lives.
+        next_run_at: the next slot; None when there is none, or it awaits a job's end.
+        last_tick_at: the last slot that has fired, also of earlier versions.
+    """
+
+    schedule_id: UUID
+    name: str
+    version: int
+    status: ScheduleStatus
+    kind: str
+    queue: str | None
+    cron: str | None
+    every: timedelta | None
+    from_completion: bool
+    time_zone: str
+    gap: str
+    fold: str
+    missed: str
+    catch_up: timedelta | None
+    dedup: str
+    dedup_key: str | None
+    jitter: timedelta
+    starts_at: datetime | None
+    ends_at: datetime | None
+    next_run_at: datetime | None
+    last_tick_at: datetime | None
+    payload: Json
+    metadata: dict[str, Json]
+    priority: int | None
+    max_attempts: int | None
+    timeout: timedelta | None
+    previous_version_id: UUID | None
+    replaced_by_id: UUID | None
+    awaited_job_id: UUID | None
+    paused_at: datetime | None
+    pause_reason: str | None
+    region: str
+    created_at: datetime
+    retired_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A time at which a schedule fires.
+
+    Attributes:
+        slot_at: the instant.
+        local_time: what the clocks of its zone show then.
+    """
+
+    slot_at: datetime
+    local_time: datetime
+
+
+SCHEDULE: Final = record(Schedule)
+
+
+def create_schedule(
+    name: str,
+    kind: str,
+    cron: str | None = None,
+    *,
+    every: timedelta | str | None = None,
+    time_zone: str | None = None,
+    payload: Json = None,
+    queue: str | None = None,
+    from_completion: bool | None = None,
+    gap: str | None = None,
+    fold: str | None = None,
+    missed: str | None = None,
+    catch_up: timedelta | str | None = None,
+    dedup: str | None = None,
+    dedup_key: str | None = None,
+    jitter: timedelta | str | None = None,
+    starts_at: datetime | None = None,
+    ends_at: datetime | None = None,
+    priority: int | None = None,
+    max_attempts: int | None = None,
+    timeout: timedelta | str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+) -> Call[UUID]:
+    """Declare a recurring job under a name; declaring it again is harmless.
+
+    The same definition changes nothing. Another one becomes a new version, which takes
+    over where the old one is. What is None takes its default, whatever it was before.
+
+    Args:
+        name: 1 to 128 characters, and no UUID.
+        kind: of the jobs.
+        cron: an expression of 5, 6 (with seconds) or 7 fields (with years), or ``@daily``
+            and the like.
+        every: the interval instead, 1 s to 3660 days.
+        time_zone: the IANA name of the zone by whose clocks ``cron`` is read; UTC.
+        payload: of the jobs.
+        queue: the kind's own by default.
+        from_completion: count ``every`` from the end of the job before.
+        gap: for clock readings that do not exist: ``run``, ``skip`` or ``auto``.
+        fold: for clock readings that come twice: ``once``, ``both`` or ``auto``.
+        missed: ``all`` (by default for cron), ``latest`` (for intervals) or ``none``.
+        catch_up: slots missed for longer do not fire.
+        dedup: while a job of the key lives: ``enqueue`` (by default for cron), ``skip``
+            (for intervals) or ``replace``.
+        dedup_key: the schedule's name by default.
+        jitter: each job starts at random up to so much after its slot.
+        starts_at: no slot before this moment.
+        ends_at: no slot at or after this moment.
+        priority: of the jobs.
+        max_attempts: of the jobs.
+        timeout: of each attempt.
+        metadata: of the jobs.
+
+    Returns:
+        The id of the version that is in force.
+
+    Raises:
+        InvalidSchedule: the expression or the zone is refused; the detail names the field.
+        PayloadInvalid: the payload does not fit its kind's schema.
+        PayloadTooLarge: payload and metadata have too many bytes.
+        InvalidArgument: an argument may not have this value.
+    """
+    arguments = dict(locals())
+    arguments["payload"] = as_jsonb(payload)
+    arguments["metadata"] = as_jsonb(metadata)
+    return Call("create_schedule", arguments, scalar)
+
+
+def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:
+    """Change a schedule: a new version takes over from the old.
+
+    Args:
+        schedule: its name, or the id of its present version.
+        **changes: parameters of ``create_schedule``; None means the default. What is not
+            named stays.
+
+    Returns:
+        The id of the version that is in force.
+
+    Raises:
+        NotFound: there is no such schedule.
+        IllegalState: it is retired.
+        JobqError: as ``create_schedule``.
+    """
+    arguments = {"schedule": str(schedule), "changes": as_jsonb(changes)}
+    return Call("update_schedule", arguments, scalar)
+
+
+def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None]:
+    """Stop a schedule from firing until it is resumed; jobs that it has made go on.
+
+    Raises:
+        NotFound: there is no such schedule.
+        IllegalState: it is retired.
+    """
+    return Call("pause_schedule", {"schedule": str(schedule), "reason": reason}, nothing)
+
+
+def resume_schedule(schedule: UUID | str) -> Call[None]:
+    """Let a paused schedule fire again, from its next slot on.
+
+    Raises:
+        NotFound: there is no such schedule.
+        IllegalState: it is retired.
+    """
+    return Call("resume_schedule", {"schedule": str(schedule)}, nothing)
+
+
+def retire_schedule(schedule: UUID | str) -> Call[None]:
+    """End a schedule; jobs that it has made run to their end.
+
+    Raises:
+        NotFound: there is no such schedule.
+    """
+    return Call("retire_schedule", {"schedule": str(schedule)}, nothing)
+
+
+def get_schedule(schedule: UUID | str) -> Call[Schedule]:
+    """Return a schedule by its name, or one of its versions by its id.
+
+    Raises:
+        NotFound: there is no such schedule.
+    """
+    return Call("get_schedule", {"schedule": str(schedule)}, first, SCHEDULE)
+
+
+def list_schedules(
+    status: ScheduleStatus | None = None,
+    kind: str | None = None,
+    queue: str | None = None,
+    before: UUID | str | None = None,
+    max_schedules: int = 50,
+) -> Call[list[Schedule]]:
+    """Return a page of schedules, newest version first.
+
+    Args:
+        status: only those with it; without, those in force: active and paused.
+        kind: only schedules of this kind.
+        queue: only schedules of this queue.
+        before: the last id of the page before.
+        max_schedules: 1 to 1000.
+    """
+    arguments = {
+        "status": status,
+        "kind": kind,
+        "queue": queue,
+        "before": None if before is None else as_uuid(before),
+        "max_schedules": max_schedules,
+    }
+    return Call("list_schedules", arguments, list, SCHEDULE)
+
+
+def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:
+    """Return every version of a schedule, newest first.
+
+    Raises:
+        NotFound: there is no such schedule.
+    """
+    return Call("list_schedule_versions", {"schedule": str(schedule)}, list, SCHEDULE)
+
+
+def schedule_status(schedule: UUID | str) -> Call[dict[str, Any]]:
+    """Return how a schedule does: health, last execution, what is under way, statistics.
+
+    Raises:
+        NotFound: there is no such schedule.
+    """
+    return Call("schedule_status", {"schedule": str(schedule)}, scalar)
+
+
+def preview_schedule(schedule: UUID | str, ticks: int = 5) -> Call[list[Slot]]:
+    """Return when a schedule will fire next.
+
+    Args:
+        schedule: its name or its id.
+        ticks: how many slots, 1 to 1000.
+
+    Raises:
+        NotFound: there is no such schedule.
+    """
+    arguments = {"schedule": str(schedule), "ticks": ticks}
+    return Call("preview_schedule", arguments, list, record(Slot))
+
+
+def preview_cron(
+    cron: str,
+    time_zone: str | None = None,
+    ticks: int = 5,
+    *,
+    after: datetime | None = None,
+    gap: str | None = None,
+    fold: str | None = None,
+) -> Call[list[Slot]]:
+    """Return the next firings of a cron expression.
+
+    Args:
+        cron: the expression.
+        time_zone: the IANA name of a zone; UTC.
+        ticks: how many, 1 to 1000.
+        after: they are later than this moment; now by default.
+        gap: for clock readings that do not exist: ``run``, ``skip`` or ``auto``.
+        fold: for clock readings that come twice: ``once``, ``both`` or ``auto``.
+
+    Raises:
+        InvalidSchedule: the expression or the zone is refused; the detail names the field.
+    """
+    return Call("preview_cron", dict(locals()), list, record(Slot))

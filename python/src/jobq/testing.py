@@ -1,0 +1,191 @@
+"""For tests of your own handlers: run what is due, in the test's own transaction.
+
+    def test_sign_up(connection):                      # psycopg, rolled back at the end
+        sign_up(connection, "ada@example.org")         # enqueues send_email
+        [ran] = run_due(connection, registry)
+        assert ran.state == "succeeded"
+
+Nothing is committed and no worker is needed; with the rollback all of it is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq.calls import as_jsonb, encode
+from jobq.client import Client
+from jobq.context import JobContext
+from jobq.models import ClaimedJob, record
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
+from jobq.redaction import error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator, Sequence
+    from uuid import UUID
+
+    from psycopg import Connection
+
+    from jobq.handler import Handler
+    from jobq.models import Json, State
+    from jobq.registry import Registry
+
+__all__ = ["Ran", "run_due"]
+
+WORKER: Final = "jobq.testing"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What came of one attempt.
+
+    Attributes:
+        job_id: the job.
+        kind: what it does.
+        state: what the attempt left the job in.
+        result: what the handler returned, as JSON keeps it.
+        error: what it raised; None when it succeeded.
+    """
+
+    job_id: UUID
+    kind: str
+    state: State
+    result: Json
+    error: BaseException | None
+
+
+def run_due(
+    connection: Connection[Any],
+    registry: Registry,
+    queues: Sequence[str] = ("default",),
+    *,
+    max_jobs: int = 100,
+    reraise: bool = False,
+) -> list[Ran]:
+    """Run every job that is due, those that handlers enqueue meanwhile too.
+
+    Each handler runs here and now: a coroutine in an event loop of its own, a
+    transactional handler on this connection. A handler that fails leaves no rows, as in a
+    worker: it runs in a savepoint. Not for use inside a running event loop.
+
+    Args:
+        connection: the test's; it must be inside a transaction, or begin one.
+        registry: the handlers.
+        queues: where to look.
+        max_jobs: after so many attempts it stops, lest jobs breed for ever.
+        reraise: raise what a handler raises, unless it is an outcome such as Retry.
+
+    Raises:
+        JobqError: the database refused something.
+        Exception: what a handler raised, with ``reraise``.
+    """
+    client = Client(connection)
+    ran: list[Ran] = []
+    while len(ran) < max_jobs:
+        with connection.cursor(row_factory=record(ClaimedJob)) as cursor:
+            cursor.execute("select * from jobq.claim(%s, %s, 1)", (list(queues), WORKER))
+            job = cursor.fetchone()
+        if job is None:
+            break
+        ran.append(_run(connection, client, registry, job, reraise=reraise))
+    return ran
+
+
+def _run(
+    connection: Connection[Any],
+    client: Client,
+    registry: Registry,
+    job: ClaimedJob,
+    *,
+    reraise: bool,
+) -> Ran:
+    try:
+        with connection.transaction():
+            result = _call(registry.get(job.kind), job, connection)
+            connection.execute(
+                "select jobq.complete(%s, %s, %s)", (job.job_id, job.attempt, as_jsonb(result))
+            )
+    except Exception as error:
+        if reraise and not isinstance(error, Retry | Permanent | Snooze | Cancelled):
+            raise
+        _settle(connection, job, error)
+        return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, error)
+    ended = client.get(job.job_id)
+    return Ran(job.job_id, job.kind, ended.state, ended.result, None)
+
+
+def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any]) -> Any:  # noqa: ANN401 - whatever the handler returns
+    if handler is None:
+        raise Permanent("UNKNOWN_KIND", f"no handler of kind {job.kind}")
+    try:
+        payload = handler.parse(job.payload)
+    except ValueError as error:
+        raise Permanent("PAYLOAD_INVALID", error_text(error)) from error
+    context = JobContext(
+        job_id=job.job_id,
+        attempt=job.attempt,
+        kind=job.kind,
+        queue=job.queue,
+        metadata=job.metadata,
+        max_attempts=job.max_attempts,
+        idempotency_key=job.idempotency_key,
+        run_at=job.run_at,
+        created_at=job.created_at,
+        deadline=monotonic() + job.timeout.total_seconds(),
+        recorder=_Recorder(connection),
+    )
+    result = handler.function(*handler.arguments(payload, context, connection))
+    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
+    return await result
+
+
+def _settle(connection: Connection[Any], job: ClaimedJob, error: Exception) -> None:
+    """Settle a failed attempt as a worker would."""
+    if isinstance(error, Snooze):
+        until = error.until
+        moment = datetime.now(UTC) + until if isinstance(until, timedelta) else until
+        connection.execute("select jobq.release(%s, %s, %s)", (job.job_id, job.attempt, moment))
+        return
+    is_final = isinstance(error, Permanent | Cancelled)
+    code = error.code if isinstance(error, Retry | Permanent) else "ERROR"
+    text = str(error) if isinstance(error, Retry | Permanent) else error_text(error)
+    retry_in = error.in_ if isinstance(error, Retry) else None
+    connection.execute(
+        "select jobq.fail(%s, %s, %s, %s, %s, %s)",
+        (job.job_id, job.attempt, error_text(text), code, not is_final, retry_in),
+    )
+
+
+class _Recorder:
+    """Writes progress and log lines at once, in the test's transaction."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    def progress(self, context: JobContext, value: Json) -> _Written:
+        self._connection.execute(
+            "select jobq.set_progress(%s, %s, %s)",
+            (context.job_id, context.attempt, encode(value)),
+        )
+        return _Written()
+
+    def log(self, context: JobContext, level: str, message: str) -> _Written:
+        self._connection.execute(
+            "select jobq.log(%s, %s, %s, %s)",
+            (context.job_id, context.attempt, level, message),
+        )
+        return _Written()
+
+
+class _Written:
+    """Awaited, it has nothing to wait for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()

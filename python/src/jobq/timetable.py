@@ -1,0 +1,176 @@
+"""Schedules on the command line: `jobq schedules` and `jobq preview`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from jobq.schedules import ScheduleStatus
+from jobq.terminal import as_json, asking, database, plain, show_json, show_table
+
+if TYPE_CHECKING:
+    from jobq.schedules import Schedule, Slot
+
+__all__ = ["preview", "schedules"]
+
+
+@click.group(invoke_without_command=True)
+@click.option("--status", type=click.Choice(get_args(ScheduleStatus)), help="Only with it.")
+@click.option("--kind", help="Only schedules of this kind.")
+@click.option("--queue", help="Only schedules of this queue.")
+@click.option("--limit", default=50, type=click.IntRange(1, 1000), help="At most so many.")
+@as_json
+@database
+@click.pass_context
+def schedules(
+    context: click.Context,
+    *,
+    status: Any,  # noqa: ANN401 - click has checked it
+    kind: str | None,
+    queue: str | None,
+    limit: int,
+    is_json: bool,
+    database_url: str,
+) -> None:
+    """List the schedules in force, newest first, or look after one of them."""
+    context.obj = database_url
+    if context.invoked_subcommand:
+        return
+    with asking(database_url) as client:
+        found = client.list_schedules(status, kind, queue, max_schedules=limit)
+    if is_json:
+        show_json(asdict(schedule) for schedule in found)
+        return
+    show_table(
+        ("name", "version", "status", "kind", "fires", "zone", "next_run_at"),
+        [
+            (s.name, s.version, s.status, s.kind, timing(s), s.time_zone, s.next_run_at or "")
+            for s in found
+        ],
+    )
+
+
+def timing(schedule: Schedule) -> str:
+    """Return when a schedule fires, in a few words."""
+    if schedule.every is None:
+        return schedule.cron or ""
+    return f"every {schedule.every}" + (" after its job" if schedule.from_completion else "")
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.pass_obj
+def show(database_url: str, schedule: str) -> None:
+    """Show all that is known of SCHEDULE, a name or an id, and how it does."""
+    with asking(database_url) as client:
+        found = client.get_schedule(schedule)
+        status = client.schedule_status(found.schedule_id)
+    for name, value in asdict(found).items():
+        if value not in (None, {}):
+            click.echo(f"{name:<20} {plain(value)}")
+    for name in ("health", "last_execution", "active_executions", "stats"):
+        click.echo(f"{name:<20} {plain(status[name])}")
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.pass_obj
+def versions(database_url: str, schedule: str) -> None:
+    """List the versions of SCHEDULE, newest first."""
+    with asking(database_url) as client:
+        found = client.schedule_versions(schedule)
+    show_table(
+        ("version", "schedule_id", "status", "fires", "zone", "payload", "created_at"),
+        [
+            (
+                s.version,
+                s.schedule_id,
+                s.status,
+                timing(s),
+                s.time_zone,
+                json.dumps(s.payload),
+                s.created_at,
+            )
+            for s in found
+        ],
+    )
+
+
+@schedules.command("preview")
+@click.argument("schedule")
+@click.option("--count", default=5, type=click.IntRange(1, 1000), help="How many times.")
+@click.pass_obj
+def preview_(database_url: str, schedule: str, count: int) -> None:
+    """Tell when SCHEDULE will fire next."""
+    with asking(database_url) as client:
+        slots = client.preview_schedule(schedule, count)
+        show_slots(slots, client.get_schedule(schedule).time_zone)
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.option("--reason", help="Why; kept with the schedule.")
+@click.pass_obj
+def pause(database_url: str, schedule: str, reason: str | None) -> None:
+    """Let SCHEDULE fire no more until it is resumed."""
+    with asking(database_url) as client:
+        client.pause_schedule(schedule, reason)
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.pass_obj
+def resume(database_url: str, schedule: str) -> None:
+    """Let a paused SCHEDULE fire again, from its next slot on."""
+    with asking(database_url) as client:
+        client.resume_schedule(schedule)
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.pass_obj
+def retire(database_url: str, schedule: str) -> None:
+    """End SCHEDULE; jobs that it has made run to their end."""
+    with asking(database_url) as client:
+        client.retire_schedule(schedule)
+
+
+@click.command()
+@click.argument("cron")
+@click.option("--zone", default="UTC", help="The IANA name of a time zone.")
+@click.option("--count", default=5, type=click.IntRange(1, 1000), help="How many times.")
+@click.option(
+    "--after", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"]), help="Later than."
+)
+@click.option("--gap", default="auto", type=click.Choice(("auto", "run", "skip")))
+@click.option("--fold", default="auto", type=click.Choice(("auto", "once", "both")))
+@database
+def preview(
+    *,
+    cron: str,
+    zone: str,
+    count: int,
+    database_url: str,
+    **options: Any,  # noqa: ANN401 - the parameters of preview_cron() that have these names
+) -> None:
+    """Tell when the expression CRON fires next, by the clocks of a zone and in UTC."""
+    with asking(database_url) as client:
+        show_slots(client.preview_cron(cron, zone, count, **options), zone)
+
+
+def show_slots(slots: list[Slot], zone: str) -> None:
+    """Print times as the clocks of a zone show them, and in UTC."""
+    show_table(
+        (zone, "UTC"),
+        [
+            (
+                f"{slot.local_time:%a %Y-%m-%d %H:%M:%S}",
+                f"{slot.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}",
+            )
+            for slot in slots
+        ],
+    )

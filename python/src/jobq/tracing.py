@@ -1,0 +1,76 @@
+"""Traces across the queue, by OpenTelemetry where it is installed (the extra ``otel``).
+
+The enqueuer's trace travels in the job's metadata as W3C ``traceparent``; each attempt is
+a span of it.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.trace import SpanKind, Status, StatusCode
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ImportError:
+    HAS_OPENTELEMETRY = False
+else:
+    HAS_OPENTELEMETRY = True
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from opentelemetry.trace import Span
+
+    from jobq.worker.held import Held
+
+__all__ = ["attempt_span", "is_on", "note_failure", "with_trace"]
+
+
+def with_trace(metadata: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return metadata with the current trace, if there is one and it names none itself."""
+    if not HAS_OPENTELEMETRY or (metadata is not None and "traceparent" in metadata):
+        return metadata
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return {**(metadata or {}), **carrier} if carrier else metadata
+
+
+def is_on() -> bool:
+    """Whether this process has set OpenTelemetry up, so that spans go anywhere."""
+    if not HAS_OPENTELEMETRY:
+        return False
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+
+
+@contextmanager
+def attempt_span(held: Held, worker: str) -> Iterator[Span]:
+    """Run an attempt in a span, a child of the enqueuer's."""
+    carrier = {
+        name: value
+        for name in ("traceparent", "tracestate")
+        if isinstance(value := held.metadata.get(name), str)
+    }
+    attributes: dict[str, str | int] = {
+        "messaging.system": "jobq",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": held.queue,
+        "messaging.message.id": held.job_id,
+        "messaging.client.id": worker,
+        "jobq.kind": held.kind,
+        "jobq.attempt": held.attempt,
+    }
+    with trace.get_tracer("jobq").start_as_current_span(
+        f"process {held.kind}",
+        context=TraceContextTextMapPropagator().extract(carrier),
+        kind=SpanKind.CONSUMER,
+        attributes=attributes,
+    ) as span:
+        yield span
+
+
+def note_failure(span: Span, code: str, error: str) -> None:
+    """Note on its span that an attempt has failed."""
+    span.set_attribute("error.type", code)
+    span.set_status(Status(StatusCode.ERROR, error))

@@ -1,0 +1,327 @@
+"""The worker's heart: it keeps the slots full, and settles what has ended.
+
+One loop makes one exchange after the other. Meanwhile jobs run as tasks: what ends while an
+exchange is under way is settled by the next, so batches grow by themselves with the load.
+A job is never settled later than `LINGER` after its end, unless an exchange is under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from jobq.errors import DatabaseUnavailable
+from jobq.worker.held import Failed, Gone, Held, Released, Settlement
+from jobq.worker.link import Pace
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+
+    from jobq.worker.exchange import Exchange
+    from jobq.worker.listener import Listener
+
+__all__ = ["Dispatcher"]
+
+logger = logging.getLogger("jobq.worker")
+
+LINGER: Final = 0.02
+PREFETCH: Final = 500
+HORIZON: Final = 0.05
+SMOOTHING: Final = 0.01
+BURST: Final = 32
+REST: Final = 0.02
+LONGEST_REST: Final = 0.25
+LONGEST_POLL: Final = 2.0
+
+
+class Dispatcher:
+    """Claims, starts and settles jobs.
+
+    Args:
+        exchange: the calls that settle and claim.
+        listener: what tells of new jobs, or None to poll.
+        run: runs a job and returns how it is to be settled.
+        due_in: tells for how many seconds no job will be due, None for any.
+        order: returns the queues in the order in which to look at them.
+        slots: how many jobs run at a time.
+        poll: seconds between looks when nothing tells of new jobs.
+        on_start: called when a job starts.
+        on_end: called when a job is settled, with the outcome.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        listener: Listener | None,
+        run: Callable[[Held], Awaitable[Settlement]],
+        due_in: Callable[[], Awaitable[float | None]],
+        order: Callable[[], Sequence[str]],
+        *,
+        slots: int,
+        poll: float,
+        on_start: Callable[[Held], None],
+        on_end: Callable[[Held, str], None],
+    ) -> None:
+        self._exchange = exchange
+        self._listener = listener
+        self._run_job = run
+        self._due_in = due_in
+        self._order = order
+        self._slots = slots
+        self._poll = poll
+        self._on_start = on_start
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._buffer: deque[Held] = deque()
+        self._running: dict[str, Held] = {}
+        self._settled: list[Held] = []
+        self._unsent: list[Held] = []
+        self._settled_since = 0.0
+        self._wake = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_hungry = True
+        self._announce_at = 0.0
+        self._rest = REST
+        self._prefetch = 0
+        self._mean = 0.1
+        self.is_claiming = True
+        self.answered_at = 0.0
+
+    # ---- what others ask and tell
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job is held."""
+        return not (self._buffer or self._running or self._settled or self._unsent)
+
+    @property
+    def running(self) -> list[Held]:
+        """The jobs whose handlers run, those among them that are settled already too."""
+        return list(self._running.values())
+
+    def held(self) -> Iterator[Held]:
+        """Yield the jobs whose leases are to be kept."""
+        for jobs in (self._buffer, self._settled, self._unsent):
+            yield from jobs
+        yield from (held for held in self._running.values() if held.settlement is None)
+
+    def look(self) -> None:
+        """There may be jobs: look as soon as there is room."""
+        self._is_hungry = True
+        self._wake.set()
+
+    def stop_claiming(self) -> None:
+        """Take no more jobs, and give back those that have not started."""
+        self.is_claiming = False
+        waiting = list(self._buffer)
+        self._buffer.clear()
+        self.give_back(waiting)
+        self._wake.set()
+
+    def abandon(self) -> None:
+        """Give back every job that still runs, and wait for none of their handlers."""
+        self.give_back([h for h in self._running.values() if h.settlement is None])
+        self._running = {}
+        self._wake.set()
+
+    def give_back(self, jobs: Iterable[Held]) -> None:
+        """Release jobs, their attempts not counted."""
+        for held in jobs:
+            self.settle(held, Released())
+
+    def give_back_late(self, patience: float) -> None:
+        """Release what has waited too long for a slot, so that others can take it."""
+        now = time.monotonic()
+        if self._buffer and now - self._buffer[0].held_at > min(
+            patience, self._buffer[0].lease / 5
+        ):
+            logger.info("giving back %d jobs that wait for a slot", len(self._buffer))
+            late = list(self._buffer)
+            self._buffer.clear()
+            self.give_back(late)
+
+    def settle(self, held: Held, settlement: Settlement) -> None:
+        """Have a job settled; its task, if it still runs, keeps its slot."""
+        if held.settlement is not None:
+            return
+        held.settlement = settlement
+        held.stop()
+        if isinstance(settlement, Gone):
+            self._on_end(held, settlement.outcome)
+        else:
+            if not self._settled:
+                self._settled_since = time.monotonic()
+            self._settled.append(held)
+        self._consider()
+
+    # ---- the loop
+
+    async def run(self) -> None:
+        """Work until `stop_claiming` was called and nothing is held."""
+        pace = Pace()
+        while self.is_claiming or not self.is_idle:
+            self._wake.clear()
+            try:
+                if self._is_due():
+                    await self._trade()
+                    pace.reset()
+                elif self._should_announce():
+                    await self._announce()
+                else:
+                    await self._sleep()
+            except DatabaseUnavailable as error:
+                logger.warning("the database is unavailable: %s", error)
+                await asyncio.sleep(pace.next())
+                self._is_hungry = True
+
+    async def _trade(self) -> None:
+        """Make one exchange."""
+        asked = self._room()
+        is_repeat = bool(self._unsent)
+        self._unsent += self._settled
+        self._settled = []
+        self._is_hungry = False
+        claimed = await self._exchange.settle_and_claim(self._unsent, self._order(), asked)
+        self.answered_at = time.monotonic()
+        settled, self._unsent = self._unsent, []
+        self._prefetch = self._ahead()
+        self._is_hungry = self._is_hungry or (asked > 0 and len(claimed.jobs) == asked)
+        if claimed.jobs:
+            self._rest = REST
+            if self.is_claiming:
+                self._buffer += claimed.jobs
+                self._fill()
+            else:
+                self.give_back(claimed.jobs)
+        for held in settled:
+            outcome = claimed.outcomes.get(held.job_id, "lost")
+            self._on_end(held, "unknown" if is_repeat and outcome == "lost" else outcome)
+        if self._is_hungry or len(claimed.jobs) >= BURST:
+            self._announce_at = self.answered_at + REST
+            if self._listener is not None:
+                await self._listener.end_wait()
+
+    def _is_due(self) -> bool:
+        """Whether it is time for an exchange."""
+        if self._unsent:
+            return True
+        if self._settled:
+            waited = time.monotonic() - self._settled_since
+            if not self._buffer or waited >= LINGER:
+                return True
+        has_room = len(self._buffer) <= self._prefetch // 2 and self._room() > 0
+        return self._is_hungry and has_room
+
+    def _room(self) -> int:
+        """How many jobs to ask for."""
+        if not self.is_claiming:
+            return 0
+        held = len(self._buffer) + len(self._running)
+        return max(0, min(self._slots + self._prefetch - held, PREFETCH))
+
+    def _ahead(self) -> int:
+        """Return how many jobs to claim ahead: as many as start within `HORIZON`."""
+        return min(PREFETCH, int(HORIZON * self._slots / max(self._mean, 1e-6)))
+
+    def _fill(self) -> None:
+        """Start waiting jobs while there are free slots."""
+        while self._buffer and len(self._running) < self._slots:
+            held = self._buffer.popleft()
+            if held.settlement is not None:
+                continue
+            self._running[held.job_id] = held
+            held.started_at = time.monotonic()
+            self._on_start(held)
+            held.task = self._loop.create_task(self._execute(held))
+
+    async def _execute(self, held: Held) -> None:
+        """Run one job in its own task."""
+        timer = self._loop.call_later(held.timeout, self._expire, held)
+        try:
+            settlement = await self._run_job(held)
+        except asyncio.CancelledError:
+            settlement = Released()
+        finally:
+            timer.cancel()
+            self._running.pop(held.job_id, None)
+        self._mean += (time.monotonic() - held.started_at - self._mean) * SMOOTHING
+        self._fill()
+        self.settle(held, settlement)
+
+    def _expire(self, held: Held) -> None:
+        """End an attempt that has taken too long; a thread keeps its slot until it ends."""
+        self.settle(held, Failed("TIMEOUT", f"the attempt took longer than {held.timeout:g} s"))
+        held.interrupt()
+
+    def _consider(self) -> None:
+        """Wake the loop when it is time for an exchange, or see to it that it will be."""
+        if self._wake.is_set():
+            return
+        if self._is_due() or not (self.is_claiming or self._running):
+            self._wake.set()
+        elif self._settled and self._timer is None:
+            self._timer = self._loop.call_later(LINGER, self._on_linger)
+
+    def _on_linger(self) -> None:
+        self._timer = None
+        self._wake.set()
+
+    # ---- rest
+
+    def _should_announce(self) -> bool:
+        """Whether to tell producers that this worker is about to sleep."""
+        return (
+            self._listener is not None
+            and self._listener.is_listening
+            and not self._listener.is_waiting
+            and self.is_claiming
+            and self._room() > 0
+            and time.monotonic() >= self._announce_at
+        )
+
+    async def _announce(self) -> None:
+        assert self._listener is not None  # noqa: S101 - there is something to announce to
+        if not await self._listener.begin_wait():
+            self._announce_at = time.monotonic() + self._rest * random.uniform(0.5, 1)  # noqa: S311
+            self._rest = min(self._rest * 2, LONGEST_REST)
+        self._is_hungry = True
+
+    async def _sleep(self) -> None:
+        """Wait until something happens, a job is due, or it is time to look again."""
+        if not self.is_claiming or self._room() == 0:
+            await self._wait(self._poll)
+            return
+        if await self._wait(REST):
+            return
+        is_told = self._listener is not None and self._listener.is_waiting
+        if not is_told and self._listener is not None and self._listener.is_listening:
+            pause = max(0.0, self._announce_at - time.monotonic())
+            await self._wait(pause)
+            return
+        longest = self._poll if is_told else min(self._poll, self._next_poll())
+        pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
+        due = await self._due_in()
+        if due is not None:
+            pause = min(pause, due if due > 0 else REST)
+        if not await self._wait(pause):
+            self._is_hungry = True
+
+    def _next_poll(self) -> float:
+        """Return the pause of a worker that nobody wakes: longer while nothing comes."""
+        self._rest = min(self._rest * 2, LONGEST_POLL)
+        return self._rest
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait to be woken; false when the time is up first."""
+        if seconds <= 0 or self._wake.is_set():
+            return self._wake.is_set()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True
