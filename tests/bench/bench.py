@@ -1,0 +1,228 @@
+"""Print how fast jobs are enqueued, claimed and finished; asserts nothing.
+
+Usage: python tests/bench/bench.py [--jobs 50000] [--rounds 3]
+
+Runs on a private PostgreSQL 18 with fsync on, from a wheel, on the loopback address.
+Figures are medians of the rounds, with the range.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from jobq.embedded import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB"}
+BULK = """
+    select count(*) from jobq.enqueue_many((
+        select jsonb_agg(jsonb_build_object(
+            'kind', 'noop', 'payload', jsonb_build_object('n', n, 'pad', repeat('x', 80))
+        ))
+        from generate_series(1, %s) as n
+    ))
+"""
+# One session that finishes each batch in the call that claims the next.
+DRAIN = """
+    create procedure pg_temp.drain(batch integer) language plpgsql as $$
+    declare
+        _ids uuid[] := '{}';
+        _attempts integer[] := '{}';
+    begin
+        loop
+            select array_agg(e.job_id), array_agg(e.attempt) into _ids, _attempts
+            from jobq.exchange('{default}', 'bench', batch, _ids, _attempts) as e;
+            commit;
+            exit when _ids is null;
+        end loop;
+    end
+    $$
+"""
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def main() -> None:
+    """Run every measurement and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=50_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder, Server(Path(folder) / "data", settings=SETTINGS) as server:
+        install(server.url)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            measure(connection, server.url, options.jobs, options.rounds)
+
+
+def measure(connection: Connection, url: str, jobs: int, rounds: int) -> None:
+    """Print each figure as it is known."""
+    version = connection.execute("show server_version").fetchone()
+    assert version is not None
+    print(
+        f"PostgreSQL {version[0]}, fsync on, {os.cpu_count()} cores, {rounds} rounds of {jobs} jobs"
+    )
+    report("bulk enqueue", "jobs/s", rounds, lambda: rate(jobs, lambda: bulk(connection, jobs)))
+    for clients in (1, 8):
+        report(
+            f"single enqueue, {clients} connections",
+            "jobs/s",
+            rounds,
+            lambda clients=clients: rate(4000, lambda: singles(url, clients, 4000)),
+        )
+    connection.execute(DRAIN)
+    for batch, share in ((1, 20), (10, 4), (100, 1)):
+        report(
+            f"claim and finish in SQL, batches of {batch}",
+            "jobs/s",
+            rounds,
+            lambda batch=batch, share=share: drained_in_sql(connection, batch, jobs // share),
+        )
+    for workers in (1, 2):
+        report(
+            f"no-op jobs through {workers} worker processes",
+            "jobs/s",
+            rounds,
+            lambda workers=workers: drained_by_workers(connection, url, workers, jobs),
+        )
+    pick_up(connection, url)
+
+
+def report(what: str, unit: str, rounds: int, figure: Callable[[], float]) -> None:
+    """Print the median and the range of a figure."""
+    figures = [figure() for _ in range(rounds)]
+    middle, low, high = statistics.median(figures), min(figures), max(figures)
+    print(f"{what:<45} {middle:>9,.0f} {unit}   ({low:,.0f} to {high:,.0f})", flush=True)
+
+
+def rate(jobs: int, work: Callable[[], object]) -> float:
+    """Jobs a second."""
+    start = time.perf_counter()
+    work()
+    return jobs / (time.perf_counter() - start)
+
+
+def clear(connection: Connection) -> None:
+    """Forget every job."""
+    connection.execute("truncate jobq_private.job, jobq_private.job_archive")
+    connection.execute("select jobq.maintain()")
+
+
+def bulk(connection: Connection, jobs: int) -> None:
+    """Enqueue jobs by one call."""
+    connection.execute(BULK, [jobs])
+
+
+def singles(url: str, clients: int, jobs: int) -> None:
+    """Enqueue jobs one by one, each in a transaction of its own."""
+
+    def client(_number: int) -> None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for _ in range(jobs // clients):
+                connection.execute("select jobq.enqueue('noop', '{\"n\": 1}')", prepare=True)
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(client, range(clients)))
+
+
+def drained_in_sql(connection: Connection, batch: int, jobs: int) -> float:
+    """Jobs a second that one session claims and finishes in batches."""
+    clear(connection)
+    bulk(connection, jobs)
+    return rate(jobs, lambda: connection.execute("call pg_temp.drain(%s)", [batch]))
+
+
+def drained_by_workers(connection: Connection, url: str, workers: int, jobs: int) -> float:
+    """Jobs a second from the first claim to the last completion."""
+    clear(connection)
+    bulk(connection, jobs)
+    with working(url, workers):
+        while one(connection, "select count(*) from jobq_private.job") > 0:
+            time.sleep(0.05)
+    seconds = one(
+        connection,
+        "select extract(epoch from max(finished_at) - min(claimed_at))"
+        " from jobq_private.job_archive",
+    )
+    return jobs / float(seconds)
+
+
+def pick_up(connection: Connection, url: str) -> None:
+    """Print how long an idle worker takes from a job's commit to its claim."""
+    clear(connection)
+    with working(url, 1):
+        for _ in range(500):
+            connection.execute("select jobq.enqueue('noop')")
+            while one(connection, "select count(*) from jobq_private.job") > 0:
+                time.sleep(0.001)
+            time.sleep(0.005)
+    taken = connection.execute(
+        "select extract(epoch from claimed_at - created_at) * 1000"
+        " from jobq_private.job_archive order by 1"
+    ).fetchall()
+    middle, late = (float(taken[int(len(taken) * share)][0]) for share in (0.5, 0.99))
+    print(f"{'pick-up by an idle worker':<45} p50 {middle:.1f} ms, p99 {late:.1f} ms")
+
+
+@contextmanager
+def working(url: str, workers: int) -> Iterator[None]:
+    """Run worker processes with a handler that does nothing."""
+    command = [
+        sys.executable,
+        "-m",
+        "jobq.cli",
+        "worker",
+        "noop:registry",
+        "--metrics-port",
+        "0",
+        "--log-level",
+        "warning",
+    ]
+    children = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(Path(__file__).parent)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(workers)
+    ]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.terminate()
+        for child in children:
+            child.wait(60)
+
+
+def one(connection: Connection, query: str) -> Any:
+    """The first column of the first row."""
+    row = connection.execute(query, prepare=True).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def install(url: str) -> None:
+    """Install jobq from its single file."""
+    command = ["psql", "-Xq", "-d", url, "-f", str(ROOT / "jobq.sql")]
+    environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+"""What every fault run needs: a server, producers, workers, and the check of history."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import sql
+
+from jobq.database import conninfo
+from jobq.embedded import Server, ServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from random import Random
+
+ROOT = Path(__file__).resolve().parents[2]
+LEASE = "2 s"
+# How long after the last fault everything must have finished.
+PATIENCE = 90.0
+
+JOBS = """
+select idempotency_key, job_id, state, attempt, finished_at is not null
+from jobq.job where kind = 'probe'
+"""
+GAPS = """
+select job_id from jobq.attempt group by job_id
+having count(*) <> max(attempt) or min(attempt) <> 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run has shown.
+
+    Attributes:
+        acknowledged: enqueues that the database has confirmed.
+        lost: of these, how many are not stored, or never finish.
+        repeated: handlers' starts beyond the first of each job.
+        stall: the longest time, in seconds, in which no handler ended.
+        problems: everything that must not be.
+    """
+
+    acknowledged: int
+    lost: int
+    repeated: int
+    stall: float
+    faults: int
+    problems: list[str]
+
+
+class Producer(threading.Thread):
+    """Enqueues jobs under keys, again and again until each is acknowledged."""
+
+    def __init__(self, rig: Rig, number: int) -> None:
+        super().__init__(daemon=True)
+        self.rig, self.number = rig, number
+        self.acknowledged: dict[str, str] = {}
+        self.errors: dict[str, int] = {}
+
+    def run(self) -> None:
+        connection: psycopg.Connection[Any] | None = None
+        n = 0
+        while not self.rig.is_over.is_set():
+            key = f"{self.number}-{n}"
+            try:
+                if connection is None or connection.closed:
+                    connection = self.rig.connect(self.rig.producer_url)
+                row = connection.execute(
+                    "select jobq.enqueue('probe', %s::jsonb, 'probe', idempotency_key => %s)",
+                    (f'{{"seconds": {self.rig.seconds}}}', key),
+                ).fetchone()
+                assert row is not None
+                self.acknowledged[key] = str(row[0])
+                n += 1
+                self.rig.is_over.wait(self.rig.pause)
+            except psycopg.Error as error:
+                self.errors[error.sqlstate or "-"] = self.errors.get(error.sqlstate or "-", 0) + 1
+                if error.sqlstate not in ("40001", "40P01"):
+                    if connection is not None:
+                        connection.close()
+                    self.rig.is_over.wait(0.05)
+        if connection is not None:
+            connection.close()
+
+
+@dataclass
+class Rig:
+    """A database under load, for one run."""
+
+    server: Server
+    folder: Path
+    name: str
+    random: Random
+    duration: float
+    producers_count: int = 2
+    workers_count: int = 2
+    seconds: float = 0.02
+    pause: float = 0.01
+    faults: int = 0
+    worker_prefix: list[str] = field(default_factory=list)
+    worker_url: str = ""
+    producer_url: str = ""
+    listen_url: str | None = None
+    is_over: threading.Event = field(default_factory=threading.Event)
+    outcome: Outcome | None = None
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    producers: list[Producer] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return self.server.url_of(self.name)
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / f"{self.name}.journal"
+
+    def connect(self, url: str = "") -> psycopg.Connection[Any]:
+        connection = psycopg.connect(
+            conninfo(url or self.url, "fault run", is_pooled=True),
+            autocommit=True,
+            prepare_threshold=None,
+        )
+        with suppress(psycopg.Error):
+            connection.execute("set statement_timeout = '15s'")
+        return connection
+
+    # ---- before, meanwhile, after
+
+    def prepare(self, settings: Mapping[str, str] | None = None) -> None:
+        """Make the database with jobq in it."""
+        with psycopg.connect(self.server.url, autocommit=True) as admin:
+            name = sql.Identifier(self.name)
+            admin.execute(sql.SQL("create database {}").format(name))
+        environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
+        subprocess.run(
+            ["psql", "-Xq", "-d", self.url, "-f", str(ROOT / "jobq.sql")],
+            check=True, env=environment, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("select jobq.maintain()")
+            connection.execute(
+                "select jobq.put_queue('probe', lease => %s, max_attempts => 1000)", (LEASE,)
+            )
+            connection.execute(
+                "select jobq.put_kind('probe', retry_strategy => 'fixed',"
+                " retry_initial_delay => '0.1 s', retry_max_delay => '1 s')"
+            )
+            for setting, value in (settings or {}).items():
+                connection.execute(
+                    sql.SQL("alter database {} set {} = {}").format(
+                        name, sql.Identifier(setting), sql.Literal(value)
+                    )
+                )
+
+    def start(self) -> None:
+        """Start workers, then producers, and wait until the first jobs have ended."""
+        self.worker_url = self.worker_url or self.url
+        self.producer_url = self.producer_url or self.url
+        for _ in range(self.workers_count):
+            self.add_worker()
+        self.producers = [Producer(self, n) for n in range(self.producers_count)]
+        for producer in self.producers:
+            producer.start()
+        self.wait(lambda: len(self.lines("end")) > 20, "nothing works at all")
+
+    def add_worker(self) -> None:
+        """Start one more worker process."""
+        listen = [self.listen_url] if self.listen_url else []
+        log = (self.folder / f"{self.name}.log").open("ab")
+        self.workers.append(
+            subprocess.Popen(
+                [
+                    *self.worker_prefix,
+                    sys.executable,
+                    str(Path(__file__).with_name("probe.py")),
+                    self.worker_url,
+                    str(self.journal),
+                    *listen,
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        )
+
+    def kill_worker(self) -> None:
+        """Kill a worker in the middle of what it does, and start another."""
+        victim = self.workers.pop(self.random.randrange(len(self.workers)))
+        victim.kill()
+        victim.wait()
+        self.faults += 1
+        self.add_worker()
+
+    def every(self, low: float, high: float, act: Callable[[], object]) -> None:
+        """Do something again and again, at random times, while the run lasts."""
+        end = time.monotonic() + self.duration
+        while time.monotonic() < end:
+            time.sleep(self.random.uniform(low, high))
+            act()
+
+    @staticmethod
+    def wait(is_so: Callable[[], bool], otherwise: str, seconds: float = 30.0) -> None:
+        """Wait for an observed condition."""
+        end = time.monotonic() + seconds
+        while not is_so():
+            if time.monotonic() > end:
+                raise TimeoutError(otherwise)
+            time.sleep(0.05)
+
+    def start_server(self) -> None:
+        """Start the server again; what a crash left behind may need a moment to go."""
+        for _ in range(100):
+            with suppress(ServerError):
+                return self.server.start()
+            time.sleep(0.1)
+        return self.server.start()
+
+    def postmaster(self) -> int:
+        """The process id of the server."""
+        pid_file = self.server.data_dir / "cluster" / "postmaster.pid"
+        return int(pid_file.read_text().splitlines()[0])
+
+    def stop(self) -> None:
+        """Stop what the run has started."""
+        self.is_over.set()
+        for producer in self.producers:
+            producer.join(30)
+        for worker in self.workers:
+            with suppress(ProcessLookupError):
+                worker.send_signal(signal.SIGCONT)
+                worker.terminate()
+        for worker in self.workers:
+            try:
+                worker.wait(15)
+            except subprocess.TimeoutExpired:
+                worker.kill()
+                worker.wait()
+
+    # ---- the check
+
+    def lines(self, what: str) -> list[tuple[str, int, float]]:
+        """Read the journal: job, attempt and moment of each line of a sort."""
+        if not self.journal.exists():
+            return []
+        split = [line.split() for line in self.journal.read_text().splitlines()]
+        return [(j, int(a), float(t)) for kind, j, a, t in split if kind == what]
+
+    def check(self) -> Outcome:
+        """End the load, let everything finish, and hold the history against the promise."""
+        ended = len(self.lines("end"))
+        self.wait(lambda: len(self.lines("end")) > ended + 20, "work does not go on", PATIENCE)
+        self.is_over.set()
+        for producer in self.producers:
+            producer.join(60)
+        acknowledged = {k: j for p in self.producers for k, j in p.acknowledged.items()}
+        problems: list[str] = []
+        with self.connect() as connection:
+            connection.execute("set default_transaction_isolation = 'read committed'")
+            try:
+                self.wait(
+                    lambda: not connection.execute(
+                        "select 1 from jobq.job where finished_at is null limit 1"
+                    ).fetchone(),
+                    "something never finishes", PATIENCE,
+                )  # fmt: skip
+            except TimeoutError as error:
+                problems.append(str(error))
+            rows = connection.execute(JOBS).fetchall()
+            if gaps := connection.execute(GAPS).fetchall():
+                problems.append(f"{len(gaps)} histories have gaps")
+        stored = {key: (str(job_id), is_finished) for key, job_id, _, _, is_finished in rows}
+        if len(stored) != len(rows):
+            problems.append(f"{len(rows) - len(stored)} keys have two jobs")
+        lost = [k for k, j in acknowledged.items() if stored.get(k) != (j, True)]
+        unsuccessful = [state for _, _, state, _, _ in rows if state != "succeeded"]
+        if unsuccessful:
+            problems.append(f"did not succeed: {dict(Counter(unsuccessful))}")
+
+        starts, ends = self.lines("start"), self.lines("end")
+        attempts = {str(job_id): attempt for _, job_id, _, attempt, _ in rows}
+        if len({(job, attempt) for job, attempt, _ in starts}) != len(starts):
+            problems.append("an attempt ran twice")
+        if any(attempt > attempts.get(job, 0) for job, attempt, _ in starts):
+            problems.append("an attempt ran that the history does not have")
+        ran = {job for job, _, _ in ends}
+        if unran := [j for _, j, state, _, _ in rows if state == "succeeded" and str(j) not in ran]:
+            problems.append(f"{len(unran)} succeeded without having run")
+        moments = sorted(moment for _, _, moment in ends)
+        stall = max((b - a for a, b in pairwise(moments)), default=0.0)
+        if lost:
+            problems.append(f"lost: {lost[:5]}")
+        repeated = len(starts) - len({job for job, _, _ in starts})
+        return Outcome(len(acknowledged), len(lost), repeated, stall, self.faults, problems)

@@ -1,0 +1,112 @@
+-- What jobq.complete_many() promises.
+begin;
+select plan(19);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+create temporary table batch (n integer, job_id uuid);
+insert into batch select n, jobq.enqueue('work', to_jsonb(n))
+from generate_series(1, 6) as n;
+select from jobq.claim('{default}', 'w', 5);
+create function pg_temp.ids(variadic n integer[])
+returns uuid[]
+language sql
+as $$
+select array_agg(b.job_id order by o.ordinal)
+from unnest(ids.n) with ordinality as o (n, ordinal)
+join batch as b on b.n = o.n
+$$;
+
+select results_eq(
+    $$
+    select b.n, c.attempt, c.outcome
+    from jobq.complete_many(
+        pg_temp.ids(3, 1, 6, 2), '{1,1,1,2}', '["three", null, "six", "two"]'
+    ) with ordinality as c (job_id, attempt, outcome, n)
+    join batch as b on b.job_id = c.job_id
+    order by c.n
+    $$,
+    $$
+    values (3, 1, 'succeeded'), (1, 1, 'succeeded'), (6, 1, 'lost'), (2, 2, 'lost')
+    $$,
+    'each attempt is told, in the order given, whether it still held its job'
+);
+select results_eq(
+    'select b.n, j.state, j.result from batch as b join jobq.job as j using (job_id)
+    order by 1',
+    $$
+    values (1, 'succeeded' collate "C", null::jsonb), (2, 'running', null),
+    (3, 'succeeded', '"three"'), (4, 'running', null), (5, 'running', null),
+    (6, 'queued', null)
+    $$,
+    'a lost attempt holds up no other, and each job gets its own result'
+);
+select results_eq(
+    'select c.outcome from jobq.complete_many(pg_temp.ids(1), ''{1}'') as c',
+    $$ values ('lost') $$, 'a batch that is sent again finds its attempts gone'
+);
+select is(
+    (select j.result from jobq.job as j join batch as b using (job_id) where b.n = 3),
+    '"three"',
+    'and changes nothing'
+);
+select results_eq(
+    'select c.outcome from jobq.complete_many(pg_temp.ids(2, 2), ''{0,1}'') as c',
+    $$ values ('lost'), ('succeeded') $$,
+    'of two attempts of one job only the one that holds it counts'
+);
+select results_eq(
+    'select c.outcome
+    from jobq.complete_many(pg_temp.ids(4), ''{1}'', ''[{"a": 1}]'') as c',
+    $$ values ('succeeded') $$, 'a batch may have one job'
+);
+select is_empty('select * from jobq.complete_many(''{}'', ''{}'')', 'or none');
+select is_empty(
+    'select * from jobq.complete_many(''{}'', ''{}'', ''[]'')', 'with no results'
+);
+select results_eq(
+    'select c.outcome
+    from jobq.complete_many(array[null, gen_random_uuid()], ''{1,1}'') as c',
+    $$ values ('lost'), ('lost') $$, 'an id that is null or unknown is lost'
+);
+
+select jobq.configure(max_payload_bytes => 1024);
+select is(
+    pg_temp.refusal('select jobq.complete_many(' || a.arguments || ')'), a.refusal,
+    format('complete_many(%s): %s', a.arguments, a.refusal)
+)
+from (
+    values
+    ('null, ''{1}''', '22004 NULL_ARGUMENT'),
+    ('pg_temp.ids(5), null', '22004 NULL_ARGUMENT'),
+    ('pg_temp.ids(5), ''{}''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1,1}''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1}'', ''[]''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1}'', ''{}''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1}'', ''null''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1}'', ''[1, 2]''', '22023 INVALID_ARGUMENT'),
+    ('pg_temp.ids(5), ''{1}'', jsonb_build_array(repeat(''x'', 1023))',
+        'JQ005 PAYLOAD_TOO_LARGE')
+) as a (arguments, refusal);
+select is(
+    (select j.state::text from jobq.job as j join batch as b using (job_id)
+    where b.n = 5),
+    'running', 'a refused batch completes nothing'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,58 @@
+-- What jobq.delete_kind() promises.
+begin;
+select plan(8);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select jobq.put_kind('k', max_attempts => 9);
+select jobq.enqueue('k') as job_id \gset
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''k'')'), 'JQ008 HAS_DEPENDENTS',
+    'a kind with live jobs stays'
+);
+select jobq.cancel(:'job_id');
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''k'')'), 'none',
+    'finished jobs do not hold it'
+);
+select is(jobq.settings('k') ->> 'max_attempts', '5', 'what was declared is forgotten');
+select is(
+    pg_temp.refusal(format('select jobq.delete_kind(%L)', a.kind)), a.refusal,
+    format('delete_kind(%L): %s', a.kind, a.refusal)
+)
+from (
+    values ('k', 'JQ007 KIND_NOT_FOUND'), ('', 'JQ007 KIND_NOT_FOUND'),
+    (null, '22004 NULL_ARGUMENT')
+) as a (kind, refusal);
+
+-- Schedules
+select jobq.put_kind('timed');
+select jobq.create_schedule(
+    's', 'timed', '@daily'
+);
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'JQ008 HAS_DEPENDENTS',
+    'a kind with a schedule in force stays'
+);
+select jobq.retire_schedule('s');
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'none',
+    'a retired schedule does not hold it'
+);
+
+select * from finish();
+rollback;

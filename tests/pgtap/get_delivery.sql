@@ -1,0 +1,73 @@
+-- What jobq.get_delivery() promises.
+begin;
+select plan(4);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
+select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
+select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
+
+select jobq.put_endpoint('e', 'HTTP',
+    '{"url": "{{config.url}}", "headers": {"a": "{{secret.mail_key}}"}}', 'mail-input', 'mail'
+) as doc \gset
+select is_empty(
+    'select * from jobq.get_delivery(''plain'')', 'a kind that is no endpoint has none'
+);
+select is(
+    pg_temp.refusal('select jobq.get_delivery(null)'), '22004 NULL_ARGUMENT', 'a kind is needed'
+);
+select results_eq(
+    $$
+    select d.type, d.spec ->> 'url', d.version, d.schema, d.config_entries ->> 'url',
+        d.config_version, decode(d.secrets #>> '{mail_key,ciphertext}', 'base64'),
+        d.secrets #>> '{mail_key,key_id}', d.valid_until
+    from jobq.get_delivery('e') as d
+    $$,
+    $$
+    values ('HTTP', '{{config.url}}', 1, '{"type": "object", "required": ["to"]}'::jsonb,
+        'https://a.example', 1, repeat('c', 40)::bytea, 'k1', null::timestamptz)
+    $$,
+    'it has all that a delivery needs'
+);
+
+-- Versions as of the moment when a job was made
+update jobq_private.definition_version set created_at = now() - interval '1 hour';
+select jobq.put_endpoint('e', 'HTTP', '{"url": "{{config.url}}/v2"}', 'mail-input', 'mail'
+) as doc \gset
+select jobq.put_config('mail', '{"url": "https://b.example"}') as doc \gset
+select jobq.put_payload_spec('mail-input', '{}') as doc \gset
+select results_eq(
+    $$
+    select d.version, d.spec ->> 'url', d.schema, d.config_entries ->> 'url', d.valid_until,
+        d.secrets is null
+    from (values (now() - interval '1 min'), (now() - interval '1 day'), (now())) as m (moment)
+    cross join lateral jobq.get_delivery('e', m.moment) as d
+    $$,
+    $$
+    values
+    (1, '{{config.url}}', '{"type": "object", "required": ["to"]}'::jsonb,
+        'https://b.example', now(), false),
+    (1, '{{config.url}}', '{"type": "object", "required": ["to"]}', 'https://b.example', now(),
+        false),
+    (2, '{{config.url}}/v2', '{}', 'https://b.example', null, true)
+    $$,
+    'endpoint and payload spec are those of the job''s time, config and secrets of now'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,221 @@
+-- jobq.job: every job as one relation, and S4's way to work with it from psql.
+begin;
+select plan(50);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+-- As one of the roles; the SQLSTATE and code that refused it, or the number of rows.
+create function pg_temp.as_role(role text, statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+    _rows bigint;
+begin
+    perform set_config('role', as_role.role, true);
+    execute as_role.statement;
+    get diagnostics _rows = row_count;
+    perform set_config('role', 'none', true);
+    return _rows || ' rows';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+-- Insert enqueues
+select is(
+    pg_temp.as_role('jobq_producer', $$
+        insert into jobq.job (kind, payload, queue, run_at, priority, max_attempts,
+            timeout,
+            idempotency_key, dedup_key, metadata)
+        values ('v', '{"n": 1}', 'q', '2999-01-01 00:00+00', 3, 2, '9 s', 'ik', 'dk',
+            '{"m": 1}')
+    $$),
+    '1 rows', 'a producer may insert a job'
+);
+select results_eq(
+    $$
+    select payload, queue, run_at, priority::integer, max_attempts, timeout,
+        idempotency_key, dedup_key, metadata, state
+    from jobq_private.job where kind = 'v'
+    $$,
+    $$
+    values ('{"n": 1}'::jsonb, 'q', timestamptz '2999-01-01 00:00+00', 3, 2,
+        interval '9 s',
+        'ik', 'dk', '{"m": 1}'::jsonb, 'queued' collate "C")
+    $$,
+    'which is the same as to enqueue it'
+);
+create temporary table returned (like jobq.job);
+with made as (insert into jobq.job (kind) values ('w') returning *)
+insert into returned select * from made;
+select results_eq(
+    'select * from returned', 'select * from jobq.job where kind = ''w''',
+    'returning gives the job as it is stored'
+);
+select is(
+    pg_temp.as_role('jobq_producer', i.statement), i.outcome,
+    format('%s: %s', i.statement, i.outcome)
+)
+from (
+    values
+    ('insert into jobq.job (kind) select ''many'' from generate_series(1, 3)',
+        '3 rows'),
+    ('insert into jobq.job (kind, state) values (''x'', ''queued'')', '1 rows'),
+    ('insert into jobq.job (kind, state) values (''x'', ''running'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, state) values (''x'', ''succeeded'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, previous_state) values (''x'', ''dead'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, job_id) values (''x'', gen_random_uuid())',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, attempt) values (''x'', 1)', 'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, result) values (''x'', ''1'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, lease) values (''x'', ''9 s'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, worker) values (''x'', ''w'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, created_at) values (''x'', ''1999-01-01'')',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, finished_at) values (''x'', now())',
+        'JQ002 ILLEGAL_STATE'),
+    ('insert into jobq.job (kind, priority) values (null, 1)', '22004 NULL_ARGUMENT'),
+    ('insert into jobq.job (kind, metadata) values (''x'', ''[]'')',
+        '22023 INVALID_ARGUMENT'),
+    ('update jobq.job set state = ''cancelled''', '42501 '),
+    ('delete from jobq.job', '55000 ')
+) as i (statement, outcome);
+
+-- Update of state performs the transition (S4)
+create function pg_temp.update(job_id uuid, settings text)
+returns text
+language sql
+as $$
+select pg_temp.as_role('jobq_operator', format(
+    'update jobq.job set %s where job_id = %L', update.settings, update.job_id
+))
+$$;
+select jobq.enqueue('s4', '{"n": 1}', queue => 's4') as job_id \gset
+select is(
+    pg_temp.update(:'job_id', 'state = ''running'', worker = ''me'''), '1 rows',
+    'an operator may claim by an update'
+);
+select results_eq(
+    format(
+        'select state, worker, attempt, lease_expires_at > now() from jobq.get_job(%L)',
+        :'job_id'
+    ),
+    $$ values ('running' collate "C", 'me', 1, true) $$, 'with lease and attempt'
+);
+select is(
+    pg_temp.update(:'job_id',
+        'state = ''retrying'', last_error = ''boom'', last_error_code = ''E'','
+        ' run_at = ''2001-01-01 00:00+00'''),
+    '1 rows', 'fail'
+);
+select results_eq(
+    format(
+        'select state, last_error, last_error_code, run_at from jobq.get_job(%L)',
+        :'job_id'
+    ),
+    $$
+    values ('retrying' collate "C", 'boom', 'E', timestamptz '2001-01-01 00:00+00')
+    $$,
+    'with error and time'
+);
+select is(pg_temp.update(:'job_id', 'state = ''running'''), '1 rows', 'claim again');
+select is(
+    pg_temp.update(:'job_id', 'state = ''succeeded'', result = ''{"r": 1}'''), '1 rows',
+    'complete'
+);
+select results_eq(
+    format('select state, result, attempt from jobq.get_job(%L)', :'job_id'),
+    $$ values ('succeeded' collate "C", '{"r": 1}'::jsonb, 2) $$, 'with a result'
+);
+select is(
+    pg_temp.update(:'job_id', 'state = ''queued'''),
+    '23503 job_archive_transition_fkey',
+    'what has succeeded stays so'
+);
+select is(
+    pg_temp.update(:'job_id', 'state = ''running'''),
+    '23503 job_archive_transition_fkey',
+    'and does not run again'
+);
+select jobq.enqueue('s4') as other \gset
+select is(
+    pg_temp.update(:'other', 'state = ''cancelled'', cancel_reason = ''no'''), '1 rows',
+    'cancel'
+);
+select is((jobq.get_job(:'other')).cancel_reason, 'no', 'with a reason');
+select is(pg_temp.update(:'other', 'state = ''queued'''), '1 rows', 'redrive');
+select is((jobq.get_job(:'other')).state::text, 'queued', 'it waits again');
+select is(
+    pg_temp.update(:'other', u.settings), u.outcome,
+    format('%s: %s', u.settings, u.outcome)
+)
+from (
+    values
+    ('state = ''succeeded''', '23503 job_transition_fkey'),
+    ('state = ''retrying''', '23503 job_transition_fkey'),
+    ('state = ''nonsense''', '23503 job_transition_fkey'),
+    ('state = null', '23502 '),
+    ('state = ''queued''', 'JQ002 IMMUTABLE'),
+    ('priority = 9', 'JQ002 IMMUTABLE'),
+    ('payload = ''{"n": 2}''', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', payload = ''{"n": 2}''', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', attempt = 7', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', lease_expires_at = ''2999-01-01''', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', job_id = gen_random_uuid()', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', previous_state = ''dead''', 'JQ002 IMMUTABLE'),
+    ('state = ''running'', max_attempts = 99', 'JQ002 IMMUTABLE')
+) as u (settings, outcome);
+select is(
+    pg_temp.as_role('jobq_operator', 'delete from jobq.job'), '55000 ',
+    'nobody deletes jobs'
+);
+select is(
+    pg_temp.as_role('jobq_reader', 'update jobq.job set state = ''cancelled'''),
+    '42501 ',
+    'a reader only reads'
+);
+select jobq.enqueue('bulk', queue => 'bulk') from generate_series(1, 20);
+select is(
+    pg_temp.as_role('jobq_operator',
+        'update jobq.job set state = ''cancelled'' where kind = ''bulk'''),
+    '20 rows', 'one update may change many jobs'
+);
+select is(
+    (select count(*) from jobq.job as j
+    where j.kind = 'bulk' and j.state = 'cancelled'),
+    20::bigint, 'each of them'
+);
+-- A job whose attempts are spent cannot be made to wait: it would break every claim
+select jobq.enqueue('spent', max_attempts => 1) as spent \gset
+select from jobq.claim_job(:'spent', 'w');
+select is(
+    pg_temp.update(:'spent', 'state = ''retrying'''), '23514 job_attempt_check',
+    'no update leaves a job that no claim could take'
+);
+
+select * from finish();
+rollback;

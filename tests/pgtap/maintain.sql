@@ -1,0 +1,82 @@
+-- What jobq.maintain() promises; partitions.sql has the partitions, and
+-- tests/python/test_races.py several callers at once.
+begin;
+select plan(10);
+
+select jobq.enqueue('work', idempotency_key => 'live') as live,
+    jobq.enqueue('work') as lost,
+    jobq.enqueue('work', idempotency_key => 'old') as ended,
+    jobq.enqueue('work', idempotency_key => 'young') as young \gset
+select from jobq.claim_job(:'lost', 'w');
+select jobq.cancel(:'ended'), jobq.cancel(:'young');
+set local session_replication_role = replica;
+update jobq_private.job set lease_expires_at = now() - interval '1 s'
+where job_id = :'lost';
+set local session_replication_role = origin;
+update jobq_private.idempotency_key set created_at = now() - interval '30 days 1 s'
+where idempotency_key <> 'young';
+update jobq_private.idempotency_key set created_at = now() - interval '29 days 23 h'
+where idempotency_key = 'young';
+insert into jobq_private.worker (worker, queues, seen_at)
+values ('gone', '{}', now() - interval '601 s'),
+('quiet', '{}', now() - interval '599 s');
+
+create temporary table first_call as select * from jobq.maintain();
+select results_eq(
+    'select task, affected from first_call order by task',
+    $$
+    values ('dropped_partitions', 0::bigint), ('made_partitions', 24::bigint),
+    ('pruned_keys', 1::bigint), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    $$,
+    'it tells what it has done'
+);
+select is(
+    (jobq.get_job(:'lost')).state::text, 'retrying', 'expired leases are taken back'
+);
+select results_eq(
+    'select idempotency_key from jobq_private.idempotency_key order by 1',
+    $$ values ('live'), ('young') $$,
+    'keys past their retention are forgotten, but for those of live jobs'
+);
+select is(
+    jobq.enqueue('work', idempotency_key => 'live'), :'live'::uuid,
+    'the key of a live job still stands for it'
+);
+select isnt(
+    jobq.enqueue('work', idempotency_key => 'old'), :'ended'::uuid,
+    'a forgotten key makes a new job'
+);
+select results_eq(
+    'select worker from jobq_private.worker', $$ values ('quiet') $$,
+    'workers that were not seen for ten minutes are forgotten'
+);
+select results_eq(
+    'select task, affected from jobq.maintain() order by task',
+    $$
+    values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
+    ('pruned_keys', 0::bigint), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    $$,
+    'when nothing is to be done it does nothing'
+);
+select jobq.configure(key_retention => '2 h');
+update jobq_private.idempotency_key set created_at = now() - interval '121 min'
+where idempotency_key = 'young';
+select is(
+    (select m.affected from jobq.maintain() as m where m.task = 'pruned_keys'),
+    1::bigint,
+    'key_retention is a setting'
+);
+insert into jobq_private.idempotency_key
+select 'bulk', n::text, gen_random_uuid(), now() - interval '1 day'
+from generate_series(1, 1500) as n;
+select results_eq(
+    $$ select m.affected from jobq.maintain() as m where m.task = 'pruned_keys' $$,
+    'values (1000::bigint)', 'one call forgets a bounded number'
+);
+select results_eq(
+    $$ select m.affected from jobq.maintain() as m where m.task = 'pruned_keys' $$,
+    'values (500::bigint)', 'and the next call the rest'
+);
+
+select * from finish();
+rollback;

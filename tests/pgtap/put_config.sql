@@ -1,0 +1,113 @@
+-- What put_config(), put_payload_spec(), put_secret() and their deletes promise.
+begin;
+select plan(41);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
+select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
+select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
+
+select jobq.put_endpoint('e', 'HTTP',
+    '{"url": "{{config.url}}", "headers": {"a": "{{secret.mail_key}}"}}', 'mail-input', 'mail'
+) as doc \gset
+select is(
+    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('%s: %s', a.call, a.refusal)
+) -- 33 cases
+from (
+    values
+    ('put_config(null, ''{}'')', '22004 NULL_ARGUMENT'),
+    ('put_config(''c'', null)', '22023 INVALID_ARGUMENT'),
+    ('put_config(''c'', ''[]'')', '22023 INVALID_ARGUMENT'),
+    ('put_config(''C'', ''{}'')', '22023 INVALID_ARGUMENT'),
+    ('put_config(''c'', ''{}'', ''create'')', 'none'),
+    ('put_config(''c'', ''{}'', ''create'')', 'JQ004 DEFINITION_EXISTS'),
+    ('put_config(''d'', ''{}'', ''update'')', 'JQ007 CONFIG_NOT_FOUND'),
+    ('put_config(''c'', ''{}'', null)', '22023 INVALID_ARGUMENT'),
+    ('put_config(''mail'', ''{"host": "u"}'')', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('put_config(''mail'', ''{"url": "https://b.example"}'')', 'none'),
+    ('delete_config(''mail'')', 'JQ008 HAS_DEPENDENTS'),
+    ('delete_config(''c'')', 'none'),
+    ('delete_config(''c'')', 'JQ007 CONFIG_NOT_FOUND'),
+    ('delete_config(null)', '22004 NULL_ARGUMENT'),
+    ('put_payload_spec(null, ''{}'')', '22004 NULL_ARGUMENT'),
+    ('put_payload_spec(''p'', ''true'')', 'JQ006 SCHEMA_INVALID'),
+    ('put_payload_spec(''p'', null)', 'JQ006 SCHEMA_INVALID'),
+    ('put_payload_spec(''p p'', ''{}'')', '22023 INVALID_ARGUMENT'),
+    ('put_payload_spec(''p'', ''{}'', ''update'')', 'JQ007 PAYLOAD_SPEC_NOT_FOUND'),
+    ('put_payload_spec(''p'', ''{"oneOf": []}'')', 'none'),
+    ('delete_payload_spec(''p'')', 'none'),
+    ('delete_payload_spec(''p'')', 'JQ007 PAYLOAD_SPEC_NOT_FOUND'),
+    ('delete_payload_spec(''mail-input'')', 'JQ008 HAS_DEPENDENTS'),
+    ('put_secret(null, repeat(''c'', 40)::bytea, ''k'')', '22004 NULL_ARGUMENT'),
+    ('put_secret(''s'', null, ''k'')', '22004 NULL_ARGUMENT'),
+    ('put_secret(''s'', ''short'', ''k'')', '22023 INVALID_ARGUMENT'),
+    ('put_secret(''s'', repeat(''c'', 40)::bytea, ''k'')', 'none'),
+    ('delete_secret(''s'')', 'none'),
+    ('delete_secret(''s'')', 'JQ007 SECRET_NOT_FOUND'),
+    ('delete_secret(''mail_key'')', 'JQ008 HAS_DEPENDENTS'),
+    ('show_definition(''planet'', ''mars'')', '22023 INVALID_ARGUMENT'),
+    ('show_definition(''secret'', ''s'')', 'JQ007 SECRET_NOT_FOUND'),
+    ('list_versions(''config'', ''nobody'')', 'JQ007 CONFIG_NOT_FOUND')
+) as a (call, refusal);
+
+select is(
+    (select array_agg(v.version || ' ' || (v.document #>> '{values,url}'))
+    from jobq.list_versions('config', 'mail') as v),
+    '{"2 https://b.example","1 https://a.example"}', 'every version of a config is kept'
+);
+select jobq.put_payload_spec('mail-input', '{"type": "object", "oneOf": [{}]}') as doc \gset
+select is(
+    (select k.payload_schema from jobq_private.kind as k where k.kind = 'e'), null,
+    'a schema beyond what the database enforces is left to the delivery'
+);
+select jobq.put_payload_spec('mail-input', '{"required": ["x"]}') as doc \gset
+select is(
+    (select k.payload_schema from jobq_private.kind as k where k.kind = 'e'),
+    '{"required": ["x"]}'::jsonb, 'a payload spec that changes changes its kinds'
+);
+
+-- Secrets
+select ok(
+    jobq.show_definition('secret', 'mail_key')::text !~ '(ciphertext|key_id|cccc|6363)'
+    and (select string_agg(p.item::text, ' ') from jobq.page_definitions('secret') as p)
+        !~ '(ciphertext|cccc|6363)'
+    and (select string_agg(v.document::text, ' ') from jobq.list_versions('secret', 'mail_key') as v)
+        = '{}',
+    'what is stored of a secret is never shown'
+);
+select is(
+    jobq.rotate_secret('mail_key', 1, repeat('d', 40)::bytea, 'k2'), true,
+    'a secret can be encrypted anew'
+);
+select results_eq(
+    'select version, key_id, ciphertext from jobq.list_ciphertexts()',
+    $$ values (1, 'k2', repeat('d', 40)::bytea) $$,
+    'and is the same version'
+);
+select is(
+    jobq.rotate_secret('mail_key', 2, repeat('e', 40)::bytea, 'k3'), false,
+    'but not if it has changed meanwhile'
+);
+select results_eq(
+    'select p.item ->> ''name'', p.cursor from jobq.page_definitions(''config'', null, 1) as p',
+    $$ values ('mail', null::text) $$,
+    'a page that is the last has no cursor'
+);
+
+select * from finish();
+rollback;

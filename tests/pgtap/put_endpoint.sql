@@ -1,0 +1,169 @@
+-- What jobq.put_endpoint() and jobq.delete_endpoint() promise.
+begin;
+select plan(62);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select jobq.put_payload_spec('mail-input', '{"type": "object", "required": ["to"]}') as doc \gset
+select jobq.put_config('mail', '{"url": "https://a.example", "port": {"n": [25, null]}}') as doc \gset
+select jobq.put_secret('mail_key', repeat('c', 40)::bytea, 'k1') as doc \gset
+
+select jobq.put_endpoint('send-mail', 'HTTP', '{
+    "url": "{{config.url}}/mail", "method": "PUT",
+    "headers": {"authorization": "Bearer {{ secret.mail_key }}", "x-to": "{{input.to}}"},
+    "body_template": {"to": "{{input.to}}", "port": "{{config.port.n.0}}"},
+    "timeout_ms": 2500, "expected_status_codes": [200], "sign_with": "mail_key"
+}', 'mail-input', 'mail', max_attempts => 3) as doc \gset
+select results_eq(
+    $$
+    select k.max_attempts, k.retry_strategy, k.retry_initial_delay, k.retry_max_delay,
+        k.retry_jitter, k.timeout, k.payload_schema
+    from jobq_private.kind as k where k.kind = 'send-mail'
+    $$,
+    $$
+    values (3, 'exponential', interval '1 s', interval '60 s', 0.25::double precision,
+        interval '12.5 s', '{"type": "object", "required": ["to"]}'::jsonb)
+    $$,
+    'an endpoint is a kind, with the retries of its policy and the schema of its spec'
+);
+select is(
+    :'doc'::jsonb -> 'retry_policy',
+    '{"max_attempts": 3, "backoff": "exponential", "initial_delay_ms": 1000,
+    "max_delay_ms": 60000}'::jsonb,
+    'its document shows the policy'
+);
+select is(
+    pg_temp.refusal('select jobq.enqueue(''send-mail'', ''{}'')'), 'JQ006 PAYLOAD_INVALID',
+    'plain SQL cannot enqueue input that does not fit'
+);
+select is(
+    pg_temp.refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
+        a.rest)), a.refusal,
+    format('put_endpoint(%s, %s, %s, %s): %s', a.name, a.type, a.spec, a.rest, a.refusal)
+) -- 48 cases
+from (
+    values
+    (null, 'HTTP', '{"url": "u"}', 'null', '22004 NULL_ARGUMENT'),
+    ('e', null, '{"url": "u"}', 'null', '22004 NULL_ARGUMENT'),
+    ('e', 'HTTP', null, 'null', '22004 NULL_ARGUMENT'),
+    ('E', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e_e', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('-e', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'SMTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '[]', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": ""}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": ["u"]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "verb": "GET"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "method": "get"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "headers": {"a": 1}}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "timeout_ms": 0}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "timeout_ms": 1.5}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "timeout_ms": [5]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "timeout_ms": 3600001}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "expected_status_codes": []}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "expected_status_codes": [99]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "expected_status_codes": [200, "x"]}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u", "body_template": ["any"]}', 'null', 'none'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t"}', 'null', 'none'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "acks": "2"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "acks": "1"}', 'null', 'none'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {}}', 'null',
+        'none'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {},
+        "max_len": "many"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {},
+        "max_len": "{{config.port.n.0}}"}', 'config => ''mail''', 'none'),
+    ('e', 'HTTP', '{"url": "u"}', '''nobody''', 'JQ007 INVALID_PAYLOAD_SPEC_REF'),
+    ('e', 'HTTP', '{"url": "u"}', 'config => ''nobody''', 'JQ007 INVALID_CONFIG_REF'),
+    ('e', 'HTTP', '{"url": "{{config.url}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{config.host}}"}', 'config => ''mail''',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{config.port.n.2}}"}', 'config => ''mail''',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{config.port.n.1}}"}', 'config => ''mail''', 'none'),
+    ('e', 'HTTP', '{"url": "{{secret.nope}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{input.host}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "u", "body_template": {"a": [{"b": "{{env.HOME}}"}]}}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "u", "body_template": "{{input}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "u", "body_template": "{{input.a b}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "u", "body_template": "{{ and }"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "u", "sign_with": "nope"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "{{secret.mail_key}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "u"}', 'max_concurrency => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u"}', 'max_per_second => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u"}', 'max_attempts => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "u"}', 'mode => ''drop''', '22023 INVALID_ARGUMENT')
+) as a (name, type, spec, rest, refusal);
+
+-- Creating and updating
+select is(
+    pg_temp.refusal(format('select jobq.put_endpoint(%L, ''HTTP'', ''{"url": "u"}'', mode => %L)',
+        a.name, a.mode)), a.refusal, format('%s %s: %s', a.mode, a.name, a.refusal)
+) -- 3 cases
+from (
+    values ('send-mail', 'create', 'JQ004 DEFINITION_EXISTS'),
+    ('nobody', 'update', 'JQ007 ENDPOINT_NOT_FOUND'), ('fresh', 'create', 'none')
+) as a (name, mode, refusal);
+select is(
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "u"}') ->> 'version')::integer, 1,
+    'the same again is the same version'
+);
+select is(
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "v"}') ->> 'version')::integer, 2,
+    'another is the next'
+);
+
+-- Deleting
+select jobq.enqueue('send-mail', '{"to": "a"}') as job_id \gset
+select is(
+    pg_temp.refusal('select jobq.delete_endpoint(''send-mail'')'), 'JQ008 HAS_DEPENDENTS',
+    'an endpoint with live jobs stays'
+);
+select jobq.cancel(:'job_id');
+select is(
+    pg_temp.refusal('select jobq.delete_endpoint(''send-mail'')'), 'none',
+    'finished jobs do not hold it'
+);
+select is_empty(
+    $$ select from jobq_private.kind as k where k.kind = 'send-mail' $$,
+    'its kind goes with it'
+);
+select is(
+    pg_temp.refusal(format('select jobq.delete_endpoint(%L)', a.name)), a.refusal,
+    format('delete_endpoint(%L): %s', a.name, a.refusal)
+) -- 2 cases
+from (
+    values ('send-mail', 'JQ007 ENDPOINT_NOT_FOUND'), (null, '22004 NULL_ARGUMENT')
+) as a (name, refusal);
+select is(
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "u"}') ->> 'version')::integer, 3,
+    'versions are not used twice'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,140 @@
+-- What jobq.put_kind() promises; settings.sql shows what its settings do.
+begin;
+select plan(53);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select lives_ok(
+    'select jobq.put_kind(''plain'')', 'a kind may be declared with nothing else'
+);
+select lives_ok(
+    $$
+    select jobq.put_kind('full', 'q', 1, 2, '3 s', '4 s', 'delivery', 'linear', '5 s',
+        '6 s',
+        0.5, 'replace', true, '{"type": "object"}')
+    $$,
+    'or with everything'
+);
+select results_eq(
+    $$
+    select queue, priority::integer, max_attempts, timeout, lease, retry_preset,
+        retry_strategy, retry_initial_delay, retry_max_delay, retry_jitter, dedup,
+        reuse_key_after_failure, payload_schema
+    from jobq_private.kind where kind = 'full'
+    $$,
+    $$
+    values ('q', 1, 2, interval '3 s', interval '4 s', 'delivery', 'linear',
+        interval '5 s',
+        interval '6 s', 0.5::double precision, 'replace', true,
+        '{"type": "object"}'::jsonb)
+    $$,
+    'which is stored'
+);
+select jobq.put_kind('full', max_attempts => 7);
+select results_eq(
+    'select queue, max_attempts, payload_schema from jobq_private.kind
+    where kind = ''full''',
+    'values (null::text, 7, null::jsonb)',
+    'declaring again replaces everything'
+);
+select is(
+    pg_temp.refusal('select jobq.put_kind(' || a.arguments || ')'), a.refusal,
+    format('put_kind(%s): %s', a.arguments, a.refusal)
+)
+from (
+    values
+    ('null', '22004 NULL_ARGUMENT'),
+    ('''''', '22023 INVALID_ARGUMENT'),
+    ('repeat(''k'', 128)', 'none'),
+    ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
+    ('''k'', queue => ''''', '22023 INVALID_ARGUMENT'),
+    ('''k'', queue => repeat(''q'', 129)', '22023 INVALID_ARGUMENT'),
+    ('''k'', priority => 32767', 'none'),
+    ('''k'', priority => 32768', '22023 INVALID_ARGUMENT'),
+    ('''k'', max_attempts => 0', '22023 INVALID_ARGUMENT'),
+    ('''k'', max_attempts => 10001', '22023 INVALID_ARGUMENT'),
+    ('''k'', timeout => ''0''', '22023 INVALID_ARGUMENT'),
+    ('''k'', timeout => ''366 days''', '22023 INVALID_ARGUMENT'),
+    ('''k'', lease => ''0.9 s''', '22023 INVALID_ARGUMENT'),
+    ('''k'', lease => ''25 h''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_preset => ''never''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_strategy => ''cubic''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_initial_delay => ''-1 s''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_max_delay => ''-1 s''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_max_delay => ''365 days''', 'none'),
+    ('''k'', retry_max_delay => ''366 days''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_initial_delay => ''1 year''', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_jitter => 1.01', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_jitter => -0.01', '22023 INVALID_ARGUMENT'),
+    ('''k'', retry_jitter => ''NaN''', '22023 INVALID_ARGUMENT'),
+    ('''k'', dedup => ''drop''', '22023 INVALID_ARGUMENT')
+) as a (arguments, refusal);
+
+-- A kind that was accepted can always fail
+select jobq.put_kind('slow', retry_strategy => 'fixed',
+    retry_initial_delay => '365 days',
+    retry_max_delay => '365 days', retry_jitter => 1);
+select jobq.enqueue('slow') as slow \gset
+select from jobq.claim_job(:'slow', 'w');
+select is(
+    jobq.fail(:'slow', 1, 'x'), 'retrying', 'the longest delays that are accepted work'
+);
+select jobq.put_kind('long', timeout => '365 days', lease => '1 day');
+select jobq.enqueue('long') as long \gset
+select from jobq.claim_job(:'long', 'w');
+select is(
+    (select h.outcome from jobq.heartbeat('w', array[:'long']::uuid[], '{1}') as h),
+    'extended',
+    'and so do the longest timeout and lease'
+);
+
+-- Payload schemas: no keyword is stored that is not enforced
+select is(
+    pg_temp.refusal(format('select jobq.put_kind(''s'', payload_schema => %L)',
+        s.schema)),
+    s.refusal, format('payload_schema %s: %s', s.schema, s.refusal)
+)
+from (
+    values
+    ('{}', 'none'),
+    ('{"type": ["object", "null"], "title": "t", "$schema": "x", "default": 1}',
+        'none'),
+    ('{"properties": {"a": {"items": {"enum": [1]}}}, "additionalProperties": true}',
+        'none'),
+    ('[]', 'JQ006 SCHEMA_INVALID'),
+    ('true', 'JQ006 SCHEMA_INVALID'),
+    ('null', 'JQ006 SCHEMA_INVALID'),
+    ('{"type": "strnig"}', 'JQ006 SCHEMA_INVALID'),
+    ('{"type": ["string", "date"]}', 'JQ006 SCHEMA_INVALID'),
+    ('{"type": 1}', 'JQ006 SCHEMA_INVALID'),
+    ('{"format": "email"}', 'JQ006 SCHEMA_INVALID'),
+    ('{"$ref": "#/x"}', 'JQ006 SCHEMA_INVALID'),
+    ('{"required": "to"}', 'JQ006 SCHEMA_INVALID'),
+    ('{"required": [1]}', 'JQ006 SCHEMA_INVALID'),
+    ('{"minLength": "3"}', 'JQ006 SCHEMA_INVALID'),
+    ('{"minLength": 1.5}', 'JQ006 SCHEMA_INVALID'),
+    ('{"maxLength": 1e20}', 'JQ006 SCHEMA_INVALID'),
+    ('{"pattern": "("}', 'JQ006 SCHEMA_INVALID'),
+    ('{"properties": {"a": 1}}', 'JQ006 SCHEMA_INVALID'),
+    ('{"properties": {"a": {"b": {}}}}', 'JQ006 SCHEMA_INVALID'),
+    ('{"items": {"type": "x"}}', 'JQ006 SCHEMA_INVALID'),
+    ('{"items": [{}]}', 'JQ006 SCHEMA_INVALID'),
+    ('{"additionalProperties": {}}', 'JQ006 SCHEMA_INVALID')
+) as s (schema, refusal);
+
+select * from finish();
+rollback;

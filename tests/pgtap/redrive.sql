@@ -1,0 +1,126 @@
+-- What jobq.redrive() promises.
+begin;
+select plan(18);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+select jobq.enqueue('work', '{"n": 1}', max_attempts => 1,
+    run_at => now() - interval '1 h',
+    priority => 3, dedup_key => 'd', idempotency_key => 'i',
+    metadata => '{"m": 1}') as dead \gset
+select from jobq.claim_job(:'dead', 'w');
+select jobq.set_progress(:'dead', 1, '0.5');
+select jobq.fail(:'dead', 1, 'boom', 'E');
+create temporary table before as select * from jobq.job where job_id = :'dead';
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L)', :'dead')), 'none',
+    'a dead job goes back to its queue'
+);
+select results_eq(
+    format(
+        'select state, previous_state, attempt, attempts, run_at, finished_at, progress
+        from jobq.get_job(%L)', :'dead'
+    ),
+    $$
+    values ('queued' collate "C", 'dead' collate "C", 1, 0, now(), null::timestamptz,
+        null::jsonb)
+    $$,
+    'its attempts start afresh, it may run at once, and the attempt number stays'
+);
+select is_empty(
+    $$
+    select c.key
+    from before as b
+    cross join jobq.job as j
+    cross join lateral jsonb_each(to_jsonb(b)) as c
+    where j.job_id = b.job_id
+    and to_jsonb(j) -> c.key is distinct from c.value
+    and c.key not in ('state', 'previous_state', 'attempts', 'run_at', 'finished_at',
+        'progress', 'worker', 'claimed_at')
+    $$,
+    'nothing else of it changes'
+);
+select is_empty(
+    format('select from jobq_private.job_archive where job_id = %L', :'dead'),
+    'it is no longer in the archive'
+);
+select is(
+    (select c.attempt from jobq.claim_job(:'dead', 'w') as c), 2,
+    'it is claimed as its next attempt, so that the old one stays stale'
+);
+select is(
+    pg_temp.refusal(format('select jobq.complete(%L, 1)', :'dead')), 'JQ003 LEASE_LOST',
+    'the attempt from before cannot complete'
+);
+select is(jobq.fail(:'dead', 2, 'boom'), 'dead', 'max_attempts holds again');
+select jobq.redrive(:'dead');
+select is(
+    (select count(*) from jobq.list_attempts(:'dead')), 2::bigint, 'the history is kept'
+);
+
+select jobq.enqueue('work') as cancelled \gset
+select jobq.cancel(:'cancelled', 'no');
+select jobq.redrive(:'cancelled');
+select results_eq(
+    format(
+        'select state, attempts, cancel_reason, cancel_requested_at
+        from jobq.get_job(%L)',
+        :'cancelled'
+    ),
+    $$ values ('queued' collate "C", 0, null::text, null::timestamptz) $$,
+    'so does a cancelled job, which forgets that it was'
+);
+
+-- What cannot be redriven
+select jobq.enqueue('work') as done, jobq.enqueue('work') as running,
+    jobq.enqueue('work') as retrying \gset
+select from jobq.claim_job(:'done', 'w');
+select jobq.complete(:'done', 1);
+select from jobq.claim_job(:'running', 'w');
+select from jobq.claim_job(:'retrying', 'w');
+select jobq.fail(:'retrying', 1, 'x');
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L)', a.job_id)), a.refusal,
+    format('redrive of %s: %s', a.label, a.refusal)
+)
+from (
+    values
+    ('a succeeded job', :'done', 'JQ002 ILLEGAL_STATE'),
+    ('a queued job', :'cancelled', 'JQ002 ILLEGAL_STATE'),
+    ('a running job', :'running', 'JQ002 ILLEGAL_STATE'),
+    ('a retrying job', :'retrying', 'JQ002 ILLEGAL_STATE'),
+    ('an unknown job', '00000000-0000-7000-8000-000000000000', 'JQ001 JOB_NOT_FOUND'),
+    ('null', null, '22004 NULL_ARGUMENT')
+) as a (label, job_id, refusal);
+
+-- Dedup keys
+select jobq.enqueue('d', dedup_key => 'k') as old \gset
+select jobq.cancel(:'old');
+select jobq.enqueue('d', dedup_key => 'k') as heir \gset
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L)', :'old')), 'JQ004 DEDUP_CONFLICT',
+    'a job whose dedup key has a new holder stays where it is'
+);
+select is((jobq.get_job(:'old')).state::text, 'cancelled', 'and keeps its state');
+select jobq.cancel(:'heir');
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L)', :'old')), 'none',
+    'until that one has ended'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,493 @@
+-- Who may do what, read from the catalog: a new function, table or view cannot escape.
+begin;
+select plan(38);
+
+create temporary table routine as
+select
+    p.oid, p.oid::regprocedure::text as function,
+    p.proname::text collate "default" as name,
+    n.nspname::text collate "default" as schema,
+    l.lanname as language, p.prosecdef as is_definer, p.provolatile as volatility,
+    p.proparallel as parallel, p.proconfig as config,
+    p.proowner::regrole::text as owner,
+    p.prosrc as body,
+    coalesce(p.proacl, acldefault('f', p.proowner)) as acl
+from pg_catalog.pg_proc as p
+join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+join pg_catalog.pg_language as l on l.oid = p.prolang
+where n.nspname in ('jobq', 'jobq_private');
+
+-- The matrix: p producer, w worker, o operator, r reader (o has all that r has).
+create temporary table may_execute (function text, roles text);
+insert into may_execute values
+('authenticate', 'o r'),
+('backoff', 'p w o r'),
+('begin_wait', 'w'),
+('cancel', 'p o'),
+('cancel_execution', 'p o'),
+('claim', 'w'),
+('claim_job', 'w'),
+('complete', 'w'),
+('complete_many', 'w'),
+('configure', 'o'),
+('confirm_cancel', 'w'),
+('create_api_key', 'o'),
+('create_schedule', 'p w o'),
+('delete_config', 'o'),
+('delete_endpoint', 'o'),
+('delete_kind', 'o'),
+('delete_payload_spec', 'o'),
+('delete_queue', 'o'),
+('delete_secret', 'o'),
+('due_in', 'w o r'),
+('end_wait', 'w'),
+('enqueue', 'p'),
+('enqueue_many', 'p'),
+('exchange', 'w'),
+('explain', 'p o r'),
+('fail', 'w'),
+('fail_many', 'w'),
+('find_job', 'p w o r'),
+('get_delivery', 'w'),
+('get_job', 'p w o r'),
+('get_schedule', 'p w o r'),
+('health', 'o r'),
+('heartbeat', 'w'),
+('list_api_keys', 'o'),
+('list_attempts', 'w o r'),
+('list_ciphertexts', 'o'),
+('list_jobs', 'o r'),
+('list_logs', 'w o r'),
+('list_schedule_versions', 'w o r'),
+('list_schedules', 'w o r'),
+('list_versions', 'o r'),
+('log', 'w'),
+('maintain', 'w o'),
+('metrics', 'o r'),
+('next_due', 'w o r'),
+('next_tick', 'p w o r'),
+('page_attempts', 'w o r'),
+('page_definitions', 'o r'),
+('page_executions', 'p o r'),
+('page_jobs', 'o r'),
+('page_logs', 'w o r'),
+('page_queues', 'o r'),
+('page_schedule_versions', 'p o r'),
+('page_schedules', 'o r'),
+('pause_queue', 'o'),
+('pause_schedule', 'o'),
+('preview_cron', 'p w o r'),
+('preview_schedule', 'p w o r'),
+('put_config', 'o'),
+('put_endpoint', 'o'),
+('put_kind', 'w o'),
+('put_payload_spec', 'o'),
+('put_queue', 'o'),
+('put_secret', 'o'),
+('queue_stats', 'o r'),
+('ready', 'p w o r'),
+('recover', 'w o'),
+('redrive', 'o'),
+('redrive_many', 'o'),
+('release', 'w'),
+('release_many', 'w'),
+('resume_queue', 'o'),
+('resume_schedule', 'o'),
+('retire_schedule', 'p o'),
+('retire_worker', 'w'),
+('revise_job', 'p o'),
+('revoke_api_key', 'o'),
+('rotate_secret', 'o'),
+('schedule_status', 'p w o r'),
+('set_progress', 'w'),
+('settings', 'p w o r'),
+('show_definition', 'o r'),
+('show_execution', 'p w o r'),
+('show_job', 'p w o r'),
+('show_schedule', 'p w o r'),
+('stop_job', 'p o'),
+('submit_job', 'p'),
+('submit_schedule', 'p o'),
+('tick', 'w o'),
+('update_schedule', 'p o');
+
+create temporary table may_use (view text, privileges text);
+insert into may_use values
+('attempt', 'o:SELECT r:SELECT'),
+('audit', 'o:SELECT'),
+('error', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
+('job', 'p:SELECT p:INSERT o:SELECT o:UPDATE r:SELECT'),
+('schedule', 'o:SELECT r:SELECT'),
+('worker', 'o:SELECT r:SELECT');
+
+create temporary table role (letter text, role text, ordinal integer);
+insert into role values
+('p', 'jobq_producer', 1), ('w', 'jobq_worker', 2), ('o', 'jobq_operator', 3),
+('r', 'jobq_reader', 4);
+
+-- Functions
+select cmp_ok(
+    (select count(*) from routine), '>', 60::bigint, 'the catalog has the functions'
+);
+select results_eq(
+    $$
+    select f.name, (
+        select string_agg(r.letter, ' ' order by r.ordinal)
+        from role as r
+        where has_function_privilege(r.role, f.oid, 'execute')
+    )
+    from routine as f
+    where f.schema = 'jobq'
+    order by f.name
+    $$,
+    'select m.function, m.roles from may_execute as m order by m.function',
+    'each role may execute just the functions of the matrix'
+);
+select is_empty(
+    $$ select name from routine where schema = 'jobq'
+    group by name having count(*) > 1 $$,
+    'no public function is overloaded, so that named arguments are never ambiguous'
+);
+select is_empty(
+    $$
+    select f.function, a.grantee::regrole, a.is_grantable
+    from routine as f
+    cross join lateral aclexplode(f.acl) as a
+    where a.grantee <> 'jobq_owner'::regrole
+    and (f.schema = 'jobq_private' or a.grantee = 0 or a.is_grantable)
+    $$,
+    'PUBLIC may execute nothing, nobody a private function, and nobody may grant'
+);
+select is_empty(
+    $$ select function from routine where owner <> 'jobq_owner' $$,
+    'jobq_owner owns every function'
+);
+select is_empty(
+    $$
+    select function from routine
+    where coalesce(length(obj_description(oid, 'pg_proc')), 0) < 10
+    $$,
+    'every function has a comment'
+);
+select is_empty(
+    $$
+    select function, obj_description(oid, 'pg_proc') from routine
+    where obj_description(oid, 'pg_proc') !~ '^[A-Z].*[^.]\.$'
+    or obj_description(oid, 'pg_proc') ~ '\n'
+    $$,
+    'every comment is one line, and a sentence'
+);
+select is_empty(
+    $$
+    select function, config from routine
+    where not coalesce('search_path=pg_catalog, pg_temp' = any (config), false)
+    and name not in ('new_id', 'milliseconds') and name !~ '^cron_'
+    $$,
+    'every function pins its search path, pg_temp last, but for a few hot private ones'
+);
+select is_empty(
+    $$
+    select f.function, g.function
+    from routine as f
+    join routine as g
+        on g.body ~ ('\m' || f.schema || '\.' || f.name || '\(')
+        and not coalesce('search_path=pg_catalog, pg_temp' = any (g.config), false)
+    where g.name !~ '^cron_' and f.name !~ '^(new_id|milliseconds)$'
+    $$,
+    'the others are called only by each other and by functions that pin it'
+);
+select is_empty(
+    $$
+    select r.function, m.found[1]
+    from routine as r
+    cross join lateral regexp_matches(r.body, '[^.a-z0-9_]([a-z0-9_]+)\(',
+        'g') as m (found)
+    where r.name in ('new_id', 'milliseconds')
+    and (m.found[1] <> 'extract' or r.language <> 'sql')
+    $$,
+    'those that are inlined, and cannot pin it, name the schema of all they call'
+);
+select is_empty(
+    $$ select function from routine where schema = 'jobq' and not is_definer $$,
+    'every public function works with its owner''s rights'
+);
+select is_empty(
+    $$
+    select f.function
+    from routine as f
+    join pg_catalog.pg_trigger as t on t.tgfoid = f.oid
+    where not f.is_definer and f.body ~ 'jobq_private\.'
+    $$,
+    'so does every trigger function that touches a table'
+);
+select results_eq(
+    $$
+    select f.function
+    from routine as f
+    where f.schema = 'jobq_private' and f.is_definer
+    and f.oid not in (select t.tgfoid from pg_catalog.pg_trigger as t)
+    $$,
+    $$ select null::text where false $$,
+    'no other private function needs them'
+);
+select is_empty(
+    $$ select function, language from routine
+    where language not in ('sql', 'plpgsql') $$,
+    'no function is written in an untrusted or missing language'
+);
+
+-- Volatility against the source
+select is_empty(
+    $$
+    select function from routine
+    where volatility <> 'v'
+    and body ~* ('\m(insert\s+into|update\s+jobq|delete\s+from|truncate|for\s+update'
+        || '|for\s+share|nextval|random\(\)|gen_random_uuid|uuidv7|pg_notify'
+        || '|pg_(try_)?advisory)')
+    $$,
+    'whatever writes, locks, notifies or draws lots is volatile'
+);
+select is_empty(
+    $$
+    select f.function, g.function
+    from routine as f
+    join routine as g
+        on f.body ~ ('\m' || g.schema || '\.' || g.name || '\(')
+        and g.volatility = 'v'
+    where f.volatility <> 'v'
+    $$,
+    'whatever calls a volatile function is volatile'
+);
+select is_empty(
+    $$
+    select function from routine
+    where volatility = 'i'
+    and (
+        body ~* '\m(from|join)\s+(jobq_private|jobq|pg_catalog)\.[a-z_]+\M(?!\()'
+        or body ~* ('\m(now\(\)|clock_timestamp|current_setting|session_user'
+            || '|current_user)')
+    )
+    $$,
+    'nothing immutable reads a table, a clock or a setting'
+);
+select is_empty(
+    $$
+    select function from routine
+    where parallel = 's'
+    and body ~* ('\m(insert\s+into|update\s+jobq|delete\s+from|truncate|for\s+update'
+        || '|for\s+share|nextval|pg_notify|pg_(try_)?advisory)')
+    $$,
+    'nothing that writes is parallel safe'
+);
+
+-- Dynamic SQL
+select results_eq(
+    $$
+    select f.function
+    from routine as f
+    where regexp_replace(f.body, '--[^\n]*', '', 'g') ~* '\mexecute\M'
+    order by 1
+    $$,
+    $$
+    values ('jobq_private.maintain_partitions()'),
+    ('jobq_private.make_partition(text,date)')
+    $$,
+    'only the functions that make and drop partitions run dynamic SQL'
+);
+select is_empty(
+    $$
+    select f.function, m.found[1]
+    from routine as f
+    cross join lateral regexp_matches(
+        regexp_replace(f.body, '--[^\n]*', '', 'g'), '(\mexecute\M[^;]*;)', 'gi'
+    ) as m (found)
+    where m.found[1] !~ '^execute\s+format\(\s*''' or m.found[1] ~ '%([0-9]+\$)?s'
+    $$,
+    'dynamic SQL is quoted by format(), from a literal without %s'
+);
+
+-- Tables, sequences and views
+select is_empty(
+    $$
+    select c.oid::regclass, a.grantee::regrole, a.privilege_type
+    from pg_catalog.pg_class as c
+    cross join lateral aclexplode(c.relacl) as a
+    where c.relnamespace = 'jobq_private'::regnamespace and a.grantee <> c.relowner
+    $$,
+    'nobody but its owner has any privilege on anything in jobq_private'
+);
+select is_empty(
+    $$
+    select a.attrelid::regclass, a.attname
+    from pg_catalog.pg_attribute as a
+    join pg_catalog.pg_class as c on c.oid = a.attrelid
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and a.attacl is not null
+    $$,
+    'no privilege hides on a column'
+);
+select is_empty(
+    $$
+    select r.role, c.oid::regclass, p.privilege
+    from role as r
+    cross join pg_catalog.pg_class as c
+    cross join unnest(
+        array['select', 'insert', 'update', 'delete', 'truncate', 'references',
+            'trigger']
+    ) as p (privilege)
+    where c.relnamespace = 'jobq_private'::regnamespace and c.relkind in ('r', 'p', 'v',
+        'm')
+    and has_table_privilege(r.role, c.oid, p.privilege)
+    $$,
+    'no role has any privilege on any table, by whatever way'
+);
+select is_empty(
+    $$
+    select c.oid::regclass from pg_catalog.pg_class as c
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and c.relowner <> 'jobq_owner'::regrole
+    $$,
+    'jobq_owner owns every relation'
+);
+select is_empty(
+    $$
+    select c.oid::regclass from pg_catalog.pg_class as c
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
+    and obj_description(c.oid, 'pg_class') is null
+    $$,
+    'every table and view has a comment'
+);
+select is_empty(
+    $$
+    select c.oid::regclass from pg_catalog.pg_class as c
+    where c.relnamespace = 'jobq'::regnamespace and c.relkind not in ('v', 'c')
+    $$,
+    'the public schema holds views and types only'
+);
+select results_eq(
+    $$
+    select c.relname::text collate "default", (
+        select string_agg(r.letter || ':' || p.privilege, ' ' order by r.ordinal,
+            p.ordinal)
+        from role as r
+        cross join unnest(
+            array['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES',
+                'TRIGGER']
+        ) with ordinality as p (privilege, ordinal)
+        where has_table_privilege(r.role, c.oid, p.privilege)
+    )
+    from pg_catalog.pg_class as c
+    where c.relnamespace = 'jobq'::regnamespace and c.relkind = 'v'
+    order by 1
+    $$,
+    'select m.view, m.privileges from may_use as m order by m.view',
+    'each role has just the privileges of the matrix on each view'
+);
+
+-- Schemas and roles
+select results_eq(
+    $$
+    select n.nspname::text collate "default", r.role, p.privilege
+    from role as r
+    cross join pg_catalog.pg_namespace as n
+    cross join unnest(array['usage', 'create']) as p (privilege)
+    where n.nspname in ('jobq', 'jobq_private')
+    and has_schema_privilege(r.role, n.oid, p.privilege)
+    order by r.ordinal
+    $$,
+    $$ select 'jobq', r.role, 'usage' from role as r order by r.ordinal $$,
+    'roles use the public schema, none the private one, and none creates in either'
+);
+select is_empty(
+    $$
+    select n.nspname
+    from pg_catalog.pg_namespace as n
+    cross join lateral aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) as a
+    where n.nspname in ('jobq', 'jobq_private')
+    and (a.grantee = 0 or n.nspowner <> 'jobq_owner'::regrole)
+    $$,
+    'PUBLIC has nothing on the schemas; jobq_owner owns them'
+);
+select is_empty(
+    $$
+    select r.rolname from pg_catalog.pg_roles as r
+    where (r.rolname = 'jobq_owner' or r.rolname in (select role from role))
+    and (
+        r.rolcanlogin or r.rolsuper or r.rolcreaterole or r.rolcreatedb
+        or r.rolreplication or r.rolbypassrls
+    )
+    $$,
+    'no role logs in or has any attribute'
+);
+select results_eq(
+    $$
+    select m.roleid::regrole::text, m.member::regrole::text
+    from pg_catalog.pg_auth_members as m
+    where m.member in (select r.role::regrole from role as r)
+    $$,
+    $$ values ('jobq_reader', 'jobq_operator') $$,
+    'the operator is a reader; no role is the owner or another'
+);
+select is_empty(
+    $$
+    select p.rolname
+    from (
+        select d.defaclnamespace, a.grantee
+        from pg_catalog.pg_default_acl as d
+        cross join lateral aclexplode(d.defaclacl) as a
+        where d.defaclrole = 'jobq_owner'::regrole and d.defaclobjtype = 'f'
+    ) as g
+    join (select 0::oid as oid, 'public' as rolname) as p on p.oid = g.grantee
+    $$,
+    'a function made later gives PUBLIC nothing either'
+);
+
+-- Attacks
+create function pg_temp.as_role(role text, statement text)
+returns text
+language plpgsql
+set search_path = tap, public
+as $$
+begin
+    perform set_config('role', role, true);
+    execute statement;
+    perform set_config('role', 'none', true);
+    return 'ok';
+exception
+    when others then
+        return sqlstate;
+end
+$$;
+select is(
+    pg_temp.as_role('jobq_producer', $$
+        create temporary table job (like jobq.job);
+        create temporary table setting (max_payload_bytes int, max_payload_depth int);
+        create function pg_temp.now() returns timestamptz language sql
+            as 'select timestamptz ''1999-01-01''';
+        create function pg_temp.length(text) returns integer language sql as 'select 1';
+        set local search_path = pg_temp, pg_catalog, jobq, jobq_private;
+        do 'begin perform jobq.enqueue(''safe'', queue => ''hijack''); end'
+    $$),
+    'ok', 'a producer may shadow names as it likes'
+);
+select results_eq(
+    $$ select j.kind, j.created_at = now() from jobq_private.job as j
+    where j.queue = 'hijack' $$,
+    $$ values ('safe', true) $$,
+    'shadowed tables and functions do not catch what an API function does'
+);
+select is_empty('select * from pg_temp.job', 'nor see any of it');
+select is(
+    pg_temp.as_role(a.role, a.statement), '42501',
+    format('%s is not allowed: %s', a.role, a.statement)
+)
+from (
+    values
+    ('jobq_worker', 'select jobq.enqueue(''x'')'),
+    ('jobq_producer', 'update jobq.job set state = ''cancelled'''),
+    ('jobq_operator', 'delete from jobq_private.job')
+) as a (role, statement);
+
+select * from finish();
+rollback;

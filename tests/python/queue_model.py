@@ -1,0 +1,313 @@
+"""What the queue does, in plain Python: the model that test_model.py holds it against.
+
+A `Queue` is what one session sees: what has been committed, under what the session has
+written itself. Each method does what the function of that name should do, and returns
+what it should return.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+LEGAL = {
+    ("queued", "running"), ("retrying", "running"), ("running", "succeeded"),
+    ("running", "retrying"), ("running", "dead"), ("running", "cancelled"),
+    ("running", "queued"), ("queued", "cancelled"), ("retrying", "cancelled"),
+    ("queued", "dead"), ("retrying", "dead"), ("dead", "queued"), ("cancelled", "queued"),
+}  # fmt: skip
+WAITING = ("queued", "retrying")
+FINAL = ("succeeded", "dead", "cancelled")
+MAX_EXPIRIES = 5
+REUSABLE = ("reuse",)
+
+_moments = count()
+
+
+class Refused(Exception):  # noqa: N818 - named for what happened
+    """The queue should refuse; the argument is the SQLSTATE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A job as a caller asks for it."""
+
+    kind: str
+    queue: str
+    priority: int
+    max_attempts: int
+    is_due: bool
+    idempotency_key: str | None
+    dedup_key: str | None
+    dedup: str | None
+
+    @property
+    def held_dedup(self) -> str | None:
+        """The strategy that the stored job has; None where it holds no key."""
+        if self.dedup_key is None or self.dedup == "enqueue":
+            return None
+        return self.dedup or "skip"
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Where a job with keys comes in its batch: nulls last."""
+        idempotency, dedup = self.idempotency_key, self.dedup_key
+        return (self.kind, idempotency is None, idempotency or "", dedup is None, dedup or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the model knows it."""
+
+    job_id: UUID
+    request: Request
+    run_at: datetime
+    is_due: bool
+    state: str = "queued"
+    previous_state: str | None = None
+    attempt: int = 0
+    uncounted: int = 0
+    expiries: int = 0
+    is_expired: bool = False
+    is_cancel_requested: bool = False
+    finished: int | None = None
+    history: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def attempts(self) -> int:
+        return self.attempt - self.uncounted
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.state in WAITING
+
+    @property
+    def rank(self) -> tuple[int, datetime, UUID]:
+        return (-self.request.priority, self.run_at, self.job_id)
+
+    def to(self, state: str) -> Job:
+        """Change the state, with all that follows from it."""
+        if (self.state, state) not in LEGAL:
+            raise Refused("23503")
+        if self.state in FINAL:
+            return replace(
+                self, state=state, previous_state=self.state, uncounted=self.attempt,
+                expiries=0, is_cancel_requested=False, finished=None, is_due=True,
+            )  # fmt: skip
+        changed = replace(self, state=state, previous_state=self.state, is_expired=False)
+        if state == "running":
+            return replace(changed, attempt=self.attempt + 1)
+        if self.state == "running":
+            changed = replace(changed, history=(*self.history, (self.attempt, state)))
+        if state in FINAL:
+            return replace(changed, finished=next(_moments))
+        if state == "queued":
+            changed = replace(changed, uncounted=self.uncounted + 1)
+        if changed.attempts >= self.request.max_attempts:
+            raise Refused("23514")
+        return changed
+
+
+@dataclass(slots=True)
+class Queue:
+    """What a session sees, and changes."""
+
+    jobs: ChainMap[UUID, Job] = field(default_factory=ChainMap)
+    keys: ChainMap[tuple[str, str], UUID] = field(default_factory=ChainMap)
+    paused: ChainMap[str, bool] = field(default_factory=ChainMap)
+
+    def child(self) -> Queue:
+        """Return a view whose changes are its own."""
+        return Queue(self.jobs.new_child(), self.keys.new_child(), self.paused.new_child())
+
+    def find(self, job_id: UUID) -> Job:
+        if job_id not in self.jobs:
+            raise Refused("JQ001")
+        return self.jobs[job_id]
+
+    def move(self, job_id: UUID, state: str) -> Job:
+        self.jobs[job_id] = self.jobs[job_id].to(state)
+        return self.jobs[job_id]
+
+    def live(self) -> list[Job]:
+        return [j for j in self.jobs.values() if j.state not in FINAL]
+
+    def dedup_holder(self, kind: str, dedup_key: str | None) -> Job | None:
+        for job in self.live():
+            request = job.request
+            if (request.kind, request.dedup_key) == (kind, dedup_key) and request.held_dedup:
+                return job
+        return None
+
+    # ---- producers
+
+    def holder(self, request: Request) -> UUID | None:
+        """Return the job that holds the request's key; None if a new one is made."""
+        key = (request.kind, request.idempotency_key or "")
+        if request.idempotency_key and key in self.keys:
+            holder = self.jobs[self.keys[key]]
+            if not (request.kind in REUSABLE and holder.state in ("dead", "cancelled")):
+                return holder.job_id
+        live = self.dedup_holder(request.kind, request.dedup_key) if request.held_dedup else None
+        if live is None:
+            return None
+        if request.held_dedup == "replace" and live.is_waiting:
+            self.move(live.job_id, "cancelled")
+            return None
+        if request.idempotency_key:
+            self.keys[key] = live.job_id
+        return live.job_id
+
+    def store(self, request: Request, job_id: UUID, run_at: datetime) -> None:
+        self.jobs[job_id] = Job(job_id, request, run_at, request.is_due)
+        if request.idempotency_key:
+            self.keys[request.kind, request.idempotency_key] = job_id
+
+    def cancel(self, job_id: UUID) -> str:
+        job = self.find(job_id)
+        if job.state in FINAL:
+            return "already_finished"
+        if job.state == "running":
+            self.jobs[job_id] = replace(job, is_cancel_requested=True)
+            return "cancel_requested"
+        self.move(job_id, "cancelled")
+        return "cancelled"
+
+    # ---- workers
+
+    def claim(
+        self, queues: Sequence[str], max_jobs: int, is_locked: Callable[[UUID], bool]
+    ) -> list[Job]:
+        claimed: list[Job] = []
+        for queue in queues:
+            due = [
+                job
+                for job in self.jobs.values()
+                if job.request.queue == queue
+                and job.is_waiting
+                and job.is_due
+                and not self.paused.get(queue, False)
+                and not is_locked(job.job_id)
+            ]
+            next_up = sorted(due, key=lambda job: job.rank)[: max_jobs - len(claimed)]
+            claimed += [self.move(job.job_id, "running") for job in next_up]
+        return claimed
+
+    def claim_job(self, job_id: UUID, is_locked: Callable[[UUID], bool]) -> list[Job]:
+        job = self.jobs.get(job_id)
+        can_run = job and job.is_waiting and job.is_due
+        if not job or not can_run or self.paused.get(job.request.queue) or is_locked(job_id):
+            return []
+        return [self.move(job_id, "running")]
+
+    def holds(self, job_id: UUID, attempt: int) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and job.state == "running" and job.attempt == attempt
+
+    def require(self, job_id: UUID, attempt: int) -> Job:
+        """Return the job that the attempt holds, or refuse as the queue does."""
+        job = self.find(job_id)
+        if not self.holds(job_id, attempt):
+            raise Refused("JQ003")
+        return job
+
+    def heartbeat(self, job_id: UUID, attempt: int) -> str:
+        if not self.holds(job_id, attempt):
+            return "lost"
+        job = self.jobs[job_id]
+        self.jobs[job_id] = replace(job, is_expired=False)
+        return "cancel_requested" if job.is_cancel_requested else "extended"
+
+    def complete_many(self, held: Iterable[tuple[UUID, int]]) -> list[str]:
+        held = list(held)
+        counts = {pair for pair in held if self.holds(*pair)}
+        for job_id, _ in counts:
+            self.move(job_id, "succeeded")
+        return ["succeeded" if pair in counts else "lost" for pair in held]
+
+    def complete(self, job_id: UUID, attempt: int) -> bool:
+        job = self.find(job_id)
+        if job.state == "succeeded" and job.attempt == attempt:
+            return False
+        self.require(job_id, attempt)
+        self.move(job_id, "succeeded")
+        return True
+
+    def settle(self, job_id: UUID, *, retryable: bool, is_due: bool, is_expiry: bool) -> str:
+        """End a running attempt as failed; return the new state."""
+        job = self.jobs[job_id]
+        expiries = job.expiries + is_expiry
+        if job.is_cancel_requested:
+            outcome = "cancelled"
+        elif (
+            not retryable
+            or job.attempts >= job.request.max_attempts
+            or (is_expiry and expiries >= MAX_EXPIRIES)
+        ):
+            outcome = "dead"
+        else:
+            outcome = "retrying"
+        moved = self.move(job_id, outcome)
+        due = is_due if outcome == "retrying" else moved.is_due
+        self.jobs[job_id] = replace(moved, expiries=expiries, is_due=due)
+        return outcome
+
+    def fail(self, job_id: UUID, attempt: int, *, retryable: bool, is_due: bool) -> str:
+        self.require(job_id, attempt)
+        return self.settle(job_id, retryable=retryable, is_due=is_due, is_expiry=False)
+
+    def write(self, job_id: UUID, attempt: int) -> None:
+        """Note that the row is written, though nothing that the model knows changes."""
+        self.jobs[job_id] = replace(self.require(job_id, attempt))
+
+    def release(self, job_id: UUID, attempt: int) -> str:
+        self.require(job_id, attempt)
+        return self.move(
+            job_id, "cancelled" if self.jobs[job_id].is_cancel_requested else "queued"
+        ).state
+
+    def confirm_cancel(self, job_id: UUID, attempt: int) -> None:
+        if not self.require(job_id, attempt).is_cancel_requested:
+            raise Refused("JQ002")
+        self.move(job_id, "cancelled")
+
+    # ---- operators
+
+    def redrive(self, job_id: UUID) -> None:
+        job = self.find(job_id)
+        if job.state not in ("dead", "cancelled"):
+            raise Refused("JQ002")
+        request = job.request
+        if request.held_dedup and self.dedup_holder(request.kind, request.dedup_key):
+            raise Refused("JQ004")
+        self.move(job_id, "queued")
+
+    def update(self, job_id: UUID, state: str) -> Job:
+        """Do as an update of the view does."""
+        job = self.jobs[job_id]
+        if state == job.state:
+            raise Refused("JQ002")
+        if job.state in ("dead", "cancelled") and state == "queued":
+            self.redrive(job_id)
+            return self.jobs[job_id]
+        return self.move(job_id, state)
+
+    def redrive_many(self, queue: str) -> set[UUID]:
+        chosen: dict[object, Job] = {}
+        dead = [j for j in self.jobs.values() if j.state == "dead" and j.request.queue == queue]
+        for job in sorted(dead, key=lambda job: job.finished or 0):
+            request = job.request
+            if not request.held_dedup:
+                chosen[job.job_id] = job
+            elif not self.dedup_holder(request.kind, request.dedup_key):
+                chosen.setdefault((request.kind, request.dedup_key), job)
+        for job in chosen.values():
+            self.move(job.job_id, "queued")
+        return {job.job_id for job in chosen.values()}

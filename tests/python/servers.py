@@ -1,0 +1,155 @@
+"""PostgreSQL servers for tests: the wheel's 16 and 18, Debian's 15."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg import sql
+
+import snapshot
+from jobq.embedded import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ("15", "16", "18")
+DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
+PGTAP = Path("/usr/share/postgresql/15/extension/pgtap--1.2.0.sql")
+# Fast where a crash of the machine would matter, as in production where it would not.
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+@dataclass
+class Cluster:
+    """A running server, and the template that test databases are copied from."""
+
+    server: Server
+    project: Path
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @classmethod
+    @contextmanager
+    def started(cls, version: str, folder: Path, project: Path) -> Iterator[Cluster]:
+        """Start a server of a version in a folder, and stop it in the end.
+
+        Args:
+            version: the major version.
+            folder: the server's data folder.
+            project: the folder of the jobq.sql to test.
+        """
+        bin_dir = DEBIAN_15 if version == "15" and DEBIAN_15.is_dir() else None
+        server = Server(folder, version, bin_dir, settings=SETTINGS, durable=False)
+        with server:
+            yield cls(server, project)
+
+    @contextmanager
+    def database(self, template: str | None = None) -> Iterator[str]:
+        """Make a database, yield its URL and drop it, whoever is still connected.
+
+        Args:
+            template: the database to copy; None for the one with jobq in it.
+        """
+        name = f"test_{next(self._numbers)}"
+        self.create(name, template or self.template)
+        yield self.server.url_of(name)
+        self._admin("drop database {} with (force)", name)
+
+    @cached_property
+    def template(self) -> str:
+        """The name of a database with jobq, which nobody connects to."""
+        return self._made("jobq_template", "template0", self.project / "jobq.sql")
+
+    @cached_property
+    def pgtap(self) -> str:
+        """The URL of a database with jobq, and pgTAP in the schema tap."""
+        if not PGTAP.is_file():
+            raise FileNotFoundError(f"{PGTAP} is missing: install postgresql-15-pgtap")
+        head = "create schema tap; grant usage on schema tap to public;"
+        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}"
+        return self.server.url_of(self._made("pgtap", self.template, script))
+
+    def _made(self, name: str, template: str, script: str | Path) -> str:
+        """Create a database and run a script there, or leave none behind."""
+        self.create(name, template)
+        try:
+            self.psql(self.server.url_of(name), script)
+        except BaseException:
+            self._admin("drop database {} with (force)", name)
+            raise
+        return name
+
+    def create(self, name: str, template: str) -> None:
+        """Create a database as a copy of another."""
+        self._admin("create database {} template {}", name, template)
+
+    def psql(self, url: str, script: str | Path, options: Mapping[str, str] | None = None) -> str:
+        """Run a script, a text or a file, in psql; return what it printed.
+
+        Args:
+            url: the database.
+            script: the statements, or the path of their file.
+            options: server settings of the session.
+
+        Raises:
+            AssertionError: psql failed; the message is what it said.
+        """
+        text = script.read_text() if isinstance(script, Path) else script
+        settings = " ".join(f"-c {k}={v}" for k, v in (options or {}).items())
+        done = subprocess.run(
+            [
+                self.server.programs / "psql",
+                "-XqAt",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-f",
+                "-",
+                url,
+            ],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env={"PGOPTIONS": settings, "LC_ALL": "C.UTF-8"},
+        )
+        assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+        return done.stdout
+
+    def _admin(self, statement: str, *names: str) -> None:
+        with psycopg.connect(self.server.url, autocommit=True) as connection:
+            parts = [sql.Identifier(name) for name in names]
+            connection.execute(sql.SQL(statement).format(*parts))
+
+
+def copy_project(folder: Path, origin: Path = ROOT) -> Path:
+    """Copy a Sqitch project with its sources into a folder, snapshot taken."""
+    for name in ("sql", "deploy", "revert", "verify"):
+        shutil.copytree(origin / name, folder / name)
+    for name in ("sqitch.plan", "sqitch.conf"):
+        shutil.copy(origin / name, folder)
+    take_snapshot(folder)
+    return folder
+
+
+def take_snapshot(project: Path) -> dict[str, str]:
+    """Do as sql/snapshot.py in a project; return the generated files."""
+    files = snapshot.render(project)
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    return files

@@ -1,0 +1,176 @@
+"""The command line: what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from worker_process import HERE, working
+
+from jobq import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture
+def client(database: str) -> Iterator[Client]:
+    with Client(database) as client:
+        yield client
+
+
+@pytest.fixture
+def jobq(database: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A function that runs a jobq command on the test's database."""
+
+    def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "jobq.cli", *arguments],
+            env={**os.environ, "DATABASE_URL": database, "PYTHONPATH": str(HERE)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            **options,
+        )
+
+    return run
+
+
+Jobq = "Callable[..., subprocess.CompletedProcess[str]]"
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command that succeeded has printed."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_job_is_enqueued_listed_and_shown(jobq: Any, client: Client) -> None:
+    job_id = said(jobq("enqueue", "greet", '{"name": "Ada"}', "--queue", "q", "--priority", "3"))
+    job = client.get(job_id)
+    assert (job.kind, job.payload, job.queue, job.priority) == ("greet", {"name": "Ada"}, "q", 3)
+    table = said(jobq("jobs", "--state", "queued"))
+    assert job_id in table and "greet" in table
+    [row] = [json.loads(line) for line in said(jobq("jobs", "--json")).splitlines()]
+    assert (row["job_id"], row["payload"]) == (job_id, {"name": "Ada"})
+    shown = said(jobq("show", job_id))
+    assert '{"name": "Ada"}' in shown
+    assert "no_worker" in said(jobq("explain", job_id))
+
+
+def test_a_payload_comes_from_standard_input_too(jobq: Any, client: Client) -> None:
+    job_id = said(jobq("enqueue", "a", "-", input="[1, 2]"))
+    assert client.get(job_id).payload == [1, 2]
+
+
+def test_a_held_key_is_told(jobq: Any) -> None:
+    first = said(jobq("enqueue", "a", "--idempotency-key", "k"))
+    again = jobq("enqueue", "a", "--idempotency-key", "k")
+    assert said(again) == first
+    assert "already" in again.stderr
+
+
+def test_enqueue_can_wait_for_the_result(jobq: Any, database: str, tmp_path: Path) -> None:
+    with working(database, tmp_path):
+        words = said(jobq("enqueue", "echo", '{"n": 1}', "--wait", "20")).splitlines()
+    assert json.loads(words[1]) == {"n": 1}
+
+
+def test_cancel_and_redrive(jobq: Any, client: Client) -> None:
+    job_id = str(client.enqueue("a").job_id)
+    assert said(jobq("cancel", job_id, "--reason", "why")) == "cancelled"
+    again = jobq("cancel", job_id)
+    assert (again.returncode, again.stdout.strip()) == (1, "already_finished")
+    assert said(jobq("redrive", job_id)) == job_id
+    assert client.get(job_id).state == "queued"
+
+
+def test_many_dead_jobs_are_redriven(
+    jobq: Any, client: Client, connect: Callable[[], Connection]
+) -> None:
+    jobs = client.enqueue_many([{"kind": "a"}] * 3)
+    connect().execute(
+        "select jobq.fail(job_id, attempt, 'x', 'BAD', false) from jobq.claim('{default}', 'w', 2)"
+    )
+    redriven = said(jobq("redrive", "--kind", "a", "--error-code", "BAD")).splitlines()
+    assert set(redriven) == {str(job.job_id) for job in jobs[:2]}
+    assert jobq("redrive").returncode == 2
+
+
+def test_queues_are_shown_paused_and_resumed(jobq: Any, client: Client) -> None:
+    client.enqueue("a")
+    said(jobq("pause", "default", "--reason", "lunch"))
+    [stats] = [json.loads(line) for line in said(jobq("queues", "--json")).splitlines()]
+    assert (stats["queue"], stats["queued"], stats["is_paused"]) == ("default", 1, True)
+    said(jobq("resume", "default"))
+    assert "default" in said(jobq("queues"))
+    assert not client.queue_stats()[0].is_paused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("show", "00000000-0000-0000-0000-000000000000"), 1, "JOB_NOT_FOUND"),
+        (("show", "x"), 1, "a job id must be a UUID"),
+        (("enqueue", "a", "{"), 2, "not JSON"),
+        (("enqueue", "a", "--priority", "99999"), 1, "INVALID_ARGUMENT"),
+        (("resume", "nowhere"), 1, "QUEUE_NOT_FOUND"),
+        (("worker", "nowhere:registry"), 2, "nowhere"),
+        (("worker", "worker_handlers:wait"), 2, "not a jobq.Registry"),
+        (("enqueue", "a", "--wait", "0.1"), 1, "has not ended"),
+        (("jobs", "--state", "lost"), 2, "lost"),
+        (("nothing",), 2, "No such command"),
+    ],
+)
+def test_a_failure_is_a_line_and_a_status(
+    jobq: Any, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = jobq(*arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+def test_a_server_that_is_not_there_is_told_quickly(jobq: Any) -> None:
+    done = jobq("jobs", "--database", "postgresql://127.0.0.1:1/x")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "DATABASE_UNAVAILABLE" in done.stderr
+    assert "refused" in done.stderr
+    assert len(done.stderr.splitlines()) <= 3
+
+
+def test_a_database_must_be_named() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "jobq.cli", "jobs"],
+        env={name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "DATABASE_URL" in done.stderr
+
+
+def test_a_database_without_jobq_is_told(empty_database: str, jobq: Any) -> None:
+    done = jobq("jobs", "--database", empty_database)
+    assert done.returncode == 1
+    assert "jobq deploy" in done.stderr
+
+
+def test_help_names_every_command(jobq: Any) -> None:
+    listed = said(jobq("--help"))
+    for command in "worker enqueue jobs show cancel redrive queues pause resume explain".split():
+        assert f"\n  {command} " in listed

@@ -1,0 +1,71 @@
+"""docker-compose.yml fits the Compose schema and names commands that exist.
+
+No Docker engine is needed: the same commands run in other tests without a container.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+import pytest
+import yaml
+
+from jobq import cli
+from servers import ROOT
+
+SCHEMA = Path(__file__).parent / "compose_spec" / "compose_spec.json"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """docker-compose.yml, parsed."""
+    parsed: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    return parsed
+
+
+def test_it_fits_the_schema(compose: dict[str, Any]) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    jsonschema.Draft7Validator(schema).validate(compose)
+
+
+def test_the_schema_refuses_a_misspelt_field(compose: dict[str, Any]) -> None:
+    schema = json.loads(SCHEMA.read_text())
+    service = compose["services"]["api"] | {"comand": ["jobq", "http"]}
+    with pytest.raises(jsonschema.ValidationError, match="comand"):
+        jsonschema.Draft7Validator(schema).validate({"services": {"api": service}})
+
+
+def test_it_has_the_four_services(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == {"database", "migrate", "api", "worker"}
+
+
+def test_services_depend_on_services_that_exist(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    needed = {n for service in services.values() for n in service.get("depends_on", {})}
+    assert needed <= set(services)
+    for name, condition in services["api"]["depends_on"].items():
+        if condition["condition"] == "service_healthy":
+            assert "healthcheck" in services[name]
+
+
+@pytest.mark.parametrize("service", ["migrate", "api", "worker"])
+def test_its_command_is_one_of_the_cli(
+    compose: dict[str, Any], service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in compose["services"][service]["environment"].items():
+        monkeypatch.setenv(variable, value)
+    program, name, *arguments = compose["services"][service]["command"]
+    assert program == "jobq"
+    assert isinstance(cli.main, click.Group)
+    command = cli.main.commands[name]
+    # Parses the arguments, raising click.UsageError, and runs nothing.
+    command.make_context(name, list(arguments))
+
+
+def test_health_is_asked_of_every_long_lived_service(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    assert all("healthcheck" in services[name] for name in ("database", "api", "worker"))

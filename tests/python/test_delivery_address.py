@@ -1,0 +1,119 @@
+"""What deliveries may connect to."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+from delivery_sink import posting
+
+from jobq.delivery.address import AddressRefused, Guard, is_public
+
+
+@pytest.mark.parametrize(
+    "address",
+    """127.0.0.1 127.9.9.9 10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0
+    255.255.255.255 224.0.0.1 240.0.0.1 192.0.2.1 198.18.0.1 ::1 :: fe80::1 fc00::1 fd00:ec2::254
+    ff02::1 2001:db8::1 ::ffff:127.0.0.1 ::ffff:169.254.169.254 ::127.0.0.1 64:ff9b::7f00:1
+    64:ff9b::a9fe:a9fe 64:ff9b:1::1 2002:7f00:1:: 2002:a9fe:a9fe::1 2001:0:1::1 fec0::1""".split(),
+)
+def test_these_are_not_public(address: str) -> None:
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "address",
+    "1.1.1.1 93.184.215.14 2606:4700::1111 ::ffff:1.1.1.1 64:ff9b::101:101 2002:101:101::1".split(),
+)
+def test_these_are_public(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "127.0.0.1", "2130706433", "0177.0.0.1", "0x7f.1", "127.1", "0", "::1",
+     "::ffff:169.254.169.254"],
+)  # fmt: skip
+async def test_every_notation_of_loopback_is_refused(host: str) -> None:
+    with pytest.raises(AddressRefused):
+        await Guard().addresses(host, 80)
+
+
+async def test_one_private_address_among_public_ones_is_enough() -> None:
+    async def resolve(_host: str, _port: int) -> list[str]:
+        return ["1.1.1.1", "10.0.0.1"]
+
+    with pytest.raises(AddressRefused):
+        await Guard(resolve=resolve).addresses("mixed.example", 443)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "port", "is_allowed"),
+    [
+        ("127.0.0.0/8", "127.0.0.1", 80, True),
+        ("10.0.0.0/8", "127.0.0.1", 80, False),
+        ("localhost", "localhost", 80, True),
+        ("localhost", "LOCALHOST", 80, True),
+        ("localhost:8080", "localhost", 8080, True),
+        ("localhost:8080", "localhost", 8081, False),
+        ("other.example, 127.0.0.1", "127.0.0.1", 80, True),
+    ],
+)
+async def test_an_operator_can_allow_targets(
+    allowed: str, host: str, port: int, is_allowed: bool
+) -> None:
+    guard = Guard.allowing(allowed)
+    try:
+        assert await guard.addresses(host, port)
+        assert is_allowed
+    except AddressRefused:
+        assert not is_allowed
+
+
+async def test_a_name_is_resolved_once_for_a_connection(database: str) -> None:
+    """A rebinding name says 127.0.0.1 first, which is allowed, and metadata afterwards."""
+    answers = ["127.0.0.1", "169.254.169.254"]
+    asked = []
+
+    async def resolve(host: str, _port: int) -> list[str]:
+        asked.append(host)
+        return [answers.pop(0)]
+
+    allowed = Guard.allowing("127.0.0.0/8")
+    guard = Guard(allowed.networks, allowed.hosts, resolve)
+    async with posting(database, guard) as post:
+        await post.endpoint("rebind", {"url": f"http://rebind.example:{post.sink.port}/a"})
+        first = await post.deliver("rebind")
+        assert first.state == "succeeded"
+        assert asked == ["rebind.example"]
+        assert post.sink.received[0].headers["host"] == f"rebind.example:{post.sink.port}"
+        await post.endpoint("again", {"url": f"http://rebind.example:{post.sink.port}/reset"})
+        await post.deliver("again")
+        second = await post.deliver("again")
+    assert (second.state, second.last_error_code) == ("dead", "ADDRESS_REFUSED")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:{port}/", "http://2130706433:{port}/", "http://0177.0.0.1:{port}/",
+     "http://[::ffff:127.0.0.1]:{port}/", "http://localhost:{port}/",
+     "http://169.254.169.254/latest/meta-data/"],
+)  # fmt: skip
+async def test_internal_targets_are_never_reached(database: str, url: str) -> None:
+    async with posting(database, Guard()) as post:
+        await post.endpoint("inside", {"url": url.format(port=post.sink.port)}, max_attempts=3)
+        job = await post.deliver("inside")
+    assert job.last_error_code in ("ADDRESS_REFUSED", "REQUEST_INVALID")
+    assert (job.state, job.attempts) == ("dead", 1)
+    assert post.sink.connections == 0
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://a.example/", "file:///etc/passwd", "http://user:pass@a.example/", "//a", "http:///x"],
+)
+async def test_other_urls_are_refused(database: str, url: str) -> None:
+    async with posting(database) as post:
+        await post.endpoint("odd", {"url": url}, max_attempts=3)
+        job = await post.deliver("odd")
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "REQUEST_INVALID", 1)

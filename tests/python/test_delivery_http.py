@@ -1,0 +1,282 @@
+"""Deliveries over HTTP, to a server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import signal
+import time
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from delivery_sink import KEY, posting, sinking
+from waiting import until_async
+from worker_process import working
+
+from jobq import AsyncClient
+from jobq.delivery import Keyring, definitions
+from jobq.delivery.http import retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from delivery_sink import Post
+
+
+@pytest.fixture
+async def post(database: str) -> AsyncIterator[Post]:
+    async with posting(database) as post:
+        yield post
+
+
+async def test_the_example_of_the_documents_is_delivered(post: Post) -> None:
+    run = post.client.run
+    schema = {
+        "type": "object",
+        "properties": {"user_id": {"type": "string"}, "order_id": {"type": "string"}},
+        "required": ["user_id"],
+    }
+    await run(definitions.put_payload_spec("send-welcome-email-input", schema))
+    config = {"api_base_url": post.sink.url, "sender": "noreply@myapp.com"}
+    await run(definitions.put_config("email-service", config))
+    await run(definitions.put_secret(Keyring([KEY]), "email_api_key", "sk-live-abc123"))
+    spec = {
+        "url": "{{config.api_base_url}}/emails/welcome",
+        "method": "POST",
+        "headers": {
+            "Authorization": "Bearer {{secret.email_api_key}}",
+            "Content-Type": "application/json",
+        },
+        "body_template": {"user_id": "{{input.user_id}}", "sender": "{{config.sender}}"},
+        "timeout_ms": 5000,
+        "expected_status_codes": [200, 201, 202, 204],
+    }
+    await post.endpoint(
+        "send-welcome-email",
+        spec,
+        payload_spec="send-welcome-email-input",
+        config="email-service",
+        max_attempts=3,
+    )
+    job = await post.deliver("send-welcome-email", {"user_id": "u_abc", "order_id": "1234"})
+    assert job.state == "succeeded"
+    assert job.result == {
+        "status_code": 200,
+        "body": "OK",
+        "endpoint_version": 1,
+        "config_version": 1,
+    }
+    [request] = post.sink.received
+    assert (request.method, request.path) == ("POST", "/emails/welcome")
+    assert msgspec.json.decode(request.body) == {"user_id": "u_abc", "sender": "noreply@myapp.com"}
+    assert request.headers["authorization"] == "Bearer sk-live-abc123"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["idempotency-key"] == str(job.job_id)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("status/500", "HTTP_ERROR"),
+        ("status/404", "HTTP_ERROR"),
+        ("redirect", "HTTP_ERROR"),
+        ("reset", "CONNECTION_ERROR"),
+        ("garbage", "CONNECTION_ERROR"),
+        ("hang", "TIMEOUT"),
+        ("drip", "TIMEOUT"),
+    ],
+)
+async def test_misbehaviour_is_tried_again_and_named(post: Post, path: str, code: str) -> None:
+    spec = {"url": f"{post.sink.url}/{path}", "timeout_ms": 300}
+    await post.endpoint("bad", spec, max_attempts=2)
+    job = await post.deliver("bad")
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", code, 2)
+    assert [r.path for r in post.sink.received] == [f"/{path}"] * 2
+    assert {r.headers["idempotency-key"] for r in post.sink.received} == {str(job.job_id)}
+    logs = await post.client.logs(job.job_id)
+    assert [line.message for line in logs] == [f"{code} with version 1 of the endpoint"] * 2
+
+
+async def test_nobody_listening_is_a_connection_error(post: Post) -> None:
+    await post.endpoint("gone", {"url": "http://127.0.0.1:1/"})
+    job = await post.deliver("gone")
+    assert (job.last_error_code, job.last_error) == ("CONNECTION_ERROR", "cannot connect")
+
+
+async def test_a_huge_answer_is_cut(post: Post) -> None:
+    await post.endpoint("huge", {"url": f"{post.sink.url}/huge"})
+    job = await post.deliver("huge")
+    assert job.result["body"] == "x" * 65536
+    assert job.result["body_truncated"] is True
+
+
+async def test_an_answer_may_hold_anything(post: Post) -> None:
+    spec = {"url": f"{post.sink.url}/status/418", "expected_status_codes": [418]}
+    await post.endpoint("teapot", spec)
+    job = await post.deliver("teapot")
+    assert (job.state, job.result["status_code"]) == ("succeeded", 418)
+    assert job.result["body"] == "no\ufffdpe"
+
+
+async def test_retry_after_is_honoured(post: Post) -> None:
+    spec = {"url": f"{post.sink.url}/busy/3600"}
+    await post.endpoint("busy", spec, max_attempts=2, retry_initial_delay="1 s")
+    enqueued = await post.client.enqueue("busy")
+    async with asyncio.timeout(10):
+        while (job := await post.client.get(enqueued.job_id)).state != "retrying":
+            await asyncio.sleep(0.01)
+    wait = (job.run_at - datetime.now(UTC)).total_seconds()
+    assert 3500 < wait <= 3600
+
+
+def test_retry_after_is_read_in_both_forms() -> None:
+    assert retry_after("120") == timedelta(seconds=120)
+    assert retry_after("1e9") == timedelta(days=1)
+    soon = datetime.now(UTC) + timedelta(seconds=90)
+    found = retry_after(soon.strftime("%a, %d %b %Y %H:%M:%S GMT"))
+    assert found is not None
+    assert timedelta(seconds=80) < found <= timedelta(seconds=90)
+    for bad in (None, "", "soon", "-5", "nan", "Mon, 01 Jan 2001 00:00:00 GMT"):
+        assert retry_after(bad) is None
+
+
+async def test_a_flaky_target_gets_the_same_id_again(post: Post) -> None:
+    await post.endpoint("flaky", {"url": f"{post.sink.url}/flaky/503"}, max_attempts=2)
+    job = await post.deliver("flaky")
+    assert (job.state, job.attempts) == ("succeeded", 2)
+    assert [r.headers["webhook-id"] for r in post.sink.received] == [str(job.job_id)] * 2
+
+
+async def test_a_signature_can_be_verified(post: Post) -> None:
+    key = b64encode(b"0123456789abcdef0123456789abcdef").decode()
+    secret = f"whsec_{key} plain-old"
+    await post.client.run(definitions.put_secret(Keyring([KEY]), "hook", secret))
+    body = {"n": "{{input.n}}"}
+    spec = {"url": post.sink.url + "/hook", "sign_with": "hook", "body_template": body}
+    await post.endpoint("hook", spec)
+    assert (await post.deliver("hook", {"n": 1})).state == "succeeded"
+    [request] = post.sink.received
+    stamp = request.headers["webhook-timestamp"]
+    assert abs(int(stamp) - time.time()) < 60
+    message = f"{request.headers['webhook-id']}.{stamp}.".encode() + request.body
+    expected = [
+        "v1," + b64encode(hmac.digest(k, message, hashlib.sha256)).decode()
+        for k in (b64decode(key), b"plain-old")
+    ]
+    assert request.headers["webhook-signature"].split() == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "payload"),
+    [
+        ({"required": ["to"]}, {}),
+        ({"properties": {"to": {"oneOf": [{"const": 1}, {"const": 2}]}}}, {"to": 3}),
+        ({"$ref": "#/$defs/no"}, {}),
+    ],
+)
+async def test_bad_input_is_never_sent(post: Post, schema: Any, payload: Any) -> None:
+    await post.endpoint("strict", {"url": post.sink.url})
+    await post.client.enqueue("strict", payload, queue="held")
+    await post.client.run(definitions.put_payload_spec("strict-input", {**schema, "allOf": [{}]}))
+    await post.endpoint("strict", {"url": post.sink.url}, payload_spec="strict-input")
+    job = await post.deliver("strict", payload)
+    assert (job.state, job.last_error_code) == ("dead", "INPUT_VALIDATION_FAILED")
+    assert post.sink.received == []
+
+
+async def test_an_unresolvable_template_is_dead_at_once(post: Post) -> None:
+    spec = {"url": post.sink.url, "body_template": "{{input.to}}"}
+    await post.endpoint("template", spec, max_attempts=5)
+    job = await post.deliver("template")
+    assert (job.state, job.attempts) == ("dead", 1)
+    assert job.last_error_code == "TEMPLATE_RESOLUTION_FAILED"
+    assert post.sink.received == []
+
+
+async def test_a_kind_that_is_no_endpoint_is_unknown(post: Post) -> None:
+    job = await post.deliver("nobody")
+    assert (job.state, job.last_error_code) == ("dead", "UNKNOWN_KIND")
+
+
+async def test_a_missing_key_is_a_clear_error(post: Post) -> None:
+    await post.client.run(definitions.put_secret(Keyring([b"x" * 32]), "hook", "v"))
+    await post.endpoint("hook", {"url": post.sink.url, "sign_with": "hook"})
+    job = await post.deliver("hook")
+    assert job.last_error_code == "SECRET_KEY_MISSING"
+    assert "the key of a secret is not there: secret hook" in str(job.last_error)
+
+
+async def test_connections_are_kept(post: Post) -> None:
+    await post.endpoint("keep", {"url": f"{post.sink.url}/ok"})
+    for _ in range(5):
+        await post.deliver("keep")
+    assert post.sink.connections == 1
+    assert len(post.sink.received) == 5
+
+
+async def test_a_slow_target_does_not_starve_others(post: Post) -> None:
+    """200 jobs of a target that hangs, 10 slots of 50 for it; another goes on."""
+    await post.endpoint("slow", {"url": f"{post.sink.url}/hang"}, max_concurrency=10)
+    await post.endpoint("fast", {"url": f"{post.sink.url}/ok"})
+    await post.client.enqueue_many([{"kind": "slow", "priority": 9}] * 200)
+    started = time.monotonic()
+    for _ in range(20):
+        assert (await post.deliver("fast")).state == "succeeded"
+    assert time.monotonic() - started < 8
+    assert 1 <= sum(r.path == "/hang" for r in post.sink.received) <= 10
+
+
+async def test_a_rate_is_kept(post: Post) -> None:
+    await post.endpoint("paced", {"url": f"{post.sink.url}/ok"}, max_per_second=20)
+    await post.client.enqueue_many([{"kind": "paced"}] * 30)
+    started = time.monotonic()
+    async with asyncio.timeout(30):
+        while len(post.sink.received) < 30:
+            await asyncio.sleep(0.01)
+    assert time.monotonic() - started > 29 / 20 * 0.9
+
+
+async def test_jobs_keep_the_endpoint_that_they_were_made_for(post: Post) -> None:
+    await post.endpoint("moved", {"url": f"{post.sink.url}/v1"})
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    old = await post.client.enqueue("moved", run_at=later)
+    await post.endpoint("moved", {"url": f"{post.sink.url}/v2"})
+    new = await post.deliver("moved")
+    assert new.result["endpoint_version"] == 2
+    async with asyncio.timeout(10):
+        while not (job := await post.client.get(old.job_id)).is_finished:
+            await asyncio.sleep(0.01)
+    assert job.result["endpoint_version"] == 1
+    assert [r.path for r in post.sink.received] == ["/v2", "/v1"]
+
+
+async def test_a_worker_killed_between_send_and_settle_repeats_once_with_the_same_id(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_DELIVERY_ALLOW", "127.0.0.1")
+    async with sinking() as sink, AsyncClient(database) as client:
+        spec = {"url": f"{sink.url}/once-held"}
+        await client.run(definitions.put_endpoint("kill", "HTTP", spec))
+        await client.put_kind("kill", max_attempts=2, lease="1 s")
+        job = await client.enqueue("kill")
+
+        async def has_arrived() -> bool:
+            return bool(sink.received)
+
+        async def has_ended() -> bool:
+            return (await client.get(job.job_id)).is_finished
+
+        with working(database, tmp_path) as doomed:
+            await until_async(has_arrived, "for the request")
+            doomed.signal(signal.SIGKILL)
+            await asyncio.to_thread(doomed.wait)
+        with working(database, tmp_path):
+            await until_async(has_ended, "for the second attempt", 60)
+        ended = await client.get(job.job_id)
+    assert (ended.state, ended.attempts) == ("succeeded", 2)
+    assert [r.headers["idempotency-key"] for r in sink.received] == [str(job.job_id)] * 2

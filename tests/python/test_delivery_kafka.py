@@ -1,0 +1,166 @@
+"""Deliveries to Kafka, on librdkafka's mock cluster in another process."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from delivery_sink import posting
+
+from jobq.delivery import definitions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from confluent_kafka import Message
+    from delivery_sink import Post
+
+PRODUCE = 0
+MESSAGE_TOO_LARGE = 10
+NOT_ENOUGH_REPLICAS = 19
+TOPIC_AUTHORIZATION_FAILED = 29
+
+
+@dataclass
+class Kafka:
+    """A running cluster."""
+
+    servers: str
+    process: asyncio.subprocess.Process
+
+    async def tell(self, order: str) -> None:
+        """Have it misbehave."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{order}\n".encode())
+        assert await self.process.stdout.readline() == b"done\n"
+
+    def read(self, topic: str, count: int) -> list[Message]:
+        """Return the messages of a topic, whatever their partitions."""
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test", "log_level": 2})
+        partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        found: list[Message] = []
+        for _ in range(100):
+            message = consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                found.append(message)
+            elif len(found) >= count:
+                break
+        consumer.close()
+        return found
+
+
+@pytest.fixture
+async def kafka() -> AsyncIterator[Kafka]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        Path(__file__).with_name("kafka_cluster.py"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    servers = (await process.stdout.readline()).decode().strip()
+    yield Kafka(servers, process)
+    process.terminate()
+    await process.wait()
+
+
+@pytest.fixture
+async def post(database: str) -> AsyncIterator[Post]:
+    async with posting(database) as post:
+        yield post
+
+
+async def test_the_example_of_the_documents_is_delivered(post: Post, kafka: Kafka) -> None:
+    values = {"bootstrap_servers": kafka.servers, "topic": "order.events.v1"}
+    await post.client.run(definitions.put_config("order-events", values))
+    spec = {
+        "bootstrap_servers": "{{config.bootstrap_servers}}",
+        "topic": "{{config.topic}}",
+        "key_template": "{{input.order_id}}",
+        "value_template": {
+            "event_type": "{{input.event_type}}",
+            "order_id": "{{input.order_id}}",
+            "amount": "{{input.amount}}",
+        },
+        "headers": {"ce-type": "order.{{input.event_type}}", "ce-source": "task-executor"},
+        "acks": "all",
+        "timeout_ms": 10000,
+    }
+    await post.endpoint("publish", spec, type="KAFKA", config="order-events", max_attempts=5)
+    payload = {"order_id": "o-1", "event_type": "paid", "amount": 12.5}
+    job = await post.deliver("publish", payload)
+    assert job.state == "succeeded", job.last_error
+    [message] = await asyncio.to_thread(kafka.read, "order.events.v1", 1)
+    assert job.result == {
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "endpoint_version": 1,
+        "config_version": 1,
+    }
+    assert message.key() == b"o-1"
+    assert msgspec.json.decode(message.value() or b"") == {
+        "event_type": "paid",
+        "order_id": "o-1",
+        "amount": 12.5,
+    }
+    assert dict(message.headers() or []) == {
+        "idempotency-key": str(job.job_id).encode(),
+        "ce-type": b"order.paid",
+        "ce-source": b"task-executor",
+    }
+
+
+def spec_for(kafka: Kafka, **more: Any) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": kafka.servers,
+        "topic": "events",
+        "value_template": "{{input.n}}",
+        **more,
+    }
+
+
+async def test_transient_errors_are_ridden_out_without_repeats(post: Post, kafka: Kafka) -> None:
+    await post.endpoint("events", spec_for(kafka), type="KAFKA")
+    assert (await post.deliver("events", {"n": 1})).state == "succeeded"
+    await kafka.tell(f"errors {PRODUCE} {NOT_ENOUGH_REPLICAS} 3")
+    assert (await post.deliver("events", {"n": 2})).state == "succeeded"
+    messages = await asyncio.to_thread(kafka.read, "events", 2)
+    assert sorted(message.value() or b"" for message in messages) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("code", [MESSAGE_TOO_LARGE, TOPIC_AUTHORIZATION_FAILED])
+async def test_permanent_errors_are_not_tried_again(post: Post, kafka: Kafka, code: int) -> None:
+    spec = spec_for(kafka, acks="1")
+    await post.endpoint("events", spec, type="KAFKA", max_attempts=3)
+    await post.deliver("events", {"n": 1})
+    await kafka.tell(f"errors {PRODUCE} {code} 1")
+    job = await post.deliver("events", {"n": 2})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "BROKER_ERROR", 1)
+
+
+async def test_a_cluster_that_is_down_times_out_and_is_tried_again(
+    post: Post, kafka: Kafka
+) -> None:
+    spec = spec_for(kafka, timeout_ms=1000)
+    await post.endpoint("events", spec, type="KAFKA", max_attempts=2)
+    await post.deliver("events", {"n": 1})
+    await kafka.tell("down")
+    job = await post.deliver("events", {"n": 2})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "TIMEOUT", 2)
+    await kafka.tell("up")
+    assert (await post.deliver("events", {"n": 3})).state == "succeeded"
+
+
+async def test_other_options_are_refused(post: Post, kafka: Kafka) -> None:
+    spec = spec_for(kafka, options={"debug": "all"})
+    await post.endpoint("odd", spec, type="KAFKA", max_attempts=3)
+    job = await post.deliver("odd", {"n": 1})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "REQUEST_INVALID", 1)

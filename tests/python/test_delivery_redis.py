@@ -1,0 +1,194 @@
+"""Deliveries to Redis Streams, on Debian's Redis."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from delivery_sink import posting
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from waiting import until_async
+
+from jobq.delivery import definitions
+from jobq.delivery.message import Message
+from jobq.delivery.redis_stream import RedisStreamSender
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from delivery_sink import Post
+
+FIELDS = {"user_id": "{{input.user_id}}", "title": "{{input.title}}", "n": "{{input.n}}"}
+INPUT = {"user_id": "u_abc", "title": "Weekly", "n": [1, None]}
+
+
+@asynccontextmanager
+async def serving(folder: Path, *options: str) -> AsyncIterator[str]:
+    """Run a Redis on a socket of its own, and give its URL."""
+    server = shutil.which("redis-server")
+    assert server is not None, "redis-server is missing: install it with .ci/packages test"
+    socket = folder / "redis.sock"
+    process = await asyncio.create_subprocess_exec(
+        server, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, *options,
+        stdout=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+
+    async def is_up() -> bool:
+        try:
+            async with Redis.from_url(f"unix://{socket}") as redis:
+                return bool(await redis.ping())
+        except RedisConnectionError:
+            return False
+
+    try:
+        await until_async(is_up, "for Redis")
+        yield f"unix://{socket}"
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.fixture
+async def redis_url(tmp_path: Path) -> AsyncIterator[str]:
+    async with serving(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(redis_url, decode_responses=True) as redis:
+        yield redis
+
+
+@pytest.fixture
+async def post(database: str) -> AsyncIterator[Post]:
+    async with posting(database) as post:
+        yield post
+
+
+def spec_for(url: str, **more: Any) -> dict[str, Any]:
+    return {"redis_url": url, "stream": "notifications:outbound", "fields_template": FIELDS, **more}
+
+
+async def test_the_example_of_the_documents_is_delivered(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
+    values = {
+        "redis_url": redis_url,
+        "stream_name": "notifications:outbound",
+        "max_stream_length": 100000,
+    }
+    await post.client.run(definitions.put_config("notification-stream", values))
+    spec = {
+        "redis_url": "{{config.redis_url}}",
+        "stream": "{{config.stream_name}}",
+        "fields_template": FIELDS,
+        "max_len": "{{config.max_stream_length}}",
+        "approximate_trimming": True,
+        "timeout_ms": 3000,
+    }
+    await post.endpoint("push", spec, type="REDIS_STREAM", config="notification-stream")
+    job = await post.deliver("push", INPUT)
+    [(message_id, fields)] = await redis.xrange("notifications:outbound") or []
+    assert job.result == {
+        "message_id": message_id,
+        "stream": "notifications:outbound",
+        "endpoint_version": 1,
+        "config_version": 1,
+    }
+    assert fields == {"user_id": "u_abc", "title": "Weekly", "n": "[1,null]"}
+
+
+async def test_a_stream_is_trimmed(post: Post, redis: Redis, redis_url: str) -> None:
+    spec = spec_for(redis_url, max_len=3, approximate_trimming=False)
+    await post.endpoint("trim", spec, type="REDIS_STREAM")
+    for _ in range(5):
+        await post.deliver("trim", INPUT)
+    assert await redis.xlen("notifications:outbound") == 3
+
+
+async def test_a_job_is_added_once_where_that_is_asked_for(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
+    await post.endpoint("once", spec_for(redis_url, deliver_once=True), type="REDIS_STREAM")
+    await post.endpoint("twice", spec_for(redis_url), type="REDIS_STREAM")
+    first = await post.deliver("once", INPUT)
+    # An attempt whose outcome was not recorded: the same job is delivered again.
+    marker = f"jobq:{{notifications:outbound}}:{first.job_id}"
+    assert await redis.get(marker) == first.result["message_id"]
+    assert 0 < await redis.ttl(marker) <= 7 * 24 * 3600
+    job = await post.client.enqueue("once", INPUT, queue="later")
+    await redis.set(f"jobq:{{notifications:outbound}}:{job.job_id}", "1-1")
+    sender = RedisStreamSender()
+    spec = spec_for(redis_url, deliver_once=True)
+    for expected in (True, True):
+        output = await sender.send(Message(job.job_id, spec, {}))
+        assert output == {
+            "message_id": "1-1",
+            "stream": "notifications:outbound",
+            "is_duplicate": expected,
+        }
+    await sender.close()
+    assert await redis.xlen("notifications:outbound") == 1
+
+
+async def test_a_key_that_is_no_stream_is_permanent(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
+    await redis.set("notifications:outbound", "text")
+    await post.endpoint("wrong", spec_for(redis_url), type="REDIS_STREAM", max_attempts=3)
+    job = await post.deliver("wrong", INPUT)
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "STREAM_ERROR", 1)
+    assert "WRONGTYPE" in str(job.last_error)
+
+
+async def test_a_full_server_is_tried_again(post: Post, redis: Redis, redis_url: str) -> None:
+    await redis.config_set("maxmemory", "1")
+    await post.endpoint("full", spec_for(redis_url), type="REDIS_STREAM", max_attempts=2)
+    job = await post.deliver("full", INPUT)
+    assert (job.last_error_code, job.attempts) == ("STREAM_ERROR", 2)
+
+
+async def test_nobody_listening_is_a_connection_error(post: Post, tmp_path: Path) -> None:
+    spec = spec_for(f"unix://user:hunter2@{tmp_path}/nobody.sock")
+    await post.endpoint("gone", spec, type="REDIS_STREAM", max_attempts=2)
+    job = await post.deliver("gone", INPUT)
+    assert (job.last_error_code, job.attempts) == ("CONNECTION_ERROR", 2)
+    assert "hunter2" not in str(job.last_error)
+
+
+async def test_a_server_that_hangs_times_out(post: Post, redis: Redis, redis_url: str) -> None:
+    await post.endpoint("hang", spec_for(redis_url, timeout_ms=200), type="REDIS_STREAM")
+    assert (await post.deliver("hang", INPUT)).state == "succeeded"
+    process = (await redis.info())["process_id"]
+    os.kill(process, signal.SIGSTOP)
+    try:
+        job = await post.deliver("hang", INPUT)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert job.last_error_code == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"redis_url": "http://a.example"}, "REQUEST_INVALID"),
+        ({"max_len": "{{config.length}}"}, "REQUEST_INVALID"),
+        ({"fields_template": {}}, "REQUEST_INVALID"),
+    ],
+)
+async def test_what_cannot_be_sent_is_permanent(
+    post: Post, redis_url: str, changes: dict[str, Any], code: str
+) -> None:
+    await post.client.run(definitions.put_config("odd", {"length": "many"}))
+    spec = {**spec_for(redis_url), **changes}
+    await post.endpoint("odd", spec, type="REDIS_STREAM", config="odd", max_attempts=3)
+    job = await post.deliver("odd", INPUT)
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", code, 1)

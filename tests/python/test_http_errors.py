@@ -1,0 +1,358 @@
+"""The HTTP API: every error has its status, its code and one envelope."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+from http_api import SETTINGS, opened, served
+
+from jobq.http import create_app
+from jobq.http.errors import ERRORS, RENAMED, translate
+from jobq.http.limits import is_deeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from http_api import Api
+
+pytest_plugins = ["http_fixtures"]
+
+GONE = uuid4()
+DEEP = b"[" * 65 + b"]" * 65
+
+# Requests that are refused: method, path, body, status, code.
+REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
+    "no JSON": ("POST", "/jobs", b"{", 400, "INVALID_REQUEST"),
+    "not an object": ("POST", "/jobs", b"[]", 400, "INVALID_REQUEST"),
+    "nothing": ("POST", "/jobs", b"", 400, "INVALID_REQUEST"),
+    "not UTF-8": ("POST", "/jobs", b'{"kind":"\xff"}', 400, "INVALID_REQUEST"),
+    "not UTF-8 in the payload": (
+        "POST",
+        "/jobs",
+        b'{"kind":"a","payload":"\xff"}',
+        400,
+        "INVALID_REQUEST",
+    ),
+    "half a surrogate": (
+        "POST",
+        "/jobs",
+        rb'{"kind":"a","payload":"\ud800"}',
+        400,
+        "INVALID_REQUEST",
+    ),
+    "wrong type": ("POST", "/jobs", {"kind": 5}, 400, "INVALID_REQUEST"),
+    "unknown member": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "kid": 1},
+        400,
+        "INVALID_REQUEST",
+    ),
+    "NUL in a name": ("POST", "/jobs", {"kind": "a\0"}, 400, "INVALID_REQUEST"),
+    "NUL in a payload": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "payload": {"a\0": 1}},
+        400,
+        "INVALID_REQUEST",
+    ),
+    "no time zone": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "run_at": "2126-01-01T00:00:00"},
+        400,
+        "INVALID_REQUEST",
+    ),
+    "number past its range": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "priority": 2**70},
+        400,
+        "INVALID_REQUEST",
+    ),
+    "number past numeric": (
+        "POST",
+        "/jobs",
+        b'{"kind":"a","payload":1e999999}',
+        400,
+        "INVALID_REQUEST",
+    ),
+    "number past a double": (
+        "POST",
+        "/jobs",
+        b'{"kind":"a","payload":1e400}',
+        422,
+        "INPUT_VALIDATION_FAILED",
+    ),
+    "too large": (
+        "POST",
+        "/jobs",
+        {"kind": "a", "payload": "x" * 2**20},
+        413,
+        "MESSAGE_TOO_LARGE",
+    ),
+    "too deep": (
+        "POST",
+        "/jobs",
+        b'{"kind":"a","payload":' + DEEP + b"}",
+        422,
+        "INVALID_MESSAGE",
+    ),
+    "a result that is too deep": (
+        "POST",
+        f"/jobs/{GONE}/attempts/1/complete",
+        b'{"result":' + DEEP + b"}",
+        422,
+        "INVALID_MESSAGE",
+    ),
+    "very deep": ("POST", "/jobs", b"[" * 500_000, 422, "INVALID_MESSAGE"),
+    "unfit payload": (
+        "POST",
+        "/jobs",
+        {"kind": "strict", "payload": {"to": 5}},
+        422,
+        "INPUT_VALIDATION_FAILED",
+    ),
+    "full queue": ("POST", "/jobs", {"kind": "a", "queue": "full"}, 429, "QUEUE_FULL"),
+    "no such job": ("GET", f"/jobs/{GONE}", None, 404, "JOB_NOT_FOUND"),
+    "a job that cannot be": ("GET", "/jobs/job_xyz", None, 404, "JOB_NOT_FOUND"),
+    "NUL in an id": ("GET", "/jobs/a%00", None, 404, "JOB_NOT_FOUND"),
+    "no such execution": (
+        "GET",
+        f"/executions/{GONE}",
+        None,
+        404,
+        "EXECUTION_NOT_FOUND",
+    ),
+    "attempts of no execution": (
+        "GET",
+        f"/executions/{GONE}/attempts",
+        None,
+        404,
+        "EXECUTION_NOT_FOUND",
+    ),
+    "cancel of no execution": (
+        "POST",
+        f"/executions/{GONE}/cancel",
+        None,
+        404,
+        "EXECUTION_NOT_FOUND",
+    ),
+    "cancel of no job": ("POST", f"/jobs/{GONE}/cancel", None, 404, "JOB_NOT_FOUND"),
+    "no such queue": (
+        "POST",
+        "/queues/none/resume",
+        None,
+        404,
+        "QUEUE_NOT_FOUND",
+    ),
+    "NUL in a queue": ("POST", "/queues/a%00/pause", None, 400, "INVALID_REQUEST"),
+    "a queue's name too long": (
+        "POST",
+        f"/queues/{'q' * 129}/pause",
+        None,
+        400,
+        "INVALID_REQUEST",
+    ),
+    "a foreign cursor": ("GET", "/jobs?cursor=abc", None, 400, "INVALID_REQUEST"),
+    "limit of nothing": ("GET", "/jobs?limit=0", None, 400, "INVALID_REQUEST"),
+    "limit past 200": ("GET", "/jobs?limit=201", None, 400, "INVALID_REQUEST"),
+    "unknown parameter": ("GET", "/jobs?page=2", None, 400, "INVALID_REQUEST"),
+    "parameter twice": ("GET", "/jobs?kind=a&kind=b", None, 400, "INVALID_REQUEST"),
+    "unknown state": ("GET", "/jobs?state=lost", None, 400, "INVALID_REQUEST"),
+    "an attempt that is none": (
+        "POST",
+        f"/jobs/{GONE}/attempts/0/complete",
+        None,
+        400,
+        "INVALID_REQUEST",
+    ),
+    "an attempt of no job": (
+        "POST",
+        f"/jobs/{GONE}/attempts/1/complete",
+        None,
+        404,
+        "JOB_NOT_FOUND",
+    ),
+    "no such path": ("GET", "/nothing", None, 404, "NOT_FOUND"),
+    "no such method": ("PATCH", "/jobs", None, 405, "METHOD_NOT_ALLOWED"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+async def test_a_bad_request_gets_its_own_answer(api: Api, name: str) -> None:
+    method, path, body, status, code = REFUSED[name]
+    api.run(
+        "select jobq.put_kind('strict', payload_schema => %s)",
+        '{"type": "object", "properties": {"to": {"type": "string"}}}',
+    )
+    api.run("select jobq.put_queue('full', max_depth => 1)")
+    api.run("select jobq.enqueue('a', queue => 'full')")
+    options = {"content": body} if isinstance(body, bytes) else {"json": body}
+    response = await api.ask(method, path, **options)
+    assert (response.status_code, code_of(response)) == (status, code), response.text
+    assert response.headers["x-request-id"] == request_id_of(response)
+    assert api.run("select count(*) from jobq.job") == [(1,)]
+
+
+def code_of(response: httpx.Response) -> str:
+    error = response.json()["error"]
+    assert error.keys() <= {"code", "message", "request_id", "detail", "hint"}
+    assert error["message"]
+    return str(error["code"])
+
+
+def request_id_of(response: httpx.Response) -> str:
+    return str(response.json()["error"]["request_id"])
+
+
+async def test_a_missing_job_is_named_as_the_document_does(api: Api) -> None:
+    error = (await api.ask("GET", "/jobs/job_xyz")).json()["error"]
+    assert error["message"] == "Job with ID 'job_xyz' does not exist."
+
+
+async def test_a_payload_of_64_levels_is_taken(api: Api) -> None:
+    deep = b"[" * 64 + b"]" * 64
+    single = b'{"kind":"a","payload":' + deep + b"}"
+    assert (await api.ask("POST", "/jobs", content=single)).status_code == 201
+    batch = b'{"jobs":[' + single + b"]}"
+    assert (await api.ask("POST", "/jobs:batch", content=batch)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "limit", "expected"),
+    [
+        (b"[[]]", 2, False),
+        (b"[[[]]]", 2, True),
+        (b"[[],[],[]]", 2, False),
+        (rb'["[[[[\"[[["]', 1, False),
+        (rb'["\\", [[]]]', 2, True),
+        (b'["' + b"[" * 100, 5, False),
+    ],
+)
+def test_depth_is_told_without_parsing(body: bytes, limit: int, expected: bool) -> None:
+    assert is_deeper(body, limit) is expected
+
+
+async def test_the_request_id_is_the_callers_when_it_is_fit(api: Api) -> None:
+    async def answered(given: str) -> str:
+        response = await api.ask("GET", "/jobs/x", headers={"x-request-id": given})
+        assert request_id_of(response) == response.headers["x-request-id"]
+        return request_id_of(response)
+
+    assert await answered("trace-1.2:3") == "trace-1.2:3"
+    assert (await answered("no spaces")).startswith("req_")
+    assert (await answered("x" * 129)).startswith("req_")
+
+
+def test_every_error_of_the_database_has_its_status(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        rows = connection.execute("select code, http_status from jobq.error").fetchall()
+        for code, status in rows:
+            with pytest.raises(psycopg.Error) as caught:
+                connection.execute("select jobq_private.raise_error(%s, 'x')", [code])
+            answer = translate(caught.value)
+            expected = RENAMED.get(code, code)
+            assert answer.code == expected
+            assert answer.status == (400 if expected == "INVALID_REQUEST" else status)
+            assert answer.detail == "x"
+    assert len(rows) > 10
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("INVALID_REQUEST", 400),
+        ("UNAUTHORIZED", 401),
+        ("JOB_NOT_FOUND", 404),
+        ("EXECUTION_NOT_FOUND", 404),
+        ("JOB_NOT_UPDATABLE", 409),
+        ("EXECUTION_NOT_CANCELLABLE", 409),
+        ("MESSAGE_TOO_LARGE", 413),
+        ("INVALID_MESSAGE", 422),
+        ("RATE_LIMITED", 429),
+        ("INTERNAL_ERROR", 500),
+        ("QUEUE_UNAVAILABLE", 503),
+        ("REPO_UNAVAILABLE", 503),
+    ],
+)
+def test_the_documents_codes_have_their_status(code: str, status: int) -> None:
+    assert ERRORS[code][0] == status
+
+
+async def test_an_answer_that_takes_too_long_is_504(
+    database: str, connect: Callable[[], psycopg.Connection[Any]]
+) -> None:
+    async with opened(database, replace(SETTINGS, patience=0.3)) as api:
+        job = await api.job()
+        holder = connect()
+        with holder.transaction():
+            holder.execute("select from jobq_private.job for update")
+            response = await api.ask("POST", f"/jobs/{job['job_id']}/cancel")
+        assert (response.status_code, code_of(response)) == (504, "TIMEOUT")
+        job = (await api.ask("GET", f"/jobs/{job['job_id']}")).json()
+        assert job["state"] == "queued"
+
+
+async def test_an_outage_is_503_and_passes(database: str) -> None:
+    """Turn the database off, see /ready and the routes say so, and turn it on again."""
+    admin = psycopg.conninfo.make_conninfo(database, dbname="postgres")
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+
+    def allow(allowed: bool) -> None:
+        with psycopg.connect(admin, autocommit=True) as connection:
+            connection.execute(f"alter database {name} allow_connections {allowed}")
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
+                [name],
+            )
+
+    async with served(database) as api:
+        ready = await api.ask("GET", "/ready")
+        assert ready.status_code == 200
+        body = ready.json()
+        assert (body.pop("queue"), body.pop("repo")) == ("ok", "ok")
+        assert list(body) == ["timestamp"]
+
+        allow(False)
+        try:
+            down = await api.ask("GET", "/ready")
+            assert down.status_code == 503
+            assert down.json()["queue"].startswith("error(")
+            assert down.json()["repo"].startswith("error(")
+            read = await api.ask("GET", "/jobs")
+            assert (read.status_code, code_of(read)) == (503, "REPO_UNAVAILABLE")
+            assert read.headers["retry-after"] == "1"
+            write = await api.ask("POST", "/jobs", json={"kind": "a"})
+            assert (write.status_code, code_of(write)) == (503, "QUEUE_UNAVAILABLE")
+            figures = await api.ask("GET", "/metrics")
+            assert "jobq_up 0.0" in figures.text
+            assert (await api.ask("GET", "/healthz")).json() == {"status": "ok"}
+        finally:
+            allow(True)
+        async with asyncio.timeout(30):
+            while (await api.ask("GET", "/ready")).status_code != 200:
+                await asyncio.sleep(0.05)
+        assert (await api.ask("POST", "/jobs", json={"kind": "a"})).status_code == 201
+
+
+async def test_a_server_that_only_reads_has_no_queue(database: str) -> None:
+    read_only = psycopg.conninfo.make_conninfo(
+        database, options="-c default_transaction_read_only=on"
+    )
+    app = create_app(read_only, SETTINGS)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://jobq") as client,
+    ):
+        ready = await client.get("/ready")
+    assert ready.status_code == 503
+    assert ready.json()["queue"] == "error(read_only)"
+    assert ready.json()["repo"] == "ok"

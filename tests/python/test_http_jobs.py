@@ -1,0 +1,407 @@
+"""The HTTP API: jobs, executions, queues and workers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+if TYPE_CHECKING:
+    from http_api import Api
+
+pytest_plugins = ["http_fixtures"]
+
+# Requests as the documents have them.
+IMMEDIATE = {
+    "endpoint": "send-welcome-email",
+    "trigger": "IMMEDIATE",
+    "idempotency_key": "order-1234-welcome-email",
+    "input": {"user_id": "u_abc", "order_id": "order-1234"},
+}
+DELAYED = {
+    "endpoint": "send-welcome-email",
+    "trigger": "DELAYED",
+    "idempotency_key": "order-1234-reminder",
+    "run_at": "2126-03-15T18:00:00Z",
+    "input": {"user_id": "u_abc", "order_id": "order-1234"},
+}
+
+
+async def test_a_key_in_the_header_gives_the_job_again(api: Api) -> None:
+    body = {"kind": "send_email", "payload": {"to": "ada@example.org"}}
+    key = {"idempotency-key": "welcome-ada"}
+    first = await api.ask("POST", "/jobs", json=body, headers=key)
+    second = await api.ask("POST", "/jobs", json=body, headers=key)
+    assert (first.status_code, first.json()["created"]) == (201, True)
+    assert (second.status_code, second.json()["created"]) == (200, False)
+    assert second.json()["job_id"] == first.json()["job_id"]
+    assert first.json()["idempotency_key"] == "welcome-ada"
+
+
+async def test_a_key_is_utf_8_in_the_header_as_in_the_body(api: Api) -> None:
+    first = await api.job(idempotency_key="größe")
+    second = await api.ask(
+        "POST",
+        "/jobs",
+        json={"kind": "test"},
+        headers={b"idempotency-key": "größe".encode()},
+    )
+    assert second.json()["job_id"] == first["job_id"]
+
+
+async def test_two_keys_that_differ_are_refused(api: Api) -> None:
+    response = await api.ask(
+        "POST",
+        "/jobs",
+        json={"kind": "a", "idempotency_key": "x"},
+        headers={"idempotency-key": "y"},
+    )
+    assert response.status_code == 400
+    assert api.run("select count(*) from jobq.job") == [(0,)]
+
+
+async def test_an_immediate_job_is_answered_as_the_document_has_it(api: Api) -> None:
+    response = await api.ask("POST", "/jobs", json=IMMEDIATE)
+    job = response.json()
+    assert response.status_code == 201
+    wanted = {
+        "endpoint": "send-welcome-email",
+        "trigger": "IMMEDIATE",
+        "status": "ACTIVE",
+        "version": 1,
+        "idempotency_key": "order-1234-welcome-email",
+        "input": IMMEDIATE["input"],
+    }
+    assert {name: job[name] for name in wanted} == wanted
+    assert job["execution"] == {
+        "execution_id": job["job_id"],
+        "status": "QUEUED",
+        "created_at": job["created_at"],
+    }
+    again = await api.ask("POST", "/jobs", json=IMMEDIATE)
+    assert (again.status_code, again.json()["job_id"]) == (200, job["job_id"])
+
+
+async def test_a_delayed_job_is_pending_and_stays_delayed_through_retries(
+    api: Api,
+) -> None:
+    job = (await api.ask("POST", "/jobs", json=DELAYED)).json()
+    assert (job["trigger"], job["execution"]["status"]) == ("DELAYED", "PENDING")
+    assert job["run_at"].startswith("2126-03-15T18:00:00")
+    api.run("update jobq_private.job set run_at = now()")
+    claimed = await api.claim()
+    await api.ask(
+        "POST",
+        f"/jobs/{claimed['job_id']}/attempts/1/fail",
+        json={"error": "later", "retry_in_ms": 0},
+    )
+    job = (await api.ask("GET", f"/jobs/{job['job_id']}")).json()
+    assert (job["trigger"], job["execution"]["status"]) == ("DELAYED", "RETRYING")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"idempotency_key": None},
+        {"run_at": "2126-01-01T00:00:00Z"},
+        {"trigger": "DELAYED"},
+        {"trigger": "SOMETIMES"},
+        {"kind": "both"},
+    ],
+)
+async def test_a_trigger_that_does_not_fit_is_refused(api: Api, change: dict[str, Any]) -> None:
+    response = await api.ask("POST", "/jobs", json={**IMMEDIATE, **change})
+    assert response.status_code == 400, response.text
+    assert response.json()["error"]["code"] == "INVALID_REQUEST"
+
+
+async def test_every_option_of_a_job_is_kept(api: Api) -> None:
+    given = {
+        "queue": "mail",
+        "priority": 7,
+        "max_attempts": 2,
+        "timeout_ms": 1500,
+        "dedup_key": "ada",
+        "metadata": {"order": "1234"},
+        "run_at": "2126-01-01T00:00:00+00:00",
+    }
+    job = await api.job(**given)
+    assert {name: job[name] for name in given} == given
+
+
+async def test_numbers_keep_every_digit(api: Api) -> None:
+    body = b'{"kind":"a","payload":{"n":12345678901234567890.10}}'
+    created = await api.ask("POST", "/jobs", content=body)
+    found = await api.ask("GET", f"/jobs/{created.json()['job_id']}")
+    assert b"12345678901234567890.10" in found.content
+    claimed = await api.ask("POST", "/workers/w/claim")
+    assert b"12345678901234567890.10" in claimed.content
+
+
+async def test_a_batch_is_all_or_none(api: Api) -> None:
+    good = {"kind": "a", "idempotency_key": "k"}
+    refused = await api.ask(
+        "POST", "/jobs:batch", json={"jobs": [good, {"kind": "b", "priority": 99999}]}
+    )
+    assert refused.status_code == 400
+    assert api.run("select count(*) from jobq.job") == [(0,)]
+    first = await api.ask("POST", "/jobs:batch", json={"jobs": [good, {"kind": "b"}]})
+    assert first.status_code == 201
+    assert [item["created"] for item in first.json()["items"]] == [True, True]
+    again = await api.ask("POST", "/jobs:batch", json={"jobs": [good]})
+    assert again.status_code == 200
+    assert again.json()["items"] == [
+        {"job_id": first.json()["items"][0]["job_id"], "created": False}
+    ]
+
+
+async def test_cancel_answers_200_202_and_409(api: Api) -> None:
+    waiting, running = await api.job(), await api.job(queue="other")
+    path = "/jobs/{}/cancel"
+    done = await api.ask("POST", path.format(waiting["job_id"]), json={"reason": "no"})
+    assert (done.status_code, done.json()["outcome"]) == (200, "cancelled")
+    api.run("select jobq.claim_job(%s, 'w')", running["job_id"])
+    asked = await api.ask("POST", path.format(running["job_id"]))
+    assert (asked.status_code, asked.json()["outcome"]) == (202, "cancel_requested")
+    late = await api.ask("POST", path.format(waiting["job_id"]))
+    assert late.status_code == 409
+    job = (await api.ask("GET", f"/jobs/{waiting['job_id']}")).json()
+    assert (job["status"], job["state"], job["cancel_reason"]) == (
+        "RETIRED",
+        "cancelled",
+        "no",
+    )
+
+
+async def test_an_execution_is_cancelled_only_while_it_waits(api: Api) -> None:
+    job = await api.job()
+    path = f"/executions/{job['job_id']}/cancel"
+    await api.claim()
+    refused = await api.ask("POST", path)
+    assert refused.status_code == 409
+    assert refused.json()["error"]["code"] == "EXECUTION_NOT_CANCELLABLE"
+    assert api.run("select cancel_requested_at from jobq_private.job") == [(None,)]
+    await api.ask("POST", f"/jobs/{job['job_id']}/attempts/1/release")
+    done = await api.ask("POST", path)
+    assert (done.status_code, done.json()["status"]) == (200, "CANCELLED")
+
+
+async def test_an_execution_shows_its_attempts_and_logs(api: Api) -> None:
+    job = await api.job()
+    attempt = f"/jobs/{job['job_id']}/attempts"
+    await api.claim("w1")
+    await api.ask("POST", f"{attempt}/1/logs", json={"message": "one", "level": "WARN"})
+    await api.ask("POST", f"{attempt}/1/logs", json={"message": "two"})
+    await api.ask(
+        "POST",
+        f"{attempt}/1/fail",
+        json={"error": "no answer", "error_code": "TIMEOUT", "retry_in_ms": 0},
+    )
+    await api.claim("w2")
+    await api.ask("POST", f"{attempt}/2/complete", json={"result": {"ok": True}})
+
+    path = f"/executions/{job['job_id']}"
+    execution = (await api.ask("GET", path)).json()
+    assert execution["status"] == "SUCCESS"
+    assert execution["output"] == {"ok": True}
+    assert execution["attempt_count"] == 2
+    attempts = (await api.ask("GET", f"{path}/attempts?limit=1")).json()
+    [first] = attempts["items"]
+    assert (first["status"], first["worker_id"]) == ("FAILED", "w1")
+    assert first["error"] == {"type": "TIMEOUT", "message": "no answer"}
+    rest = await api.ask("GET", f"{path}/attempts?cursor={attempts['cursor']}")
+    [second] = rest.json()["items"]
+    assert (second["status"], second["attempt_number"]) == ("SUCCESS", 2)
+    assert rest.json()["cursor"] is None
+    logs = (await api.ask("GET", f"{path}/logs?limit=1")).json()
+    assert [(x["message"], x["level"]) for x in logs["items"]] == [("one", "WARN")]
+    rest = await api.ask("GET", f"{path}/logs?cursor={logs['cursor']}")
+    assert [line["message"] for line in rest.json()["items"]] == ["two"]
+    listed = await api.ask("GET", f"/jobs/{job['job_id']}/executions")
+    assert listed.json() == {"items": [execution], "cursor": None}
+
+
+async def test_pages_are_stable_while_jobs_are_added(api: Api) -> None:
+    api.run("select jobq.enqueue('old') from generate_series(1, 25)")
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = (await api.ask("GET", f"/jobs?limit=10{cursor}")).json()
+        seen += [job["job_id"] for job in page["items"]]
+        if page["cursor"] is None:
+            break
+        await api.job(kind="new")
+        cursor = f"&cursor={page['cursor']}"
+    rows = api.run("select job_id::text from jobq.job where kind = 'old' order by 1 desc")
+    assert seen == [job_id for (job_id,) in rows]
+
+
+async def test_a_page_ends_where_the_last_job_is(api: Api) -> None:
+    api.run("select jobq.enqueue('a') from generate_series(1, 10)")
+    page = (await api.ask("GET", "/jobs?limit=10")).json()
+    assert (len(page["items"]), page["cursor"]) == (10, None)
+
+
+async def test_a_page_of_large_jobs_ends_early(api: Api) -> None:
+    api.run("select jobq.enqueue('a', to_jsonb(repeat('x', 1000000))) from generate_series(1, 7)")
+    first = (await api.ask("GET", "/jobs?limit=200")).json()
+    assert 0 < len(first["items"]) < 7
+    rest = (await api.ask("GET", f"/jobs?cursor={first['cursor']}")).json()
+    ids = {job["job_id"] for job in first["items"] + rest["items"]}
+    while rest["cursor"]:
+        rest = (await api.ask("GET", f"/jobs?cursor={rest['cursor']}")).json()
+        ids |= {job["job_id"] for job in rest["items"]}
+    assert len(ids) == 7
+
+
+async def test_lists_filter_by_everything_they_offer(api: Api) -> None:
+    mail = await api.job(kind="mail", queue="q", metadata={"order": "7", "x": 1})
+    await api.job(kind="image", queue="q")
+    await api.job(kind="mail")
+    dead = await api.job(kind="dead")
+    api.run("select jobq.claim_job(%s, 'w')", dead["job_id"])
+    api.run("select jobq.fail(%s, 1, 'x', retryable => false)", dead["job_id"])
+
+    async def count(query: str) -> int:
+        response = await api.ask("GET", f"/jobs?{query}")
+        assert response.status_code == 200, response.text
+        return len(response.json()["items"])
+
+    assert await count("") == 4
+    assert await count("kind=mail") == 2
+    assert await count("endpoint=mail&queue=q") == 1
+    assert await count("queue=q") == 2
+    assert await count("state=dead") == 1
+    assert await count("state=queued,dead") == 4
+    assert await count('metadata={"order":"7"}') == 1
+    moment = mail["created_at"].replace("+00:00", "Z")
+    assert await count(f"created_before={moment}") == 0
+    assert await count(f"created_after={moment[:-5]}Z") == 4
+    assert await count("created_after=2126-01-01T00:00:00Z") == 0
+
+
+async def test_operators_redrive_one_and_many(api: Api) -> None:
+    ids = [(await api.job(queue=queue))["job_id"] for queue in "aab"]
+    for job_id in ids:
+        api.run("select jobq.claim_job(%s, 'w')", job_id)
+        api.run("select jobq.fail(%s, 1, 'x', 'BOOM', false)", job_id)
+    one = await api.ask("POST", f"/jobs/{ids[0]}/redrive")
+    assert one.json() == {"job_id": ids[0], "state": "queued"}
+    again = await api.ask("POST", f"/jobs/{ids[0]}/redrive")
+    assert again.json()["error"]["code"] == "ILLEGAL_STATE"
+    body = {"queue": "a", "error_code": "BOOM"}
+    many = await api.ask("POST", "/jobs:redrive", json=body)
+    assert many.json() == {"job_ids": [ids[1]]}
+    assert api.run("select queue from jobq.job where state = 'dead'") == [("b",)]
+
+
+async def test_a_paused_queue_gives_no_job_and_says_why(api: Api) -> None:
+    job = await api.job()
+    paused = await api.ask("POST", "/queues/default/pause", json={"reason": "fire"})
+    assert paused.json() == {"queue": "default", "is_paused": True}
+    assert (await api.ask("POST", "/workers/w/claim")).json() == {"jobs": []}
+    why = (await api.ask("GET", f"/jobs/{job['job_id']}/explain")).json()["reasons"]
+    assert why[0]["reason"] == "paused"
+    assert "fire" in why[0]["explanation"]
+    [queue] = (await api.ask("GET", "/queues")).json()["items"]
+    assert (queue["queue"], queue["queued"], queue["is_paused"]) == ("default", 1, True)
+    await api.ask("POST", "/queues/default/resume")
+    assert (await api.claim())["job_id"] == job["job_id"]
+
+
+async def test_queues_come_in_pages(api: Api) -> None:
+    for queue in "cab":
+        await api.job(queue=queue)
+    first = (await api.ask("GET", "/queues?limit=2")).json()
+    assert [item["queue"] for item in first["items"]] == ["a", "b"]
+    rest = (await api.ask("GET", f"/queues?limit=2&cursor={first['cursor']}")).json()
+    assert [item["queue"] for item in rest["items"]] == ["c"]
+    assert rest["cursor"] is None
+
+
+async def test_a_worker_claims_beats_and_completes(api: Api) -> None:
+    job = await api.job(payload={"x": 1}, metadata={"y": 2})
+    claimed = await api.claim()
+    assert claimed["job_id"] == job["job_id"]
+    assert (claimed["payload"], claimed["metadata"]) == ({"x": 1}, {"y": 2})
+    assert (claimed["attempt"], claimed["lease_ms"]) == (1, 30000)
+    await api.ask("POST", f"/jobs/{job['job_id']}/cancel")
+    held = {"job_id": job["job_id"], "attempt": 1}
+    gone = {"job_id": str(uuid4()), "attempt": 1}
+    beat = await api.ask("POST", "/workers/w/heartbeat", json={"jobs": [held, gone]})
+    outcomes = [item["outcome"] for item in beat.json()["jobs"]]
+    assert outcomes == ["cancel_requested", "lost"]
+    attempt = f"/jobs/{job['job_id']}/attempts/1"
+    await api.ask("POST", f"{attempt}/progress", json={"progress": [1]})
+    assert (await api.ask("GET", f"/jobs/{job['job_id']}")).json()["progress"] == [1]
+    done = await api.ask("POST", f"{attempt}/cancel")
+    assert done.json()["state"] == "cancelled"
+
+
+async def test_a_result_counts_once_and_a_stale_attempt_never(api: Api) -> None:
+    job = await api.job()
+    await api.claim()
+    attempt = f"/jobs/{job['job_id']}/attempts"
+    for _ in range(2):
+        done = await api.ask("POST", f"{attempt}/1/complete", json={"result": 5})
+        assert (done.status_code, done.json()["state"]) == (200, "succeeded")
+    stale = await api.ask("POST", f"{attempt}/2/complete")
+    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "LEASE_LOST")
+    assert (await api.ask("GET", f"/jobs/{job['job_id']}")).json()["result"] == 5
+
+
+async def test_a_released_job_waits_until_it_is_told_to(api: Api) -> None:
+    job = await api.job()
+    await api.claim()
+    moment = "2126-01-01T00:00:00+00:00"
+    released = await api.ask(
+        "POST", f"/jobs/{job['job_id']}/attempts/1/release", json={"run_at": moment}
+    )
+    assert released.json()["state"] == "queued"
+    job = (await api.ask("GET", f"/jobs/{job['job_id']}")).json()
+    assert (job["attempts"], job["run_at"]) == (0, moment)
+
+
+async def test_a_claim_waits_for_a_job(api: Api) -> None:
+    claim = asyncio.create_task(api.ask("POST", "/workers/w/claim", json={"wait_ms": 20000}))
+    polls = "select count(*) from pg_stat_activity where query like '%%\"claim\"%%'"
+    while api.run(polls) == [(0,)]:
+        await asyncio.sleep(0.01)
+    job = await api.job()
+    async with asyncio.timeout(5):
+        [claimed] = (await claim).json()["jobs"]
+    assert claimed["job_id"] == job["job_id"]
+
+
+async def test_a_claim_that_finds_nothing_ends_in_time(api: Api) -> None:
+    async with asyncio.timeout(5):
+        response = await api.ask("POST", "/workers/w/claim", json={"wait_ms": 200})
+    assert response.json() == {"jobs": []}
+
+
+async def test_one_shot_jobs_are_not_updatable(api: Api) -> None:
+    job = await api.job()
+    response = await api.ask("PUT", f"/jobs/{job['job_id']}", json={"cron": "* * * * *"})
+    assert response.status_code == 409
+    assert response.json()["error"]["code"] == "JOB_NOT_UPDATABLE"
+
+
+async def test_figures_are_told_in_prometheus_form(api: Api) -> None:
+    await api.job(idempotency_key="once")
+    await api.ask("POST", "/jobs", json={"kind": "test", "idempotency_key": "once"})
+    dead = await api.job(queue="bad")
+    api.run("select jobq.claim_job(%s, 'w')", dead["job_id"])
+    api.run("select jobq.fail(%s, 1, 'x', retryable => false)", dead["job_id"])
+    text = (await api.ask("GET", "/metrics")).text
+    lines = dict(x.rsplit(" ", 1) for x in text.splitlines() if not x.startswith("#"))
+    assert lines["jobq_up"] == "1.0"
+    assert lines['jobq_queue_backlog{queue="default"}'] == "1.0"
+    assert lines['jobq_dlq_size{queue="bad"}'] == "1.0"
+    assert lines["jobq_fail_rate"] == "1.0"
+    assert float(lines["jobq_job_latency_p95_seconds"]) > 0
+    assert float(lines["jobq_enqueue_qps"]) == pytest.approx(2 / 60)
+    assert float(lines["jobq_idempotency_conflicts_total"]) >= 1
+    status = '{method="POST",path="/jobs",status="201"}'
+    assert float(lines[f"jobq_http_request_duration_seconds_count{status}"]) >= 2

@@ -1,0 +1,217 @@
+"""The HTTP API behind a real socket: events, the specification, its page."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import sys
+from base64 import b64encode
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import jsonschema
+import pytest
+from http_api import SETTINGS, served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from http_api import Api
+
+pytest_plugins = ["http_fixtures"]
+
+# Of schemathesis's checks: not that all valid requests are taken, since a cursor, a NUL
+# or a job that is not there have no place in a schema.
+CHECKS = ",".join(
+    [
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+        "negative_data_rejection",
+        "unsupported_method",
+        "ignored_auth",
+    ]
+)
+BROWSER = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=20000",
+]
+
+
+async def events_of(api: Api, job_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """Follow a job to its end."""
+    found = []
+    async with api.client.stream("GET", f"/jobs/{job_id}/events") as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        name = ""
+        async for line in response.aiter_lines():
+            field, _, value = line.partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                found.append((name, json.loads(value)))
+    return found
+
+
+async def test_events_follow_a_job_to_its_end(live: Api) -> None:
+    job = await live.job()
+    async with asyncio.timeout(20):
+        following = asyncio.create_task(events_of(live, job["job_id"]))
+        claimed = await live.claim()
+        attempt = f"/jobs/{claimed['job_id']}/attempts/1"
+        await live.ask("POST", f"{attempt}/progress", json={"progress": {"percent": 50}})
+        await asyncio.sleep(1)
+        await live.ask("POST", f"{attempt}/complete", json={"result": "done"})
+        events = await following
+    assert [name for name, _ in events[-2:]] == ["job", "end"]
+    assert {"percent": 50} in [item.get("progress") for _, item in events]
+    assert events[-2][1]["result"] == "done"
+
+
+async def test_events_of_a_job_that_is_not_there_are_404(live: Api) -> None:
+    response = await live.ask("GET", "/jobs/job_xyz/events")
+    assert response.status_code == 404
+
+
+async def test_what_waits_ends_when_the_server_stops(database: str) -> None:
+    async with served(database) as api:
+        job = await api.job(run_at="2126-01-01T00:00:00Z")
+        following = asyncio.create_task(events_of(api, job["job_id"]))
+        claim = asyncio.create_task(api.ask("POST", "/workers/w/claim", json={"wait_ms": 20000}))
+        asked = "select count(*) from pg_stat_activity where query like %s"
+        for function in ("show_job", "claim"):
+            while api.run(asked, f'%"{function}"%') == [(0,)]:
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(5):
+            api.stop()
+            assert (await claim).json() == {"jobs": []}
+            assert [name for name, _ in await following] == ["job"]
+
+
+async def test_a_connection_is_kept_and_carries_request_ids(live: Api) -> None:
+    for n in range(3):
+        response = await live.ask("GET", "/healthz", headers={"x-request-id": f"r{n}"})
+        assert response.headers["x-request-id"] == f"r{n}"
+
+
+async def test_a_body_without_a_length_is_limited_too(live: Api) -> None:
+    async def body() -> Any:
+        yield b'{"kind":"a","payload":"'
+        for _ in range(32):
+            yield b"x" * 65536
+        yield b'"}'
+
+    response = await live.ask("POST", "/jobs", content=body())
+    assert response.status_code == 413
+    assert response.json()["error"]["detail"] == f"at most {2**20} bytes"
+
+
+async def test_examples_of_the_specification_fit_their_schemas(live: Api) -> None:
+    specification = (await live.ask("GET", "/openapi.json")).json()
+    assert specification["openapi"].startswith("3.1")
+    checked = 0
+    for path, methods in specification["paths"].items():
+        for method, operation in methods.items():
+            contents = [operation.get("requestBody", {})]
+            contents += operation["responses"].values()
+            for content in contents:
+                for media in content.get("content", {}).values():
+                    schema = {**media["schema"], "components": specification["components"]}
+                    examples = [e["value"] for e in media.get("examples", {}).values()]
+                    examples += [media["example"]] if "example" in media else []
+                    for example in examples:
+                        jsonschema.validate(example, schema)
+                        checked += 1
+            assert operation["responses"], (method, path)
+    assert checked > 150
+
+
+async def test_examples_of_requests_are_taken_as_they_stand(live: Api) -> None:
+    specification = (await live.ask("GET", "/openapi.json")).json()
+    for path in ("/jobs", "/jobs:batch"):
+        body = specification["paths"][path]["post"]["requestBody"]
+        for example in body["content"]["application/json"]["examples"].values():
+            response = await live.ask("POST", path, json=example["value"])
+            assert response.status_code == 201, response.text
+
+
+@pytest.fixture
+async def brief(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Api]:
+    """The HTTP API behind a real socket, with claims that hardly wait."""
+    monkeypatch.setenv("JOBQ_SECRET_KEYS", b64encode(bytes(32)).decode())
+    async with served(database, replace(SETTINGS, longest_wait=0.05)) as api:
+        yield api
+
+
+async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path: Path) -> None:
+    """No 5xx, no answer that is not described, no unfit request that is taken."""
+    live = brief
+    process = await asyncio.create_subprocess_exec(
+        Path(sys.executable).with_name("schemathesis"),
+        "run",
+        f"{live.client.base_url}/openapi.json",
+        "--header",
+        f"Authorization: {live.client.headers['authorization']}",
+        "--checks",
+        CHECKS,
+        "--exclude-path",
+        "/jobs/{job_id}/events",
+        "--max-examples",
+        "10",
+        "--request-timeout",
+        "40",
+        "--generation-database",
+        "none",
+        "--no-color",
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(180):
+        output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()[-6000:]
+
+
+def test_the_page_needs_no_other_host() -> None:
+    pages = files("jobq.http") / "pages"
+    page = (pages / "index.html").read_text() + (pages / "start.js").read_text()
+    assert not re.search(r"https?://|//[a-z]", page.replace("// Opens", ""))
+    assert (pages / "swagger-ui.LICENSE.txt").is_file()
+
+
+async def test_the_page_shows_the_specification_in_a_browser(database: str, tmp_path: Path) -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    async with served(database) as api:
+        asked = urlsplit(str(api.client.base_url))
+        process = await asyncio.create_subprocess_exec(
+            chromium,
+            *BROWSER,
+            f"--user-data-dir={tmp_path}",
+            f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {asked.hostname}",
+            "--dump-dom",
+            f"{api.client.base_url}/docs#/jobs/create_job",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        async with asyncio.timeout(90):
+            page, _ = await process.communicate()
+    text = page.decode()
+    assert text.count('class="opblock-summary-path"') >= 25
+    assert "an endpoint, later" in text
+    assert "Execute" in text

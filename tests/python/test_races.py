@@ -1,0 +1,692 @@
+"""What several sessions do at the same time: keys, claims, settlement, wake-ups, locks.
+
+Where a test must see one session wait for another, it watches pg_stat_activity; nothing
+sleeps for a guessed time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from threading import Barrier
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg.types.json import Jsonb
+
+from jobq.embedded import Server
+from servers import SETTINGS, Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+    Connect = Callable[[], Connection]
+    Call = Callable[[Connection, Sequence[UUID]], object]
+
+PATIENCE = 20.0
+"""Seconds until something that must happen is called missing."""
+
+
+def value(connection: Connection, query: str, *arguments: object) -> Any:
+    """Return the only column of the first row, None without rows."""
+    row = connection.execute(query, arguments).fetchone()
+    return None if row is None else row[0]
+
+
+def column(connection: Connection, query: str, *arguments: object) -> list[Any]:
+    """Return the first column."""
+    return [row[0] for row in connection.execute(query, arguments)]
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Return as soon as a condition holds; fail when it does not come to hold."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.002)
+
+
+@contextmanager
+def held_up(watcher: Connection, connection: Connection, call: Callable[[], Any]) -> Iterator[Any]:
+    """Start a call on a connection, and enter when it waits for a lock.
+
+    The body must let it go; the yielded future is awaited in the end.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        future: Future[Any] = pool.submit(call)
+        pid = connection.info.backend_pid
+        eventually(
+            lambda: (
+                future.done()
+                or value(
+                    watcher, "select wait_event_type from pg_stat_activity where pid = %s", pid
+                )
+                == "Lock"
+            ),
+            "nobody waits",
+        )
+        assert not future.done(), f"it did not wait: {future}"
+        yield future
+        future.exception(PATIENCE)
+
+
+def at_once(connect: Connect, call: Callable[[Connection], Any], callers: int) -> list[Any]:
+    """Run a call on as many connections at the same moment; return what they gave."""
+    barrier = Barrier(callers)
+
+    def caller(connection: Connection) -> Any:
+        barrier.wait(PATIENCE)
+        return call(connection)
+
+    connections = [connect() for _ in range(callers)]
+    with ThreadPoolExecutor(callers) as pool:
+        return list(pool.map(caller, connections))
+
+
+def running(connection: Connection, jobs: int = 1, **options: object) -> list[UUID]:
+    """Enqueue and claim jobs; return their ids, each at attempt 1, in ascending order."""
+    batch = [{"kind": "work", **options} for _ in range(jobs)]
+    connection.execute("select jobq.enqueue_many(%s)", [Jsonb(batch)])
+    claimed = column(connection, "select job_id from jobq.claim('{default}', 'worker', %s)", jobs)
+    assert len(claimed) == jobs
+    return sorted(claimed)
+
+
+def state(connection: Connection, job_id: UUID) -> str:
+    """Return the state of a job."""
+    return str(value(connection, "select state from jobq.job where job_id = %s", job_id))
+
+
+# Keys
+
+
+KEYS = {
+    "idempotency": {"idempotency_key": "key"},
+    "skip": {"dedup_key": "key", "dedup": "skip"},
+    "both": {"idempotency_key": "key", "dedup_key": "key", "dedup": "skip"},
+}
+
+
+def create(job: dict[str, str], connection: Connection) -> tuple[UUID, bool]:
+    """Enqueue a job; return its id and whether it was created."""
+    query = "select job_id, created from jobq.enqueue_many(%s)"
+    [(job_id, created)] = connection.execute(query, [Jsonb([job])])
+    return job_id, created
+
+
+@pytest.mark.every_version
+@pytest.mark.parametrize("options", KEYS.values(), ids=KEYS)
+def test_one_of_sixteen_callers_creates_the_job_of_a_key(
+    connect: Connect, options: dict[str, str]
+) -> None:
+    for round_ in range(5):
+        job = {"kind": f"round {round_}", **options}
+        rows = at_once(connect, partial(create, job), 16)
+        stored = column(connect(), "select job_id from jobq.job where kind = %s", job["kind"])
+        assert len(stored) == 1
+        assert {row[0] for row in rows} == set(stored)
+        assert sum(row[1] for row in rows) == 1
+
+
+@pytest.mark.every_version
+@pytest.mark.parametrize("callers", [16, 48])
+def test_callers_that_replace_leave_one_job_and_say_what_they_replaced(
+    connect: Connect, callers: int
+) -> None:
+    job = {"kind": "work", "dedup_key": "key", "dedup": "replace"}
+    rows = at_once(connect, partial(create, job), callers)
+    connection = connect()
+    jobs = connection.execute("select job_id, state, cancel_reason from jobq.job").fetchall()
+    assert Counter(row[1] for row in jobs) == {"queued": 1, "cancelled": callers - 1}
+    assert {row[0] for row in rows} == {row[0] for row in jobs}, "each caller made a job"
+    assert all(row[1] for row in rows)
+    heirs = {UUID(row[2].removeprefix("replaced by ")) for row in jobs if row[2]}
+    assert len(heirs) == callers - 1, "each job was replaced by another one"
+    assert heirs < {row[0] for row in jobs}
+
+
+def test_a_key_whose_transaction_rolls_back_goes_to_the_one_that_waited(
+    connect: Connect,
+) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    query = "select created from jobq.enqueue_many(%s)"
+    job = Jsonb([{"kind": "work", "idempotency_key": "key"}])
+    first.execute("begin")
+    assert value(first, query, job) is True
+    with held_up(watcher, second, partial(value, second, query, job)) as created:
+        first.execute("rollback")
+    assert created.result() is True
+    assert value(watcher, "select count(*) from jobq.job") == 1
+
+
+def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(
+    connect: Connect,
+) -> None:
+    keys = [{"kind": "work", "idempotency_key": str(n)} for n in range(200)]
+    orders = itertools.cycle([keys, keys[::-1]])
+    query = "select job_id from jobq.enqueue_many(%s) where created"
+    created = at_once(connect, lambda c: column(c, query, Jsonb(next(orders))), 8)
+    assert sum(map(len, created)) == 200
+    assert len(set(itertools.chain.from_iterable(created))) == 200
+
+
+# Claims
+
+
+@pytest.mark.every_version
+def test_no_two_claimers_get_the_same_job(connect: Connect) -> None:
+    jobs = [{"kind": "work", "priority": n % 3} for n in range(500)]
+    connect().execute("select jobq.enqueue_many(%s)", [Jsonb(jobs)])
+    query = "select job_id from jobq.claim('{default}', 'worker', 7)"
+
+    def claim_all(connection: Connection) -> list[UUID]:
+        batches = iter(lambda: column(connection, query), [])
+        return list(itertools.chain.from_iterable(batches))
+
+    claimed = at_once(connect, claim_all, 8)
+    everything = list(itertools.chain.from_iterable(claimed))
+    assert len(everything) == len(set(everything)) == 500
+    assert sum(map(bool, claimed)) > 1, "more than one took part"
+    assert column(connect(), "select distinct attempt from jobq.job") == [1]
+
+
+def test_a_claim_does_not_wait_for_another_one(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first.execute("select jobq.enqueue('work') from generate_series(1, 3)")
+    query = "select job_id from jobq.claim('{default}', 'worker', %s)"
+    first.execute("begin")
+    mine = column(first, query, 2)
+    second.execute("set lock_timeout = '1s'")
+    theirs = column(second, query, 2)
+    first.execute("rollback")
+    assert len(mine) == 2 and len(theirs) == 1
+    assert set(column(second, query, 2)) == set(mine), "a claim rolled back can be claimed again"
+
+
+def test_an_update_of_state_claims_once(connect: Connect) -> None:
+    """S4: two operators claim the same job by an update."""
+    first, second, watcher = connect(), connect(), connect()
+    job_id = value(first, "select jobq.enqueue('work')")
+    first.execute("set role jobq_operator")
+    second.execute("set role jobq_operator")
+    update = "update jobq.job set state = 'running', worker = %s where job_id = %s"
+    first.execute("begin")
+    assert first.execute(update, ["first", job_id]).rowcount == 1
+    with held_up(watcher, second, lambda: second.execute(update, ["second", job_id])) as late:
+        first.execute("commit")
+    assert late.result().rowcount == 0, "the second one is told that it changed nothing"
+    query = "select worker, attempt from jobq.job where job_id = %s"
+    assert watcher.execute(query, [job_id]).fetchone() == ("first", 1)
+
+
+# Cancel, complete, recover
+
+
+CANCEL = "select jobq.cancel(%s)"
+COMPLETE = "select jobq.complete(%s, 1)"
+
+
+@pytest.mark.every_version
+def test_cancel_finds_a_job_that_completes_before_it(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    [job_id] = running(first)
+    first.execute("begin")
+    assert value(first, COMPLETE, job_id) is True
+    with held_up(watcher, second, partial(value, second, CANCEL, job_id)) as cancelled:
+        first.execute("commit")
+    assert cancelled.result() == "already_finished"
+    assert state(watcher, job_id) == "succeeded"
+
+
+def test_cancel_asks_a_job_whose_completion_rolls_back(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    [job_id] = running(first)
+    first.execute("begin")
+    assert value(first, COMPLETE, job_id) is True
+    with held_up(watcher, second, partial(value, second, CANCEL, job_id)) as cancelled:
+        first.execute("rollback")
+    assert cancelled.result() == "cancel_requested"
+    assert state(watcher, job_id) == "running"
+
+
+@pytest.mark.every_version
+def test_a_job_that_was_asked_to_stop_may_still_complete(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    [job_id] = running(first)
+    first.execute("begin")
+    assert value(first, CANCEL, job_id) == "cancel_requested"
+    with held_up(watcher, second, partial(value, second, COMPLETE, job_id)) as completed:
+        first.execute("commit")
+    assert completed.result() is True
+    assert state(watcher, job_id) == "succeeded"
+
+
+def test_an_attempt_that_was_cancelled_cannot_complete(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    [job_id] = running(first)
+    value(first, CANCEL, job_id)
+    first.execute("begin")
+    first.execute("select jobq.confirm_cancel(%s, 1)", [job_id])
+    with held_up(watcher, second, partial(value, second, COMPLETE, job_id)) as completed:
+        first.execute("commit")
+    with pytest.raises(psycopg.Error) as caught:
+        completed.result()
+    assert caught.value.sqlstate == "JQ003"
+    assert caught.value.diag.constraint_name == "LEASE_LOST"
+    assert state(watcher, job_id) == "cancelled"
+
+
+def test_a_waiting_job_that_is_being_cancelled_is_not_claimed(connect: Connect) -> None:
+    first, second = connect(), connect()
+    job_id = value(first, "select jobq.enqueue('work')")
+    first.execute("begin")
+    assert value(first, CANCEL, job_id) == "cancelled"
+    second.execute("set lock_timeout = '1s'")
+    assert column(second, "select jobq.claim('{default}', 'worker', 9)") == []
+    first.execute("commit")
+    assert state(second, job_id) == "cancelled"
+
+
+def test_cancel_asks_a_job_that_is_claimed_before_it(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    job_id = value(first, "select jobq.enqueue('work')")
+    first.execute("begin")
+    assert column(first, "select attempt from jobq.claim('{default}', 'worker')") == [1]
+    with held_up(watcher, second, partial(value, second, CANCEL, job_id)) as cancelled:
+        first.execute("commit")
+    assert cancelled.result() == "cancel_requested"
+
+
+def test_cancel_and_complete_at_once_agree_on_what_happened(connect: Connect) -> None:
+    """Truly concurrent, many times: the answers fit the state that is left."""
+    left, right, watcher = connect(), connect(), connect()
+    seen: Counter[tuple[str, str]] = Counter()
+    barrier = Barrier(2)
+
+    def call(connection: Connection, query: str, job_id: UUID, delay: float) -> Any:
+        barrier.wait(PATIENCE)
+        connection.execute("select pg_sleep(%s)", [delay])
+        return value(connection, query, job_id)
+
+    chance = random.Random(1)
+    with ThreadPoolExecutor(2) as pool:
+        for job_id in running(watcher, 200):
+            one = pool.submit(call, left, CANCEL, job_id, chance.random() / 1000)
+            two = pool.submit(call, right, COMPLETE, job_id, chance.random() / 1000)
+            assert two.result(PATIENCE) is True
+            seen[one.result(PATIENCE), state(watcher, job_id)] += 1
+    assert set(seen) == {("already_finished", "succeeded"), ("cancel_requested", "succeeded")}
+
+
+@pytest.mark.every_version
+def test_an_attempt_that_was_taken_back_cannot_complete(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    [job_id] = running(first)
+    expire(watcher, job_id)
+    first.execute("begin")
+    assert column(first, "select state from jobq.recover()") == ["retrying"]
+    with held_up(watcher, second, partial(value, second, COMPLETE, job_id)) as completed:
+        first.execute("commit")
+    assert isinstance(completed.exception(), psycopg.Error)
+    assert completed.exception().sqlstate == "JQ003"
+    assert state(watcher, job_id) == "retrying"
+
+
+def test_recovery_passes_over_an_attempt_that_completes(connect: Connect) -> None:
+    first, second = connect(), connect()
+    [job_id] = running(first)
+    expire(second, job_id)
+    first.execute("begin")
+    assert value(first, COMPLETE, job_id) is True
+    second.execute("set lock_timeout = '1s'")
+    assert column(second, "select jobq.recover()") == []
+    first.execute("commit")
+    assert state(second, job_id) == "succeeded"
+
+
+def test_one_of_many_callers_recovers_a_job(connect: Connect) -> None:
+    jobs = running(connect(), 50)
+    for job_id in jobs:
+        expire(connect(), job_id)
+    recovered = at_once(connect, lambda c: column(c, "select job_id from jobq.recover(7)"), 8)
+    everything = list(itertools.chain.from_iterable(recovered))
+    assert len(everything) == len(set(everything))
+    assert set(column(connect(), "select attempt from jobq.job")) == {1}
+
+
+def expire(connection: Connection, job_id: UUID) -> None:
+    """Let the lease of a job have ended a second ago."""
+    with connection.transaction():
+        connection.execute("set local session_replication_role = replica")
+        connection.execute(
+            "update jobq_private.job set lease_expires_at = now() - interval '1 s'"
+            " where job_id = %s",
+            [job_id],
+        )
+
+
+def test_two_redrives_bring_one_job_back(connect: Connect) -> None:
+    first, second, watcher = connect(), connect(), connect()
+    job_id = value(first, "select jobq.enqueue('work')")
+    value(first, CANCEL, job_id)
+    redrive = "select jobq.redrive(%s)"
+    first.execute("begin")
+    first.execute(redrive, [job_id])
+    with held_up(watcher, second, partial(value, second, redrive, job_id)) as late:
+        first.execute("commit")
+    assert isinstance(late.exception(), psycopg.Error)
+    assert late.exception().sqlstate == "JQ002"
+    assert column(watcher, "select state from jobq.job") == ["queued"]
+
+
+# Lock order
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch call over running jobs, at attempt 1."""
+
+    query: str
+
+    def __call__(self, connection: Connection, jobs: Sequence[UUID]) -> None:
+        connection.execute(
+            self.query,
+            {
+                "ids": list(jobs),
+                "attempts": [1] * len(jobs),
+                "failures": Jsonb([{"job_id": str(job_id), "attempt": 1} for job_id in jobs]),
+            },
+        )
+
+
+BATCHES: dict[str, Call] = {
+    "complete": Batch("select jobq.complete_many(%(ids)s, %(attempts)s)"),
+    "fail": Batch("select jobq.fail_many(%(failures)s)"),
+    "release": Batch("select jobq.release_many(%(ids)s, %(attempts)s)"),
+    "heartbeat": Batch("select jobq.heartbeat('worker', %(ids)s, %(attempts)s)"),
+    "exchange": Batch("select jobq.exchange('{}', 'worker', 0, %(ids)s, %(attempts)s)"),
+}
+
+
+@pytest.mark.parametrize("second_name", BATCHES)
+@pytest.mark.parametrize("first_name", BATCHES)
+def test_batches_in_opposite_orders_do_not_deadlock(
+    connect: Connect, first_name: str, second_name: str
+) -> None:
+    """A blocker in the middle lets both take what they reach before it, then goes away."""
+    blocker, first, second, watcher = (connect() for _ in range(4))
+    jobs = running(blocker, 21)
+    blocker.execute("begin")
+    blocker.execute("select from jobq_private.job where job_id = %s for update", [jobs[10]])
+    with (
+        held_up(watcher, first, lambda: BATCHES[first_name](first, jobs)) as one,
+        held_up(watcher, second, lambda: BATCHES[second_name](second, jobs[::-1])) as two,
+    ):
+        blocker.execute("commit")
+    assert (one.exception(), two.exception()) == (None, None)
+
+
+# Wake-ups
+
+
+def enqueue(connection: Connection, queue: str = "default") -> UUID:
+    """Enqueue a job in a queue."""
+    return UUID(str(value(connection, "select jobq.enqueue('work', queue => %s)", queue)))
+
+
+def is_quiet(connection: Connection, *queues: str) -> bool:
+    """Begin to wait; return whether no producer was in flight."""
+    return bool(value(connection, "select jobq.begin_wait(%s)", list(queues)))
+
+
+def notified(connection: Connection, stop_after: int = 1) -> list[str]:
+    """Return the payloads of the notifications that come first."""
+    return [
+        notify.payload for notify in connection.notifies(timeout=PATIENCE, stop_after=stop_after)
+    ]
+
+
+@pytest.mark.every_version
+def test_a_rolled_back_enqueue_leaves_no_job_and_wakes_nobody(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "default", "other")
+    producer.execute("begin")
+    enqueue(producer)
+    producer.execute("rollback")
+    enqueue(producer, "other")
+    assert notified(worker) == ["other"], "notifications come in the order of commits"
+    assert column(worker, "select queue from jobq.job") == ["other"]
+
+
+def test_a_savepoint_rolled_back_wakes_nobody(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "default", "other")
+    with producer.transaction():
+        producer.execute("savepoint undone")
+        enqueue(producer)
+        producer.execute("rollback to savepoint undone")
+    enqueue(producer, "other")
+    assert notified(worker) == ["other"]
+
+
+@pytest.mark.every_version
+def test_a_sleeping_worker_is_woken_at_commit(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    assert is_quiet(worker, "default")
+    producer.execute("begin")
+    enqueue(producer)
+    assert list(worker.notifies(timeout=0)) == [], "not before the job can be claimed"
+    producer.execute("commit")
+    assert notified(worker) == ["default"]
+    assert len(column(worker, "select jobq.claim('{default}', 'worker')")) == 1
+
+
+def test_a_worker_hears_of_a_producer_in_flight(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    producer.execute("begin")
+    enqueue(producer)
+    assert not is_quiet(worker, "default"), "it must not sleep: nobody will wake it"
+    assert is_quiet(worker, "other"), "other queues are not concerned"
+    producer.execute("commit")
+    assert is_quiet(worker, "default")
+    assert len(column(worker, "select jobq.claim('{default}', 'worker')")) == 1
+
+
+def test_nobody_is_notified_while_nobody_sleeps(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    enqueue(producer)
+    assert is_quiet(worker, "default")
+    worker.execute("select jobq.end_wait()")
+    enqueue(producer)
+    assert is_quiet(worker, "default", "last")
+    enqueue(producer, "last")
+    assert notified(worker) == ["last"]
+
+
+def test_a_worker_that_dies_asleep_costs_no_more_notifications(connect: Connect) -> None:
+    worker, listener, producer = connect(), connect(), connect()
+    listener.execute("listen jobq")
+    assert is_quiet(worker, "default")
+    pid = worker.info.backend_pid
+    producer.execute("select pg_terminate_backend(%s)", [pid])
+    eventually(
+        lambda: not value(producer, "select count(*) from pg_locks where pid = %s", pid),
+        "its locks stay",
+    )
+    enqueue(producer)
+    assert is_quiet(listener, "last")
+    enqueue(producer, "last")
+    assert notified(listener) == ["last"]
+
+
+WAKERS = {
+    "release": ("select jobq.release(%s, 1)", "running"),
+    "resume": ("select jobq.resume_queue('default') from (select %s) as job", "paused"),
+    "redrive": ("select jobq.redrive(%s)", "dead"),
+    "recover": ("select jobq.recover() from (select %s) as job", "expired"),
+    "update": ("update jobq.job set state = 'queued' where job_id = %s", "dead"),
+}
+
+
+@pytest.mark.parametrize(("query", "before"), WAKERS.values(), ids=WAKERS)
+def test_whatever_makes_a_job_runnable_wakes(connect: Connect, query: str, before: str) -> None:
+    worker, other = connect(), connect()
+    worker.execute("listen jobq")
+    [job_id] = running(other)
+    if before == "paused":
+        other.execute("select jobq.pause_queue('default')")
+    elif before == "dead":
+        other.execute("select jobq.fail(%s, 1, 'boom', retryable => false)", [job_id])
+    elif before == "expired":
+        expire(other, job_id)
+    assert is_quiet(worker, "default")
+    other.execute(query, [job_id])
+    assert notified(worker) == ["default"]
+
+
+@pytest.mark.every_version
+def test_no_wake_up_is_lost(connect: Connect) -> None:
+    """A producer races a worker that falls asleep, hundreds of times."""
+    rounds = 400
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    barrier = Barrier(2)
+    chance = random.Random(7)
+    delays = [(chance.random() / 500, chance.random() / 500) for _ in range(rounds)]
+
+    def produce() -> None:
+        for before, within in delays:
+            barrier.wait(PATIENCE)
+            producer.execute("select pg_sleep(%s)", [before])
+            with producer.transaction():
+                enqueue(producer)
+                producer.execute("select pg_sleep(%s)", [within])
+
+    seen: Counter[str] = Counter()
+    with ThreadPoolExecutor(1) as pool:
+        producing = pool.submit(produce)
+        for _ in range(rounds):
+            barrier.wait(PATIENCE)
+            seen.update(sleep_until_claimed(worker))
+        producing.result(PATIENCE)
+    assert seen["woken"] and seen["in flight"], "the race has met both of its ends"
+    assert value(worker, "select count(*) from jobq.job where state = 'succeeded'") == rounds
+
+
+def sleep_until_claimed(worker: Connection) -> set[str]:
+    """Do as an idle worker does until it has finished a job; return what happened to it."""
+    finish = "select jobq.complete(job_id, attempt) from jobq.claim('{default}', 'worker', 9)"
+    happened: set[str] = set()
+    deadline = time.monotonic() + PATIENCE
+    while not column(worker, finish):
+        assert time.monotonic() < deadline, "the job never came"
+        if not is_quiet(worker, "default"):
+            happened.add("in flight")
+        elif column(worker, finish):
+            break
+        else:
+            assert notified(worker), "a wake-up is lost: the worker would sleep on"
+            happened.add("woken")
+    worker.execute("select jobq.end_wait()")
+    list(worker.notifies(timeout=0))
+    return happened
+
+
+def test_a_full_notification_queue_never_fails_an_enqueue(tmp_path: Path, project: Path) -> None:
+    """Listeners that hang fill the queue, on a server with the smallest one there is."""
+    settings = {**SETTINGS, "max_notify_queue_pages": "64"}
+    server = Server(tmp_path / "server", "18", settings=settings, durable=False)
+    with ExitStack() as stack:
+        stack.enter_context(server)
+        url = stack.enter_context(Cluster(server, project).database())
+        hung, worker, producer = (
+            stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(3)
+        )
+        hung.execute("listen anything")
+        hung.execute("begin")
+        hung.execute("select 1")
+        worker.execute("listen jobq")
+        [job_id] = running(producer)
+        assert is_quiet(worker, "default")
+        fill_notification_queue(producer)
+        with pytest.raises(errors.ProgramLimitExceeded):
+            producer.execute("select pg_notify('anything', repeat('x', 7000))")
+        enqueue(producer)
+        assert value(producer, CANCEL, job_id) == "cancel_requested"
+        assert len(column(worker, "select jobq.claim('{default}', 'worker')")) == 1
+
+        hung.execute("rollback")
+        eventually(
+            lambda: bool(value(hung, "select pg_notification_queue_usage() < 0.5")),
+            "the queue stays full",
+        )
+        enqueue(producer)
+        assert notified(worker) == ["default"], "once there is room, workers are woken again"
+
+
+def fill_notification_queue(connection: Connection) -> None:
+    """Notify until the server refuses."""
+    for size in (7000, 100, 1):
+        for _ in range(100_000):
+            try:
+                connection.execute("select pg_notify('anything', repeat('x', %s))", [size])
+            except errors.ProgramLimitExceeded:
+                break
+    assert value(connection, "select pg_notification_queue_usage()") > 0.9
+
+
+# Maintenance
+
+
+MAINTAIN = "select task from jobq.maintain()"
+
+
+@pytest.mark.every_version
+def test_one_caller_maintains_and_the_others_return_at_once(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first.execute("begin")
+    assert len(column(first, MAINTAIN)) >= 4
+    second.execute("set statement_timeout = '5s'")
+    assert column(second, MAINTAIN) == []
+    first.execute("commit")
+    assert len(column(second, MAINTAIN)) >= 4
+
+
+def test_maintenance_leaves_a_table_in_use_to_the_next_call(connect: Connect) -> None:
+    reader, caller = connect(), connect()
+    [job_id] = running(caller)
+    reader.execute("begin")
+    reader.execute("select count(*) from jobq.job")
+    query = "select affected from jobq.maintain() where task = 'made_partitions'"
+    assert value(caller, query) == 0
+    assert value(caller, COMPLETE, job_id) is True
+    reader.execute("commit")
+    assert value(caller, query) == 24
+    assert state(caller, job_id) == "succeeded"
+
+
+def test_completions_go_on_while_partitions_are_made(connect: Connect) -> None:
+    maintainer, worker, watcher = connect(), connect(), connect()
+    [job_id] = running(worker)
+    maintainer.execute("begin")
+    assert len(column(maintainer, MAINTAIN)) >= 4
+    with held_up(watcher, worker, partial(value, worker, COMPLETE, job_id)) as completed:
+        maintainer.execute("commit")
+    assert completed.result() is True, "a completion waits for maintenance, and is not lost"
+    place = "select tableoid::regclass::text from jobq_private.job_archive"
+    assert value(watcher, place) != "jobq_private.job_archive_default"

@@ -1,0 +1,84 @@
+"""`jobq run` does what the README promises, and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KINDS = ["resize_image", "webhook_delivery", "send_email", "summarize_text", "health_check"]
+
+
+def environment(database: str | None) -> dict[str, str]:
+    """The tests' own environment, with this database or none."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    env.pop("DATABASE_URL", None)
+    return env if database is None else {**env, "DATABASE_URL": database}
+
+
+def start(folder: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "jobq.cli", "run", *arguments],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def processes_in(folder: Path) -> list[str]:
+    """The command lines of processes that work in this folder or below it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            cwd = (process / "cwd").readlink()
+            if cwd.is_relative_to(folder):
+                found.append(f"{process.name} {cwd}")
+    return found
+
+
+def test_examples_succeed_on_a_given_database(empty_database: str, tmp_path: Path) -> None:
+    process = start(tmp_path, environment(empty_database), "--exit")
+    report, _ = process.communicate(timeout=180)
+
+    assert process.returncode == 0, report
+    for kind in KINDS:
+        assert re.search(rf"{kind} +succeeded", report), report
+    assert "all 5 jobs succeeded" in report
+    assert "the webhook's receiver got {'event': 'picture.resized'}" in report
+    assert "the mail server got 'Your picture is ready'" in report
+    assert (tmp_path / ".jobq" / "mandelbrot-small.png").stat().st_size > 0
+    assert processes_in(tmp_path) == []
+
+
+def test_it_serves_from_a_private_server_until_interrupted(tmp_path: Path) -> None:
+    process = start(tmp_path, environment(None))
+    report = ""
+    assert process.stdout is not None
+    for line in process.stdout:
+        report += line
+        if "Serving until interrupted" in line:
+            break
+    assert "all 5 jobs succeeded" in report, report
+    url = re.search(r"http://127\.0\.0\.1:(\d+)", report)
+    assert url is not None
+    with socket.create_connection(("127.0.0.1", int(url[1])), timeout=5):
+        pass
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert processes_in(tmp_path) == []
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(url[1]))) != 0

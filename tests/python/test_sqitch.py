@@ -1,0 +1,167 @@
+"""Sqitch's project: deploy, verify, revert, adopt, rework, and the two gates."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+import snapshot
+from catalog import catalog, seeds
+from jobq import deploy
+from servers import ROOT, Cluster, copy_project, take_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _deploy_the_copy(project: Path) -> Iterator[None]:
+    """Let jobq.deploy use the copy that the other databases are made from."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(deploy, "project_dir", lambda: project)
+        yield
+
+
+@pytest.fixture(scope="module")
+def deployed(cluster: Cluster) -> Iterator[str]:
+    """The URL of a database that Sqitch has deployed."""
+    with cluster.database(template="template0") as url:
+        deploy.deploy(url)
+        yield url
+
+
+def scalar(url: str, query: str) -> object:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def schemas(url: str) -> object:
+    query = "select count(*) from pg_namespace where nspname like 'jobq%'"
+    return scalar(url, query)
+
+
+def test_snapshot_is_up_to_date() -> None:
+    script = ROOT / "sql" / "snapshot.py"
+    done = subprocess.run(
+        [sys.executable, script, "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"run make snapshot:\n{done.stdout}{done.stderr}"
+
+
+def test_a_deployed_database_is_verified(deployed: str) -> None:
+    assert "Verify successful" in deploy.verify(deployed)
+
+
+def test_deploying_twice_changes_nothing(deployed: str) -> None:
+    assert "Nothing to deploy" in deploy.deploy(deployed)
+
+
+def test_an_empty_database_is_not_adopted(empty_database: str) -> None:
+    with pytest.raises(deploy.DeployError, match="Verify script"):
+        deploy.adopt(empty_database)
+
+
+def test_verify_notices_damage(database: str) -> None:
+    deploy.adopt(database)
+    with psycopg.connect(database) as connection:
+        connection.execute("drop function jobq.claim_job")
+        connection.execute("grant execute on function jobq.cancel to public")
+        connection.execute("drop trigger job_birth on jobq_private.job")
+    with pytest.raises(deploy.DeployError, match="verify failed") as raised:
+        deploy.verify(database)
+    for change in ("api/claim_job", "api/cancel", "trigger/job_birth"):
+        assert f'Verify script "verify/{change}.sql" failed' in str(raised.value)
+
+
+def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -> None:
+    assert catalog(database) == catalog(deployed)
+    assert seeds(database) == seeds(deployed)
+
+
+def test_sqitch_adopts_a_database_of_the_single_file(database: str) -> None:
+    deploy.adopt(database)
+    assert "Verify successful" in deploy.verify(database)
+    assert "Nothing to deploy" in deploy.deploy(database)
+
+
+@pytest.mark.every_version
+def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: str) -> None:
+    before = catalog(database)
+    plan = snapshot.Plan.read((cluster.project / "sqitch.plan").read_text())
+    texts = {source.change: source.text for source in snapshot.read_sources(cluster.project)}
+    ordered = [texts[path] for path in plan.scripts() if path in texts]
+    cluster.psql(database, "set role jobq_owner;\n" + "\n".join(ordered))
+    assert len(ordered) == len(texts)
+    assert catalog(database) == before
+
+
+def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database: str) -> None:
+    before = catalog(database)
+    with pytest.raises(AssertionError, match="already exists"):
+        cluster.psql(database, cluster.project / "jobq.sql")
+    assert catalog(database) == before
+
+
+def test_a_released_source_is_reworked(
+    database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copy_project(tmp_path, project)
+    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    sqitch(copy, "tag", "v1", "--note", "first")
+    deploy.adopt(database)
+    source = copy / "sql" / "private" / "new_id.sql"
+    source.write_text(source.read_text().replace("A new UUID", "A newer UUID"))
+
+    with pytest.raises(snapshot.SnapshotError, match="sqitch rework"):
+        snapshot.render(copy)
+
+    sqitch(copy, "rework", "private/new_id", "--note", "better words")
+    take_snapshot(copy)
+    comment = "select obj_description('jobq_private.new_id'::regproc)"
+    deploy.deploy(database)
+    assert scalar(database, comment) == "A newer UUID of version 7."
+    sqitch(copy, "revert", "-y", "--to", "@v1", target=database)
+    assert scalar(database, comment) == "A new UUID of version 7."
+
+
+def test_the_single_file_of_a_reworked_project_has_both_versions(
+    project: Path, tmp_path: Path
+) -> None:
+    copy = copy_project(tmp_path, project)
+    sqitch(copy, "tag", "v1", "--note", "first")
+    sqitch(copy, "rework", "private/new_id", "--note", "better words")
+    single_file = take_snapshot(copy)["jobq.sql"]
+    assert single_file.count("-- Deploy jobq:private/new_id to pg") == 2
+
+
+def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:
+    before = catalog(deployed)
+    deploy.revert(deployed)
+    assert schemas(deployed) == 0
+    deploy.deploy(deployed)
+    assert catalog(deployed) == before
+
+
+def sqitch(project: Path, verb: str, *options: str, target: str | None = None) -> None:
+    """Run Sqitch in a project, as its author does."""
+    environment = dict(os.environ)
+    arguments = list(options)
+    if target is not None:
+        name, variables = deploy._target(target)
+        environment |= variables
+        arguments.append(name)
+    subprocess.run(
+        ["sqitch", verb, *arguments],
+        cwd=project,
+        env=environment | deploy._identity(),
+        check=True,
+        capture_output=True,
+    )

@@ -1,0 +1,309 @@
+"""How workers claim and settle: each job once, on time, and without haste when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from waiting import until, until_async
+from worker_handlers import Gate
+from worker_process import working
+
+from jobq import AsyncClient, Client
+from jobq.registry import JobContext, Registry
+from jobq.worker import Worker
+from jobq.worker.link import Link
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+LOG_TABLE = "create table public.processed_log (job_id uuid, attempt int, worker int)"
+
+
+@pytest.fixture
+async def client(database: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(database) as client:
+        yield client
+
+
+def noops() -> Registry:
+    registry = Registry()
+
+    @registry.handler("noop")
+    async def noop() -> None: ...
+
+    return registry
+
+
+async def all_finished(client: AsyncClient) -> bool:
+    return all(
+        q.queued + q.running + q.retrying + q.scheduled == 0 for q in await client.queue_stats()
+    )
+
+
+@pytest.mark.every_version
+def test_eight_workers_process_200_jobs_exactly_once(
+    database: str, connect: Callable[[], Connection], tmp_path: Path
+) -> None:
+    connection = connect()
+    connection.execute(LOG_TABLE)
+    with Client(database) as client:
+        gate = Gate.within(tmp_path)
+        options = ("--concurrency", "2", "--no-declare")
+        workers = [working(database, tmp_path, *options) for _ in range(8)]
+        for worker in workers:
+            worker.__enter__()
+        try:
+            count = "select count(*) from jobq_private.worker"
+            until(lambda: connection.execute(count).fetchone() == (8,), "for eight workers")
+            client.enqueue_many([{"kind": "record", "payload": {"n": n}} for n in range(200)])
+            ended = "select count(*) from jobq_private.job_archive"
+            until(lambda: connection.execute(ended).fetchone() == (200,), "for 200 jobs", 60)
+        finally:
+            for worker in workers:
+                worker.__exit__(None, None, None)
+    states = connection.execute(
+        "select state, attempt, count(*) from jobq_private.job_archive group by 1, 2"
+    ).fetchall()
+    assert states == [("succeeded", 1, 200)]
+    processed = connection.execute(
+        "select count(*), count(distinct job_id), count(distinct worker) from public.processed_log"
+    ).fetchone()
+    assert processed is not None
+    assert processed[:2] == (200, 200)
+    assert processed[2] > 1
+    assert not gate.has_started
+
+
+async def test_a_slow_job_does_not_delay_the_settling_of_others(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+    ended_at: dict[str, datetime] = {}
+
+    @registry.handler("slow")
+    async def slow() -> None:
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+
+    @registry.handler("quick")
+    async def quick(context: JobContext) -> None:
+        await asyncio.sleep(random.uniform(0, 0.05))
+        ended_at[str(context.job_id)] = datetime.now(UTC)
+
+    async with Worker(database, registry, concurrency=10):
+        await client.enqueue("slow", priority=1)
+        await client.enqueue_many([{"kind": "quick"}] * 100)
+        await until_async(lambda: running_is(client, 1))
+        gate.let_through()
+        await until_async(lambda: all_finished(client))
+    jobs = await client.list_jobs(kind="quick", max_jobs=1000)
+    late = sorted(
+        (job.finished_at - ended_at[str(job.job_id)]).total_seconds()
+        for job in jobs
+        if job.finished_at is not None
+    )
+    assert len(late) == 100
+    assert late[50] < 0.05, late
+    assert late[-1] < 0.5, "the slow job held up nobody"
+
+
+async def running_is(client: AsyncClient, number: int) -> bool:
+    return [(q.queued, q.running) for q in await client.queue_stats()] == [(0, number)]
+
+
+async def test_delayed_jobs_start_when_they_are_due(database: str, client: AsyncClient) -> None:
+    async with Worker(database, noops()):
+        due = datetime.now(UTC) + timedelta(seconds=1)
+        jobs = [
+            await client.enqueue("noop", run_at=due + timedelta(milliseconds=137 * n))
+            for n in range(5)
+        ]
+        await until_async(lambda: all_finished(client))
+    delays = []
+    for job in jobs:
+        found = await client.get(job.job_id)
+        assert found.claimed_at is not None
+        delays.append((found.claimed_at - found.run_at).total_seconds())
+    assert min(delays) >= 0
+    assert sorted(delays)[2] < 0.1, delays
+
+
+async def test_an_idle_worker_starts_a_new_job_at_once(database: str, client: AsyncClient) -> None:
+    delays = []
+    async with Worker(database, noops()):
+        for _ in range(20):
+            # Now the worker sleeps, and said so: somebody holds the lock of waiters.
+            await until_async(lambda: a_worker_waits(database))
+            job = await client.get((await client.enqueue("noop")).job_id)
+            await client.result(job.job_id)
+            job = await client.get(job.job_id)
+            assert job.claimed_at is not None
+            delays.append((job.claimed_at - job.created_at).total_seconds())
+    assert sorted(delays)[10] < 0.05, delays
+
+
+async def a_worker_waits(database: str) -> bool:
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        cursor = await connection.execute(
+            "select exists (select from pg_locks where locktype = 'advisory' and database ="
+            " (select oid from pg_database where datname = current_database()))"
+        )
+        row = await cursor.fetchone()
+        return bool(row and row[0])
+
+
+async def test_an_idle_worker_is_quiet(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all its sessions together, about one call a second; each is a transaction."""
+    calls: list[str] = []
+    call = Link.call
+
+    async def counted(link: Link, statement: Any, parameters: Any = ()) -> list[Any]:
+        calls.append(str(statement))
+        return await call(link, statement, parameters)
+
+    monkeypatch.setattr(Link, "call", counted)
+    async with Worker(database, noops()):
+        await client.result((await client.enqueue("noop")).job_id)
+        await until_async(lambda: a_worker_waits(database))
+        assert any("exchange" in statement for statement in calls)
+        calls.clear()
+        await asyncio.sleep(8)  # the length of the measurement, not a wait for something
+        assert 1 <= len(calls) <= 13, calls
+
+
+async def test_polling_alone_is_enough(database: str, client: AsyncClient) -> None:
+    async with Worker(database, noops(), listen=False):
+        for _ in range(3):
+            job = await client.enqueue("noop")
+            assert await client.result(job.job_id, timeout=10) is None
+        assert not await a_worker_waits(database)
+
+
+async def test_queues_are_looked_at_in_their_order(database: str, client: AsyncClient) -> None:
+    order: list[str] = []
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        order.append(context.queue)
+
+    await client.enqueue_many([{"kind": "a", "queue": q} for q in ("low", "high", "other") * 5])
+    async with Worker(database, registry, ["high", "low"], concurrency=1):
+        await until_async(lambda: ended_are(client, 10))
+    assert order == ["high"] * 5 + ["low"] * 5
+    assert [job.queue for job in await client.list_jobs(state="queued")] == ["other"] * 5
+
+
+async def ended_are(client: AsyncClient, number: int) -> bool:
+    return len(await client.list_jobs(state="succeeded", max_jobs=1000)) == number
+
+
+async def test_weights_share_a_worker(database: str, client: AsyncClient) -> None:
+    order: list[str] = []
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        order.append(context.queue)
+        await asyncio.sleep(0.06)
+
+    await client.enqueue_many(
+        [{"kind": "a", "queue": queue} for queue in ("low", "high") for _ in range(60)]
+    )
+    async with Worker(database, registry, {"high": 3, "low": 1}, concurrency=1):
+        await until_async(lambda: asyncio.to_thread(lambda: len(order) >= 60))
+        shares = order[:60].count("high"), order[:60].count("low")
+    assert shares[0] > shares[1] > 0, shares
+
+
+async def test_a_worker_does_not_hoard(database: str, client: AsyncClient, tmp_path: Path) -> None:
+    """What it claimed ahead of slow jobs it gives back, for others to run."""
+    gate = Gate.within(tmp_path)
+    registry = noops()
+
+    @registry.handler("slow")
+    async def slow() -> None:
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+
+    async with Worker(database, registry, concurrency=2, name="busy"):
+        quick = await client.enqueue_many([{"kind": "noop"}] * 2000)
+        await client.result(quick[-1].job_id)
+        slow_ones = [{"kind": "slow", "priority": 1}] * 2
+        jobs = await client.enqueue_many(slow_ones + [{"kind": "noop"}] * 20)
+        async with Worker(database, noops(), name="free"):
+            for job in jobs[2:]:
+                await client.result(job.job_id, timeout=20)
+        assert [(await client.get(job.job_id)).worker for job in jobs[:2]] == ["busy"] * 2
+        gate.let_through()
+    assert all([(await client.get(job.job_id)).attempts == 1 for job in jobs])
+
+
+async def test_jobs_that_outlive_their_lease_are_kept_by_heartbeats(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    await client.configure(lease="1 s")
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler() -> None:
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+
+    async with Worker(database, registry), Worker(database, registry):
+        job = await client.enqueue("a")
+
+        async def has_outlived() -> bool:
+            found = await client.get(job.job_id)
+            return (
+                found.claimed_at is not None
+                and found.heartbeat_at is not None
+                and found.heartbeat_at - found.claimed_at > timedelta(seconds=3)
+            )
+
+        await until_async(has_outlived)
+        gate.let_through()
+        await client.result(job.job_id)
+    found = await client.get(job.job_id)
+    assert (found.state, found.attempt) == ("succeeded", 1)
+
+
+async def test_a_batch_that_the_database_refuses_is_settled_one_by_one(
+    database: str, client: AsyncClient
+) -> None:
+    """A result too large for the database, beside many that are not."""
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(payload: int) -> Any:
+        return [1] * (520000 if payload == 7 else 3)
+
+    jobs = await client.enqueue_many([{"kind": "a", "payload": n} for n in range(20)])
+    async with Worker(database, registry):
+        await until_async(lambda: all_finished(client))
+    states = [(await client.get(job.job_id)).state for job in jobs]
+    assert states == ["dead" if n == 7 else "succeeded" for n in range(20)]
+
+
+async def test_jobs_enqueued_while_the_worker_falls_asleep_are_not_missed(
+    database: str, client: AsyncClient
+) -> None:
+    """With polling out of reach, only the wake-up protocol can start them."""
+    async with Worker(database, noops(), poll=3600):
+        for n in range(100):
+            job = await client.enqueue("noop")
+            await client.result(job.job_id, timeout=20)
+            await asyncio.sleep(n / 3000)

@@ -1,0 +1,296 @@
+"""Workers whose connections break: the server restarts, the network goes silent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from waiting import until, until_async
+from worker_process import working
+
+from jobq import AsyncClient, Client
+from jobq.embedded import Server
+from jobq.errors import JobqError
+from jobq.registry import Registry
+from jobq.worker import Worker
+from servers import SETTINGS, Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+LOG_TABLE = "create table public.processed_log (job_id uuid, attempt int, worker int)"
+
+
+def noops() -> Registry:
+    registry = Registry()
+
+    @registry.handler("noop")
+    async def noop() -> None: ...
+
+    return registry
+
+
+@pytest.fixture
+def own_server(pg: str, project: Path, tmp_path: Path) -> Iterator[tuple[Server, str]]:
+    """A server that the test may restart, and a database on it with jobq."""
+    settings = {**SETTINGS, "fsync": "on", "full_page_writes": "on"}
+    with (
+        Server(tmp_path / "server", pg, settings=settings) as server,
+        Cluster(server, project).database() as url,
+    ):
+        yield server, url
+
+
+def restart(server: Server) -> None:
+    """Pull the plug of a server, and start it again."""
+    server._pg_ctl("restart", "-m", "immediate", "-l", str(server._log_file))
+
+
+def test_a_restart_under_load_loses_nothing(own_server: tuple[Server, str], tmp_path: Path) -> None:
+    server, url = own_server
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(LOG_TABLE)
+    with Client(url) as client:
+        client.configure(lease="2 s")
+    acknowledged: list[str] = []
+    stop = threading.Event()
+
+    def produce() -> None:
+        n = 0
+        while not stop.is_set():
+            n += 1
+            try:
+                with psycopg.connect(url, autocommit=True, connect_timeout=2) as connection:
+                    while not stop.is_set():
+                        job = Client(connection).enqueue("record", {"n": n})
+                        acknowledged.append(str(job.job_id))
+            except (JobqError, psycopg.Error):
+                time.sleep(0.02)
+
+    producer = threading.Thread(target=produce)
+    with working(url, tmp_path, "--concurrency", "4") as one, working(url, tmp_path) as two:
+        producer.start()
+        until(lambda: len(acknowledged) > 50, "for load")
+        restart(server)
+        until(lambda: len(acknowledged) > 300, "for load after the restart")
+        restart(server)
+        until(lambda: len(acknowledged) > 500, "for load after the restarts")
+        stop.set()
+        producer.join()
+        with psycopg.connect(url, autocommit=True) as connection:
+            live = "select count(*) from jobq_private.job"
+            until(lambda: connection.execute(live).fetchone() == (0,), "for all to end", 60)
+            ended = connection.execute(
+                "select job_id::text, state from jobq_private.job_archive"
+            ).fetchall()
+        assert one.process.poll() is None, one.log
+        assert two.process.poll() is None, two.log
+    states: dict[str, str] = dict(ended)
+    assert [states.get(job_id) for job_id in acknowledged] == ["succeeded"] * len(acknowledged)
+
+
+async def test_a_worker_waits_for_a_server_that_is_down(
+    own_server: tuple[Server, str],
+) -> None:
+    server, url = own_server
+    server._pg_ctl("stop", "-m", "immediate")
+    worker = Worker(url, noops())
+    entering = asyncio.create_task(worker.__aenter__())
+    await asyncio.sleep(0)
+    server._launch()
+    await asyncio.wait_for(entering, 30)
+    try:
+        async with AsyncClient(url) as client:
+            job = await client.enqueue("noop")
+            assert await client.result(job.job_id, timeout=20) is None
+    finally:
+        await worker.stop()
+
+
+async def test_every_connection_comes_back(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    """All sessions of a worker are terminated, the listening one too, which listens again."""
+    connection = connect()
+    sessions = (
+        "select pid, application_name from pg_stat_activity where datname = current_database()"
+        " and application_name in ('jobq worker', 'jobq listener', 'jobq heartbeat')"
+    )
+    async with Worker(database, noops(), poll=3600), AsyncClient(database) as client:
+        for _ in range(3):
+            job = await client.enqueue("noop")
+            await client.result(job.job_id, timeout=30)
+            before: dict[int, str] = dict(connection.execute(sessions).fetchall())
+            assert {"jobq worker", "jobq listener"} <= set(before.values())
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where pid = any(%s)",
+                [list(before)],
+            )
+
+            async def are_back(gone: dict[int, str] = before) -> bool:
+                now: dict[int, str] = dict(connection.execute(sessions).fetchall())
+                listening = "listener" in str(now.values())
+                return listening and not now.keys() & gone.keys()
+
+            await until_async(are_back, "for the listener to come back")
+
+
+class Proxy:
+    """A TCP proxy that can go silent: it keeps connections open and passes nothing on."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._silent = threading.Event()
+        self._sockets: deque[socket.socket] = deque()
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def go_silent(self) -> None:
+        """Pass nothing on from now on, for the connections that are open."""
+        self._silent.set()
+
+    def recover(self) -> None:
+        """Serve new connections; those that went silent stay so."""
+        self._silent = threading.Event()
+
+    def close(self) -> None:
+        self._server.close()
+        for end in self._sockets:
+            end.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._server.accept()
+            except OSError:
+                return
+            far = socket.create_connection(self._target)
+            self._sockets += [near, far]
+            silent = self._silent
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(
+                    target=self._pump, args=(source, sink, silent), daemon=True
+                ).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, silent: threading.Event) -> None:
+        try:
+            while data := source.recv(65536):
+                if silent.is_set():
+                    return
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+@contextmanager
+def proxied(database: str) -> Iterator[tuple[Proxy, str]]:
+    info = psycopg.conninfo.conninfo_to_dict(database)
+    proxy = Proxy((str(info["host"]), int(info["port"] or 5432)))
+    try:
+        yield proxy, psycopg.conninfo.make_conninfo(database, port=proxy.port)
+    finally:
+        proxy.close()
+
+
+async def test_a_silent_network_is_noticed_within_ten_seconds(database: str) -> None:
+    with proxied(database) as (proxy, url):
+        async with (
+            AsyncClient(database) as client,
+            Worker(url, noops(), poll=1.0),
+        ):
+            first = await client.enqueue("noop")
+            await client.result(first.job_id, timeout=20)
+            proxy.go_silent()
+            silent_at = time.monotonic()
+            proxy.recover()
+            second = await client.enqueue("noop")
+            await client.result(second.job_id, timeout=30)
+            taken = time.monotonic() - silent_at
+    # The poll, the deadline of the call, and the new connection.
+    assert taken < 15, taken
+
+
+def find_pgbouncer() -> str | None:
+    return shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+
+
+@pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
+async def test_a_pooler_in_transaction_mode_is_enough_for_all_but_the_listener(
+    database: str, tmp_path: Path
+) -> None:
+    with pgbouncer(database, tmp_path) as pooled:
+        async with AsyncClient(database) as client:
+            await client.configure(lease="1 s")
+            registry = noops()
+
+            @registry.handler("slow")
+            async def slow() -> None:
+                await asyncio.sleep(2)
+
+            async with Worker(pooled, registry, listen_database=database, poll=3600):
+                slow_job = await client.enqueue("slow")
+                for _ in range(20):
+                    job = await client.enqueue("noop")
+                    await client.result(job.job_id, timeout=20)
+                await client.result(slow_job.job_id, timeout=20)
+                assert (await client.get(slow_job.job_id)).attempt == 1
+            async with Worker(pooled, registry, is_pooled=True, listen=False):
+                job = await client.enqueue("noop")
+                await client.result(job.job_id, timeout=20)
+
+
+@contextmanager
+def pgbouncer(database: str, folder: Path) -> Iterator[str]:
+    """Run PgBouncer in transaction mode before a database; yield the URL through it."""
+    info = psycopg.conninfo.conninfo_to_dict(database)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = find_pgbouncer()
+    assert program is not None
+    users = folder / "users.txt"
+    users.write_text(f'"{info["user"]}" "{info["password"]}"\n')
+    config = folder / "pgbouncer.ini"
+    config.write_text(
+        f"[databases]\n* = host={info['host']} port={info['port']}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n"
+        f"auth_type = plain\nauth_file = {users}\npool_mode = transaction\n"
+        "default_pool_size = 3\nunix_socket_dir =\n"
+    )
+    folder.chmod(0o755)
+    for file in (users, config):
+        file.chmod(0o644)
+    command = [program, str(config)]
+    if os.geteuid() == 0:
+        command = [program, "-u", "nobody", str(config)]
+    with (folder / "pgbouncer.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    url = psycopg.conninfo.make_conninfo(database, port=port)
+    try:
+
+        def answers() -> bool:
+            try:
+                psycopg.connect(url, connect_timeout=2).close()
+            except psycopg.OperationalError:
+                return False
+            return True
+
+        until(answers, "for pgbouncer")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)

@@ -1,0 +1,648 @@
+"""What becomes of a job, by what its handler does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from psycopg import AsyncConnection, Connection
+from waiting import until_async
+from worker_handlers import Gate
+
+from jobq import AsyncClient
+from jobq.errors import InvalidArgument
+from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
+from jobq.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+    from uuid import UUID
+
+    from jobq.models import Job
+
+LOG_TABLE = "create table public.processed_log (job_id uuid, attempt int, worker int)"
+
+
+@pytest.fixture
+async def client(database: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(database) as client:
+        yield client
+
+
+async def done(client: AsyncClient, job_id: UUID) -> Job:
+    """Wait for a job's end."""
+
+    async def look() -> Job | None:
+        job = await client.get(job_id)
+        return job if job.is_finished else None
+
+    job = await until_async(look, f"for the end of {job_id}")
+    assert job is not None
+    return job
+
+
+async def in_state(client: AsyncClient, job_id: UUID, state: str) -> Job:
+    """Wait until a job is in a state."""
+
+    async def look() -> Job | None:
+        job = await client.get(job_id)
+        return job if job.state == state else None
+
+    job = await until_async(look, f"for {job_id} to be {state}")
+    assert job is not None
+    return job
+
+
+async def outcome_of(
+    client: AsyncClient,
+    database: str,
+    function: Callable[..., Any],
+    payload: Any = None,
+    **options: Any,
+) -> Job:
+    """Run one job of a handler with one attempt, and return how it ended."""
+    registry = Registry()
+    registry.handler("a", max_attempts=options.pop("max_attempts", 1), **options)(function)
+    async with Worker(database, registry):
+        job = await client.enqueue("a", payload)
+        return await done(client, job.job_id)
+
+
+# ---- results
+
+
+@pytest.mark.parametrize("result", [None, 1, "ü", [1, {"a": None}], {"x": 1.5}])
+async def test_a_result_is_stored(database: str, client: AsyncClient, result: Any) -> None:
+    async def handler() -> Any:
+        return result
+
+    job = await outcome_of(client, database, handler)
+    assert (job.state, job.result, job.attempts) == ("succeeded", result, 1)
+
+
+@dataclass
+class Reply:
+    at: datetime
+    n: int
+
+
+async def test_a_result_may_be_a_dataclass(database: str, client: AsyncClient) -> None:
+    async def handler() -> Reply:
+        return Reply(datetime(2026, 1, 1, tzinfo=UTC), 2)
+
+    job = await outcome_of(client, database, handler)
+    assert job.result == {"at": "2026-01-01T00:00:00Z", "n": 2}
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [
+        (object(), "RESULT_INVALID"),
+        ("nul \0", "RESULT_INVALID"),
+        ("x" * 1048576, "RESULT_INVALID"),
+        # Within the limit as it is written, beyond it as jsonb shows it.
+        ([1] * 520000, "RESULT_REFUSED"),
+    ],
+)
+async def test_a_result_that_cannot_be_stored_kills_its_job_alone(
+    database: str, client: AsyncClient, result: Any, code: str
+) -> None:
+    registry = Registry()
+
+    @registry.handler("bad")
+    async def bad() -> Any:
+        return result
+
+    @registry.handler("good")
+    async def good() -> str:
+        return "fine"
+
+    jobs = await client.enqueue_many([{"kind": kind} for kind in ("good", "bad", "good")])
+    async with Worker(database, registry):
+        ended = [await done(client, job.job_id) for job in jobs]
+    assert [job.state for job in ended] == ["succeeded", "dead", "succeeded"]
+    assert ended[1].last_error_code == code
+    assert ended[2].result == "fine"
+
+
+async def test_a_plain_function_runs_in_a_thread(database: str, client: AsyncClient) -> None:
+    def handler(payload: Any, context: JobContext) -> Any:
+        return [threading.current_thread() is threading.main_thread(), payload, context.attempt]
+
+    job = await outcome_of(client, database, handler, {"x": 1})
+    assert job.result == [False, {"x": 1}, 1]
+
+
+def process_id(payload: Any) -> int:
+    return os.getpid()
+
+
+def die(payload: Any) -> None:
+    os._exit(3)
+
+
+async def test_a_handler_may_run_in_a_process(database: str, client: AsyncClient) -> None:
+    job = await outcome_of(client, database, process_id, process=True)
+    assert job.state == "succeeded"
+    assert job.result != os.getpid()
+
+
+async def test_a_process_that_dies_fails_its_job_and_is_replaced(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    registry.handler("die", process=True, max_attempts=1)(die)
+    registry.handler("live", process=True)(process_id)
+    async with Worker(database, registry, processes=1):
+        dead = await done(client, (await client.enqueue("die")).job_id)
+        assert (dead.state, dead.last_error_code) == ("dead", "PROCESS_DIED")
+        live = await done(client, (await client.enqueue("live")).job_id)
+        assert live.state == "succeeded"
+
+
+async def test_the_context_says_what_the_job_is(database: str, client: AsyncClient) -> None:
+    seen: list[JobContext] = []
+    registry = Registry()
+
+    @registry.handler("a", max_attempts=3, timeout=7)
+    async def handler(context: JobContext) -> float:
+        seen.append(context)
+        return context.time_left
+
+    async with Worker(database, registry, ["q"]):
+        job = await client.enqueue("a", queue="q", idempotency_key="k", metadata={"m": 1})
+        ended = await done(client, job.job_id)
+    [context] = seen
+    assert context.job_id == job.job_id
+    assert (context.kind, context.queue, context.attempt) == ("a", "q", 1)
+    assert (context.metadata, context.idempotency_key) == ({"m": 1}, "k")
+    assert context.max_attempts == 3
+    assert (context.run_at, context.created_at) == (ended.run_at, ended.created_at)
+    assert 6 < ended.result <= 7
+
+
+# ---- failures
+
+
+async def test_an_exception_is_tried_again_after_its_backoff(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+
+    @registry.handler("a", max_attempts=3, retry_strategy="fixed", retry_initial_delay=0.05)
+    async def handler(context: JobContext) -> int:
+        if context.attempt < 3:
+            raise RuntimeError(f"attempt {context.attempt}")
+        return context.attempt
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.result, ended.attempts) == ("succeeded", 3, 3)
+    attempts = await client.attempts(job.job_id)
+    assert [a.state for a in attempts] == ["retrying", "retrying", "succeeded"]
+    assert [a.error for a in attempts] == [
+        "RuntimeError: attempt 1",
+        "RuntimeError: attempt 2",
+        None,
+    ]
+
+
+async def test_spent_attempts_kill(database: str, client: AsyncClient) -> None:
+    async def handler() -> None:
+        raise ValueError("never")
+
+    job = await outcome_of(
+        client, database, handler, max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01
+    )
+    assert (job.state, job.attempts) == ("dead", 2)
+    assert (job.last_error_code, job.last_error) == ("ERROR", "ValueError: never")
+
+
+async def test_permanent_kills_at_once(database: str, client: AsyncClient) -> None:
+    async def handler() -> None:
+        raise Permanent("NO_SUCH_USER", "user 7 is gone")
+
+    job = await outcome_of(client, database, handler, max_attempts=9)
+    assert (job.state, job.attempts) == ("dead", 1)
+    assert (job.last_error_code, job.last_error) == ("NO_SUCH_USER", "user 7 is gone")
+
+
+async def test_retry_says_when(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler() -> None:
+        raise Retry("busy", in_=timedelta(hours=1), code="BUSY")
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        waiting = await in_state(client, job.job_id, "retrying")
+    assert (waiting.last_error_code, waiting.last_error) == ("BUSY", "busy")
+    assert timedelta(minutes=59) < waiting.run_at - datetime.now(UTC) < timedelta(minutes=61)
+
+
+async def test_snooze_does_not_count(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+    until = datetime.now(UTC) + timedelta(milliseconds=200)
+
+    @registry.handler("a", max_attempts=1)
+    async def handler(context: JobContext) -> int:
+        if context.attempt == 1:
+            raise Snooze(until)
+        return context.attempt
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.result, ended.attempts) == ("succeeded", 2, 1)
+    assert ended.run_at == until
+
+
+async def test_an_unknown_kind_is_dead(database: str, client: AsyncClient) -> None:
+    async with Worker(database, Registry()):
+        job = await done(client, (await client.enqueue("nobody")).job_id)
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "UNKNOWN_KIND", 1)
+
+
+async def test_otherwise_takes_every_other_kind(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("known")
+    async def known() -> str:
+        return "known"
+
+    async def other(payload: Any, context: JobContext) -> list[Any]:
+        return [context.kind, payload]
+
+    registry.otherwise(other)
+    async with Worker(database, registry):
+        jobs = await client.enqueue_many([{"kind": "known"}, {"kind": "x", "payload": 1}])
+        assert [(await done(client, job.job_id)).result for job in jobs] == ["known", ["x", 1]]
+
+
+async def test_a_payload_that_does_not_fit_is_dead(database: str, client: AsyncClient) -> None:
+    async def handler(payload: Gate) -> None:
+        raise AssertionError("it was called")
+
+    registry = Registry()
+    registry.handler("a")(handler)
+    job = await client.enqueue("a", {"started": 1})
+    async with Worker(database, registry):
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.last_error_code) == ("dead", "PAYLOAD_INVALID")
+    assert ended.last_error is not None and "started" in ended.last_error
+
+
+async def test_errors_are_cut_and_redacted(database: str, client: AsyncClient) -> None:
+    async def handler() -> None:
+        raise ValueError(
+            "cannot reach https://user:hunter2@example.org with Authorization: Bearer abcdef123456 "
+            "and password=hunter2; half \ud800 nul \0 " + "x" * 1000
+        )
+
+    job = await outcome_of(client, database, handler)
+    assert job.last_error is not None
+    assert len(job.last_error) == 512
+    assert "hunter2" not in job.last_error
+    assert "abcdef" not in job.last_error
+    assert "https://***@example.org" in job.last_error
+
+
+async def test_on_dead_is_called_when_a_job_dies_and_not_before(
+    database: str, client: AsyncClient
+) -> None:
+    calls: list[tuple[str, str, str]] = []
+    registry = Registry()
+
+    def on_dead(context: JobContext, code: str, error: str) -> None:
+        calls.append((str(context.job_id), code, error))
+
+    @registry.handler(
+        "a", max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01, on_dead=on_dead
+    )
+    async def handler(context: JobContext) -> None:
+        assert calls == []
+        raise ValueError(f"attempt {context.attempt}")
+
+    async with Worker(database, registry):
+        job = await done(client, (await client.enqueue("a")).job_id)
+    assert calls == [(str(job.job_id), "ERROR", "ValueError: attempt 2")]
+
+
+# ---- timeouts
+
+
+async def test_a_coroutine_is_stopped_at_its_timeout(database: str, client: AsyncClient) -> None:
+    stopped: list[str] = []
+
+    async def handler() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            stopped.append("stopped")
+            raise
+
+    start = time.monotonic()
+    job = await outcome_of(client, database, handler, timeout=0.1)
+    assert time.monotonic() - start < 5
+    assert (job.state, job.last_error_code) == ("dead", "TIMEOUT")
+    assert stopped == ["stopped"]
+
+
+async def test_a_timeout_is_transient(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("a", timeout=0.1, retry_strategy="fixed", retry_initial_delay=0.01)
+    async def handler(context: JobContext) -> int:
+        if context.attempt == 1:
+            await asyncio.Event().wait()
+        return context.attempt
+
+    async with Worker(database, registry):
+        ended = await done(client, (await client.enqueue("a")).job_id)
+    assert (ended.state, ended.result) == ("succeeded", 2)
+
+
+async def test_a_thread_that_times_out_is_told_and_keeps_its_slot(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    told: list[bool] = []
+    registry = Registry()
+
+    @registry.handler("a", timeout=0.1, max_attempts=1)
+    def handler(context: JobContext) -> str:
+        gate.arrive()
+        while not gate.is_open:
+            time.sleep(0.005)
+        told.append(context.cancelled)
+        return "too late"
+
+    registry.handler("b")(lambda: None)
+    async with Worker(database, registry, concurrency=1):
+        job = await done(client, (await client.enqueue("a")).job_id)
+        assert (job.state, job.last_error_code) == ("dead", "TIMEOUT")
+        other = await client.enqueue("b")
+        assert (await client.get(other.job_id)).state == "queued"
+        gate.let_through()
+        assert (await done(client, other.job_id)).state == "succeeded"
+    assert told == [True]
+    assert (await client.get(job.job_id)).result is None
+
+
+# ---- cancelling
+
+
+async def test_a_running_job_stops_when_it_is_asked_to(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        gate.arrive()
+        while True:
+            context.check_cancelled()
+            await asyncio.sleep(0.005)
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        await in_state(client, job.job_id, "running")
+        asked_at = time.monotonic()
+        assert await client.cancel(job.job_id, "enough") == "cancel_requested"
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.cancel_reason) == ("cancelled", "enough")
+    # The lease is 30 s, so it was the notification that told the worker.
+    assert time.monotonic() - asked_at < 3
+
+
+async def test_a_handler_that_finishes_all_the_same_has_succeeded(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+
+    @registry.handler("a")
+    def handler(context: JobContext) -> str:
+        gate.arrive()
+        while not context.cancelled:
+            time.sleep(0.005)
+        return "done"
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        await in_state(client, job.job_id, "running")
+        await client.cancel(job.job_id)
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.result) == ("succeeded", "done")
+
+
+async def test_a_job_that_fails_after_the_request_is_cancelled(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        while not context.cancelled:
+            await asyncio.sleep(0.005)
+        raise RuntimeError("torn")
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        await in_state(client, job.job_id, "running")
+        await client.cancel(job.job_id)
+        assert (await done(client, job.job_id)).state == "cancelled"
+
+
+async def test_a_handler_cannot_cancel_what_nobody_asked_to(
+    database: str, client: AsyncClient
+) -> None:
+    async def handler() -> None:
+        raise Cancelled
+
+    job = await outcome_of(client, database, handler, max_attempts=5)
+    assert (job.state, job.last_error_code) == ("dead", "CANCELLED")
+
+
+async def test_a_waiting_job_in_the_workers_hands_is_not_started(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    """A job that was claimed ahead and then cancelled never runs."""
+    gate, started = Gate.within(tmp_path), []
+    registry = Registry()
+
+    @registry.handler("quick")
+    async def quick() -> None: ...
+
+    @registry.handler("first")
+    async def first() -> None:
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+
+    @registry.handler("second")
+    async def second() -> None:
+        started.append(1)
+
+    async with Worker(database, registry, concurrency=1):
+        # Quick jobs teach the worker to claim ahead.
+        quicks = await client.enqueue_many([{"kind": "quick"}] * 1000)
+        await done(client, quicks[-1].job_id)
+        jobs = await client.enqueue_many([{"kind": "first", "priority": 1}, {"kind": "second"}])
+        await in_state(client, jobs[1].job_id, "running")
+        assert await client.cancel(jobs[1].job_id) == "cancel_requested"
+        assert (await done(client, jobs[1].job_id)).state == "cancelled"
+        assert (await client.get(jobs[0].job_id)).state == "running"
+        gate.let_through()
+    assert started == []
+
+
+# ---- progress and log
+
+
+async def test_progress_and_log_are_stored_while_the_job_runs(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> None:
+        await context.progress({"done": 1})
+        await context.log("INFO", "first")
+        gate.arrive()
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+        context.progress({"done": 2})
+        context.log("WARN", "second\0")
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a")
+        await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
+        assert (await client.get(job.job_id)).progress == {"done": 1}
+        assert [line.message for line in await client.logs(job.job_id)] == ["first"]
+        gate.let_through()
+        ended = await done(client, job.job_id)
+    assert ended.progress == {"done": 2}
+    lines = [(line.level, line.message) for line in await client.logs(job.job_id)]
+    assert lines == [("INFO", "first"), ("WARN", "second\ufffd")]
+
+
+async def test_a_thread_logs_and_reports_too(database: str, client: AsyncClient) -> None:
+    def handler(context: JobContext) -> None:
+        for n in range(100):
+            context.progress(n)
+            context.log("DEBUG", str(n))
+
+    job = await outcome_of(client, database, handler)
+    assert job.progress == 99
+    lines = [line.message for line in await client.logs(job.job_id)]
+    assert lines == [str(n) for n in range(100)]
+
+
+async def test_what_cannot_be_noted_is_refused_at_once(database: str, client: AsyncClient) -> None:
+    async def handler(context: JobContext) -> str:
+        with pytest.raises(ValueError, match="level"):
+            context.log("NOTICE", "x")
+        with pytest.raises(InvalidArgument):
+            context.progress("x" * 65536)
+        with pytest.raises(InvalidArgument):
+            context.progress(object())
+        return "all refused"
+
+    job = await outcome_of(client, database, handler)
+    assert job.result == "all refused"
+
+
+# ---- transactions
+
+
+async def test_rows_and_completion_commit_together(database: str, client: AsyncClient) -> None:
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(LOG_TABLE)
+
+        async def handler(context: JobContext, connection: AsyncConnection[Any]) -> str:
+            await connection.execute(
+                "insert into public.processed_log values (%s, 1, 1)", [context.job_id]
+            )
+            return "ok"
+
+        job = await outcome_of(client, database, handler, transactional=True)
+        assert (job.state, job.result) == ("succeeded", "ok")
+        cursor = await connection.execute(
+            "select a.xmin = p.xmin from jobq_private.job_archive as a, public.processed_log as p"
+        )
+        assert await cursor.fetchall() == [(True,)], "one transaction wrote both"
+
+
+async def test_a_failure_takes_the_rows_back(database: str, client: AsyncClient) -> None:
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(LOG_TABLE)
+
+        def handler(context: JobContext, connection: Connection[Any]) -> None:
+            connection.execute(
+                "insert into public.processed_log values (%s, 1, 1)", [context.job_id]
+            )
+            raise Permanent("NO", "not today")
+
+        job = await outcome_of(client, database, handler, transactional=True)
+        assert (job.state, job.last_error_code) == ("dead", "NO")
+        cursor = await connection.execute("select * from public.processed_log")
+        assert await cursor.fetchall() == []
+
+
+async def test_a_plain_function_may_be_transactional(database: str, client: AsyncClient) -> None:
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(LOG_TABLE)
+
+        def handler(
+            payload: Any, connection: Connection[Any], context: JobContext
+        ) -> dict[str, Any]:
+            connection.execute(
+                "insert into public.processed_log values (%s, 1, 1)", [context.job_id]
+            )
+            return {"payload": payload}
+
+        job = await outcome_of(client, database, handler, [7], transactional=True)
+        assert job.result == {"payload": [7]}
+        cursor = await connection.execute("select job_id from public.processed_log")
+        assert await cursor.fetchall() == [(job.job_id,)]
+
+
+async def test_a_lost_lease_takes_the_rows_back(
+    database: str, client: AsyncClient, tmp_path: Path
+) -> None:
+    """Somebody else has the job by the time the handler is done: its rows must not stay."""
+    gate = Gate.within(tmp_path)
+    registry = Registry()
+
+    @registry.handler("a", transactional=True)
+    async def handler(context: JobContext, connection: AsyncConnection[Any]) -> None:
+        await connection.execute(
+            "insert into public.processed_log values (%s, %s, 1)",
+            [context.job_id, context.attempt],
+        )
+        gate.arrive()
+        while not gate.is_open:
+            await asyncio.sleep(0.005)
+
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(LOG_TABLE)
+        async with Worker(database, registry):
+            job = await client.enqueue("a")
+            await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
+            await connection.execute("select jobq.release(%s, 1, now() + '1 h')", [job.job_id])
+            gate.let_through()
+            await asyncio.sleep(0)
+        cursor = await connection.execute("select * from public.processed_log")
+        assert await cursor.fetchall() == []
+    assert (await client.get(job.job_id)).state == "queued"

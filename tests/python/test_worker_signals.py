@@ -1,0 +1,192 @@
+"""Real worker processes, and what signals do to them and to their jobs."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from waiting import until
+from worker_handlers import Gate
+from worker_process import working
+
+from jobq import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.fixture
+def client(database: str) -> Iterator[Client]:
+    with Client(database) as client:
+        client.configure(lease="1 s")
+        yield client
+
+
+def started(gate: Gate) -> None:
+    until(lambda: gate.has_started, "for the handler to start")
+
+
+def enqueue(client: Client, kind: str, gate: Gate) -> Any:
+    return client.enqueue(kind, {"started": gate.started, "open": gate.open}).job_id
+
+
+def test_a_killed_workers_job_is_finished_by_another(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path) as first:
+        job_id = enqueue(client, "wait", gate)
+        started(gate)
+        first.signal(signal.SIGKILL)
+        assert first.wait() == -signal.SIGKILL
+    gate.let_through()
+    with working(database, tmp_path) as second:
+        # Lease 1 s, sweep at most 4.5 s, the rest is the process's start.
+        assert client.result(job_id, timeout=20) == 2
+        second.signal(signal.SIGTERM)
+        assert second.wait() == 0
+    attempts = client.attempts(job_id)
+    assert [(a.attempt, a.state, a.error_code) for a in attempts] == [
+        (1, "retrying", "LEASE_EXPIRED"),
+        (2, "succeeded", None),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["wait", "wait_in_thread"])
+def test_a_worker_that_comes_back_from_the_dead_is_refused(
+    database: str, client: Client, connect: Callable[[], Connection], tmp_path: Path, kind: str
+) -> None:
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path, "--name", "frozen") as first:
+        job_id = enqueue(client, kind, gate)
+        started(gate)
+        first.signal(signal.SIGSTOP)
+        gate.let_through()
+        with working(database, tmp_path, "--name", "other"):
+            assert client.result(job_id, timeout=20) == 2
+            first.signal(signal.SIGCONT)
+            # The frozen handler finishes, and the worker learns that the job is not its own.
+            until(lambda: '"status":"lost"' in first.log, "for the late worker to be told")
+        # It goes on with other jobs.
+        later = client.enqueue("echo", "still here").job_id
+        assert client.result(later, timeout=20) == "still here"
+        assert client.get(later).worker == "frozen"
+    job = client.get(job_id)
+    assert (job.state, job.result, job.attempt, job.worker) == ("succeeded", 2, 2, "other")
+
+
+def test_term_lets_running_jobs_finish(database: str, client: Client, tmp_path: Path) -> None:
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path) as worker:
+        job_id = enqueue(client, "wait", gate)
+        started(gate)
+        worker.signal(signal.SIGTERM)
+        until(lambda: "stopping: waiting" in worker.log)
+        later = client.enqueue("noop").job_id
+        gate.let_through()
+        assert worker.wait() == 0
+    assert client.get(job_id).result == 1
+    assert client.get(later).state == "queued", "it claimed nothing more"
+
+
+@pytest.mark.parametrize("kind", ["wait", "wait_in_thread"])
+def test_what_does_not_finish_in_the_grace_period_goes_back_uncounted(
+    database: str, client: Client, tmp_path: Path, kind: str
+) -> None:
+    client.configure(lease="30 s")
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path, "--grace", "0.3") as worker:
+        job_id = enqueue(client, kind, gate)
+        started(gate)
+        worker.signal(signal.SIGINT)
+        assert worker.wait() == 0
+    job = client.get(job_id)
+    assert (job.state, job.attempt, job.attempts) == ("queued", 1, 0)
+    gate.let_through()
+    with working(database, tmp_path):
+        assert client.result(job_id, timeout=20) == 2
+    assert client.get(job_id).attempts == 1
+
+
+def test_a_second_signal_stops_at_once(database: str, client: Client, tmp_path: Path) -> None:
+    client.configure(lease="30 s")
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path, "--grace", "600") as worker:
+        job_id = enqueue(client, "wait", gate)
+        started(gate)
+        worker.signal(signal.SIGTERM)
+        until(lambda: "stopping: waiting" in worker.log)
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 128 + signal.SIGTERM
+    assert client.get(job_id).state == "queued"
+
+
+def test_an_idle_worker_stops_and_leaves_the_list(
+    database: str, connect: Callable[[], Connection], tmp_path: Path
+) -> None:
+    connection = connect()
+    names = "select worker from jobq.worker"
+    with working(database, tmp_path, "--name", "me") as worker:
+        until(lambda: connection.execute(names).fetchall() == [("me",)])
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    assert connection.execute(names).fetchall() == []
+
+
+def test_a_worker_is_started_afresh_after_so_many_jobs(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    client.enqueue_many([{"kind": "noop"}] * 200)
+    with working(database, tmp_path, "--max-jobs", "20", "--concurrency", "2") as worker:
+        assert worker.wait() == 75
+    left = sum(queue.queued for queue in client.queue_stats())
+    assert 0 < left <= 180
+    assert all(queue.running == 0 for queue in client.queue_stats())
+
+
+def test_a_worker_is_started_afresh_when_it_has_grown(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    client.enqueue_many([{"kind": "noop"}] * 2000)
+    with working(database, tmp_path, "--max-bytes", "1000000") as worker:
+        assert worker.wait() == 75
+
+
+def test_a_worker_without_jobq_in_its_database_says_so(empty_database: str, tmp_path: Path) -> None:
+    with working(empty_database, tmp_path) as worker:
+        assert worker.wait() == 1
+    assert "jobq deploy" in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_a_wrong_password_ends_it_and_is_told(database: str, tmp_path: Path) -> None:
+    url = psycopg.conninfo.make_conninfo(database, password="wrong")
+    with working(url, tmp_path) as worker:
+        assert worker.wait() == 1
+    assert "NOT_PERMITTED" in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_every_line_about_a_job_says_which(database: str, client: Client, tmp_path: Path) -> None:
+    job_id = client.enqueue("nobody", idempotency_key="k").job_id
+    with working(database, tmp_path, "--name", "me") as worker:
+        until(lambda: "job dead" in worker.log)
+    [line] = [json.loads(text) for text in worker.log.splitlines() if "job dead" in text]
+    expected = {
+        "level": "ERROR",
+        "job_id": str(job_id),
+        "kind": "nobody",
+        "attempt": 1,
+        "queue": "default",
+        "worker": "me",
+        "idempotency_key": "k",
+        "status": "dead",
+        "error_code": "UNKNOWN_KIND",
+    }
+    assert expected.items() <= line.items()

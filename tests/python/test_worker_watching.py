@@ -1,0 +1,229 @@
+"""What can be seen of a worker: logs, metrics, health, traces; and how it is embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from starlette.applications import Starlette
+from waiting import until_async
+
+from jobq import AsyncClient, JobContext, Registry, Retry, Worker
+from jobq.worker import configure_logging
+from jobq.worker.logs import JsonFormatter, PrettyFormatter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+FIELDS = {"job_id", "kind", "attempt", "queue", "worker", "idempotency_key"}
+
+
+@pytest.fixture
+async def client(database: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(database) as client:
+        yield client
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What jobq and handlers log, as JSON."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    loggers = [logging.getLogger(name) for name in ("jobq", "app")]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+    yield stream
+    for logger in loggers:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def lines(log: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.getvalue().splitlines()]
+
+
+async def finished(client: AsyncClient, number: int) -> bool:
+    ended = [job for job in await client.list_jobs(max_jobs=1000) if job.is_finished]
+    return len(ended) == number
+
+
+async def test_lines_about_jobs_say_which(
+    database: str, client: AsyncClient, log: io.StringIO
+) -> None:
+    registry = Registry()
+
+    @registry.handler("good")
+    async def good() -> None:
+        logging.getLogger("app").info("in a coroutine", extra={"symbol": "ACME", "asof": "today"})
+
+    @registry.handler("bad", max_attempts=1)
+    def bad() -> None:
+        logging.getLogger("app").info("in a thread")
+        raise Retry("no password=hunter2", code="UPSTREAM_EMPTY")
+
+    async with Worker(database, registry, name="me"):
+        jobs = [await client.enqueue(kind, idempotency_key=kind) for kind in ("good", "bad")]
+        await until_async(lambda: finished(client, 2))
+    about = [line for line in lines(log) if "job_id" in line]
+    assert len(about) == 6
+    for line in about:
+        assert line.keys() >= FIELDS
+        assert line["worker"] == "me"
+        assert line["job_id"] in {str(job.job_id) for job in jobs}
+    by_message = {(line["message"], line["kind"]): line for line in about}
+    assert by_message["in a coroutine", "good"]["symbol"] == "ACME"
+    assert by_message["in a coroutine", "good"]["idempotency_key"] == "good"
+    assert by_message["in a thread", "bad"]["kind"] == "bad"
+    succeeded = by_message["job succeeded", "good"]
+    assert (succeeded["status"], succeeded["level"]) == ("succeeded", "INFO")
+    dead = by_message["job dead", "bad"]
+    assert (dead["status"], dead["error_code"]) == ("dead", "UPSTREAM_EMPTY")
+    assert dead["level"] == "ERROR"
+    assert "hunter2" not in log.getvalue()
+
+
+def test_a_line_for_people_says_the_same() -> None:
+    record = logging.makeLogRecord(
+        {"msg": "see https://me:secret@host", "levelname": "INFO", "symbol": "ACME"}
+    )
+    line = PrettyFormatter().format(record)
+    assert line.endswith("INFO    see https://***@host  symbol=ACME")
+
+
+def test_logging_is_set_up(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        configure_logging("json", logging.INFO)
+        logging.getLogger("app").info("hello")
+        logging.getLogger("app").debug("nobody sees it")
+    finally:
+        root.handlers[:], root.level = before
+    [line] = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["message"] == "hello"
+
+
+async def test_metrics_and_health_are_served(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("good")
+    async def good() -> None: ...
+
+    @registry.handler("bad", max_attempts=1)
+    async def bad() -> None:
+        raise ValueError
+
+    async with (
+        Worker(database, registry, metrics_port=0, name="me") as worker,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.metrics_port}") as http,
+    ):
+        await client.enqueue_many([{"kind": kind} for kind in ("good", "good", "bad")])
+        await until_async(lambda: finished(client, 3))
+        metrics = (await http.get("/metrics")).text
+        health = await http.get("/healthz")
+        nothing = await http.get("/")
+    assert 'worker_jobs_started_total{kind="good"} 2.0' in metrics
+    assert 'worker_jobs_completed_total{kind="good",outcome="succeeded"} 2.0' in metrics
+    assert 'worker_jobs_completed_total{kind="bad",outcome="dead"} 1.0' in metrics
+    assert 'worker_job_duration_seconds_count{kind="good",outcome="succeeded"} 2.0' in metrics
+    assert "worker_jobs_running 0.0" in metrics
+    assert health.status_code == 200
+    assert health.json()["ok"] is True
+    assert health.json()["worker"] == "me"
+    assert nothing.status_code == 404
+
+
+async def test_a_worker_that_has_no_database_is_not_healthy() -> None:
+    worker = Worker("postgresql://127.0.0.1:1/x", Registry())
+    assert worker.health()["ok"] is False
+
+
+async def test_an_attempt_is_a_span_of_the_enqueuers_trace(
+    database: str, client: AsyncClient
+) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    registry = Registry()
+    inside: list[int] = []
+
+    @registry.handler("good")
+    async def good() -> None:
+        inside.append(trace.get_current_span().get_span_context().trace_id)
+
+    @registry.handler("bad", max_attempts=1)
+    def bad() -> None:
+        inside.append(trace.get_current_span().get_span_context().trace_id)
+        raise Retry("no", code="BROKEN")
+
+    async with Worker(database, registry):
+        with trace.get_tracer("test").start_as_current_span("enqueue") as span:
+            trace_id = span.get_span_context().trace_id
+            good_one = await client.enqueue("good", metadata={"m": 1})
+            await client.enqueue("bad")
+        await until_async(lambda: finished(client, 2))
+    assert inside == [trace_id] * 2
+    spans = {s.name: s for s in exporter.get_finished_spans()}
+    process = spans["process good"]
+    assert process.context is not None and process.context.trace_id == trace_id
+    assert process.parent is not None
+    assert process.parent.span_id == span.get_span_context().span_id
+    assert process.attributes is not None
+    assert process.attributes["messaging.message.id"] == str(good_one.job_id)
+    assert spans["process bad"].status.status_code == StatusCode.ERROR
+    assert (await client.get(good_one.job_id)).metadata.keys() == {"m", "traceparent"}
+
+
+async def test_a_worker_lives_as_long_as_an_application(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler(context: JobContext) -> str:
+        return context.kind
+
+    app = Starlette(lifespan=Worker(database, registry).lifespan)
+    async with app.router.lifespan_context(app):
+        job = await client.enqueue("a")
+        assert await client.result(job.job_id, timeout=20) == "a"
+    late = await client.enqueue("a")
+    async with AsyncClient(database) as other:
+        assert (await other.get(late.job_id)).state == "queued"
+
+
+async def test_leaving_the_context_lets_jobs_finish(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+    may_end = asyncio.Event()
+
+    @registry.handler("a")
+    async def handler() -> str:
+        await may_end.wait()
+        return "finished"
+
+    async with Worker(database, registry) as worker:
+        job = await client.enqueue("a")
+
+        async def runs() -> bool:
+            return worker.health()["running"] == 1
+
+        await until_async(runs)
+        asyncio.get_running_loop().call_later(0.05, may_end.set)
+    assert (await client.get(job.job_id)).result == "finished"
+
+
+@pytest.mark.parametrize("options", [{"concurrency": 0}, {"queues": []}, {"queues": "default"}])
+def test_nonsense_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        Worker("postgresql://", Registry(), **options)
