@@ -1,0 +1,70 @@
+# make run and make test do their own set-up. See `make help`.
+PYTHON ?= python3
+PG ?= 18
+VENV := .venv
+BIN := $(VENV)/bin
+RUFF := $(BIN)/ruff
+CONFIG := --config python/pyproject.toml
+CODE := python sql tests docs
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup run test lint format bench fault snapshot docs clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
+
+setup: $(VENV)/.run ## Install what `make run` needs
+
+run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_URL; ARGS=--exit to end after them
+	@$(BIN)/jobq run $(ARGS)
+
+test: $(VENV)/.test ## Run all tests, those of the SQL on PostgreSQL 15, 16 and 18; ARGS="-k name" for fewer
+	@$(BIN)/pytest -q tests/python --pg $(PG) $(ARGS)
+
+lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to date
+	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)
+	@$(RUFF) format -q --check $(CONFIG) $(CODE)
+	@echo "mypy"; MYPYPATH=sql:tests/python $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python
+	@echo "snapshot"; $(PYTHON) sql/snapshot.py --check
+	@echo "squawk"; $(BIN)/squawk deploy/*/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
+	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
+
+format: $(VENV)/.test ## Format the Python code
+	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
+
+fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it
+	@$(BIN)/python tests/fault/run.py $(ARGS)
+
+bench: $(VENV)/.test ## Print how fast jobs are enqueued, claimed and finished
+	@$(BIN)/python tests/bench/bench.py $(ARGS)
+
+snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
+	@$(PYTHON) sql/snapshot.py
+
+docs: $(VENV)/.test ## Write the reference and the README's tables from the database's comments
+	@$(BIN)/python docs/reference.py
+
+clean: ## Remove the Python environment, caches, and the embedded database with its jobs
+	@if [ -f .jobq/postgres/cluster/postmaster.pid ]; then \
+		echo "the embedded database is running: stop 'make run' first" >&2; exit 1; fi
+	@rm -rf $(VENV) .jobq .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/python/.pytest_cache
+
+$(VENV)/.run: python/pyproject.toml .ci/packages
+	@.ci/packages run
+	@$(call install,http$(,)examples$(,)embedded)
+
+$(VENV)/.test: python/pyproject.toml .ci/packages
+	@.ci/packages run
+	@.ci/packages test
+	@$(call install,dev)
+	@touch $(VENV)/.run
+
+, := ,
+# install EXTRAS: make the environment if need be, and put jobq with its extras there.
+define install
+test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { echo "missing: a working python3 -m venv" >&2; exit 1; }
+echo "installing jobq[$(1)] into $(VENV)"
+$(BIN)/pip install -q --disable-pip-version-check -e 'python[$(1)]' || { echo "missing: Python packages that pip could not install, see above" >&2; exit 1; }
+touch $@
+endef
