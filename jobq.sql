@@ -107,7 +107,8 @@ create type jobq_private.failure as (
     error text,
     error_code text,
     retryable boolean,
-    retry_in interval
+    retry_in interval,
+    details jsonb
 );
 
 comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';
@@ -382,6 +383,7 @@ create table jobq_private.kind (
     dedup text,
     reuse_key_after_failure boolean,
     payload_schema jsonb,
+    json_schema jsonb,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -402,7 +404,7 @@ create table jobq_private.kind (
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
 
 reset role;
 
@@ -439,6 +441,7 @@ create table jobq_private.job (
     cancel_reason text,
     last_error_code text,
     last_error text,
+    last_error_details jsonb,
     metadata jsonb not null default '{}',
     progress jsonb,
     payload jsonb not null default '{}',
@@ -536,6 +539,7 @@ create table jobq_private.attempt (
     worker text,
     error_code text,
     error text,
+    error_details jsonb,
     region text not null default 'default',
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )
@@ -578,6 +582,7 @@ create table jobq_private.worker (
     started_at timestamptz not null default now(),
     seen_at timestamptz not null default now(),
     region text not null default 'default',
+    login text not null default session_user,
     constraint worker_pkey primary key (worker)
 )
 with (fillfactor = 50);
@@ -613,6 +618,7 @@ create table jobq_private.api_key (
     expires_at timestamptz,
     revoked_at timestamptz,
     last_used_at timestamptz,
+    login text not null default session_user,
     constraint api_key_pkey primary key (api_key),
     constraint api_key_key_hash_key unique (key_hash),
     constraint api_key_api_key_check check (length(api_key) between 1 and 128),
@@ -834,7 +840,315 @@ create table jobq_private.audit (
     constraint audit_pkey primary key (audit_id)
 );
 
-comment on table jobq_private.audit is 'What operators have done to jobs, queues, keys and secrets; append-only.';
+comment on table jobq_private.audit is 'What operators have done to jobs, queues, grants, keys and secrets; append-only.';
+
+reset role;
+
+-- Deploy jobq:table/queue_grant to pg
+-- Which queues a role may use, once grants by queue are enforced, and which queue each
+-- declared kind belongs to. No row-level security here: the policies read both.
+set local role jobq_owner;
+
+create table jobq_private.queue_grant (
+    grantee regrole not null,
+    queue text not null,
+    privilege text not null,
+    constraint queue_grant_pkey primary key (grantee, queue, privilege),
+    constraint queue_grant_queue_check check (length(queue) between 1 and 128),
+    constraint queue_grant_privilege_check check (privilege in ('enqueue', 'work'))
+);
+
+comment on table jobq_private.queue_grant is 'Which queues a role may use; * stands for all of them.';
+
+create table jobq_private.kind_queue (
+    kind text not null,
+    queue text not null,
+    constraint kind_queue_pkey primary key (kind)
+);
+
+comment on table jobq_private.kind_queue is 'The queue that a kind belongs to: a copy of what kinds declare, which policies may read.';
+
+reset role;
+
+-- Deploy jobq:view/held_queue to pg
+-- Made by sql/snapshot.py from sql/view/held_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the queues that whoever has logged in may use: one row, for the policies.
+-- Invariant: decided by session_user, which only a superuser can change, and by the roles
+-- whose privileges it has; no setting and no SET ROLE counts. Who may act as jobq_owner
+-- holds all queues, since it could grant itself any. An array is null, and so lets nothing
+-- pass, where there is none. Raises: nothing.
+create or replace view jobq_private.held_queue as
+select
+    array_agg(g.queue) as any_of,
+    array_agg(g.queue) filter (where g.privilege = 'enqueue') as enqueued,
+    array_agg(g.queue) filter (where g.privilege = 'work') as worked
+from (
+    select q.queue, q.privilege
+    from jobq_private.queue_grant as q
+    where pg_has_role(session_user, q.grantee, 'usage')
+    union all
+    select '*', p.privilege
+    from (values ('enqueue'), ('work')) as p (privilege)
+    where pg_has_role(session_user, 'jobq_owner', 'usage')
+) as g;
+
+revoke all on table jobq_private.held_queue from public;
+
+comment on view jobq_private.held_queue is
+'The queues that whoever has logged in may see, add to and work.';
+
+reset role;
+
+-- Deploy jobq:view/job to pg
+-- Made by sql/snapshot.py from sql/view/job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: every job, live and archived, as one relation that can be written to.
+-- Invariant: inserts and updates go through the functions of the same meaning; see
+-- job_insert and job_update. attempts counts what counts against max_attempts.
+create or replace view jobq.job as
+select
+    j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
+    j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+    j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
+    j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+    j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
+    j.region, j.created_at, null::timestamptz as finished_at
+from jobq_private.job as j
+union all
+select
+    a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
+    a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+    a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
+    a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+    a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+    a.region, a.created_at, a.finished_at
+from jobq_private.job_archive as a;
+
+revoke all on jobq.job from public;
+grant select on jobq.job to jobq_reader;
+grant select, update on jobq.job to jobq_operator;
+grant select, insert on jobq.job to jobq_producer;
+
+comment on view jobq.job is
+'Every job, live and archived. Insert enqueues; updating state performs the transition.';
+
+reset role;
+
+-- Deploy jobq:table/policy to pg
+-- Who sees and touches which rows once jobq.enforce_queue_grants() has been called; before
+-- that, policies are not even read. Functions of jobq run as jobq_owner, who owns the
+-- tables, so security is forced; it is decided by who has logged in (held_queue).
+--
+-- A job, and all that hangs on it, belongs to its queue. A kind that names a queue belongs
+-- to it too, with its endpoint and what that refers to; only with such a kind of one's own
+-- can keys be used, since keys are held by kind. What belongs to no queue (settings,
+-- secrets, other kinds) is changed by who works all queues.
+set local role jobq_owner;
+
+-- Live jobs. Who may only enqueue may cancel too, and no more: a row that it has written
+-- is new, cancelled, or running with a request to cancel.
+create policy job_select on jobq_private.job for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy job_insert on jobq_private.job for insert
+with check (
+    (
+        (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+        or (
+            num_nonnulls(previous_state, schedule_id) > 0
+            and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+        )
+    )
+    and not exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = job.kind
+        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+    )
+    and (
+        dedup is null
+        or (select h.any_of from jobq_private.held_queue as h) && array['*']
+        or exists (select from jobq_private.kind_queue as o where o.kind = job.kind)
+    )
+);
+
+create policy job_update on jobq_private.job for update
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+    or (
+        (state = 'cancelled' or cancel_requested_at is not null)
+        and (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+    )
+);
+
+create policy job_delete on jobq_private.job for delete
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+    or (
+        state = 'cancelled'
+        and (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+    )
+);
+
+-- History
+create policy job_archive_select on jobq_private.job_archive for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy job_archive_insert on jobq_private.job_archive for insert
+with check ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy job_archive_update on jobq_private.job_archive for update
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy job_archive_delete on jobq_private.job_archive for delete
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy attempt_select on jobq_private.attempt for select
+using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
+
+create policy attempt_insert on jobq_private.attempt for insert
+with check (true);
+
+create policy job_log_all on jobq_private.job_log
+using (exists (select from jobq.job as j where j.job_id = job_log.job_id));
+
+create policy idempotency_key_all on jobq_private.idempotency_key
+using (
+    (select h.any_of from jobq_private.held_queue as h) && array['*']
+    or exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = idempotency_key.kind
+        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
+    )
+);
+
+-- Schedules: one without a queue of its own belongs to who holds all queues.
+create policy schedule_all on jobq_private.schedule
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy schedule_insert on jobq_private.schedule as restrictive for insert
+with check (
+    (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+    and not exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = schedule.kind
+        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+    )
+    and (
+        dedup = 'enqueue'
+        or (select h.any_of from jobq_private.held_queue as h) && array['*']
+        or exists (select from jobq_private.kind_queue as o where o.kind = schedule.kind)
+    )
+);
+
+-- Workers belong to their log-in, and are seen by who holds a queue that they work.
+create policy worker_all on jobq_private.worker
+using (
+    login = session_user
+    or (select h.any_of from jobq_private.held_queue as h) && array['*']
+);
+
+create policy worker_select on jobq_private.worker for select
+using ((select h.any_of from jobq_private.held_queue as h) && queues);
+
+-- Definitions
+create policy queue_select on jobq_private.queue for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy queue_all on jobq_private.queue
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy kind_select on jobq_private.kind for select
+using (
+    queue is null
+    or (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
+);
+
+create policy kind_all on jobq_private.kind
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or (
+        starts_with(kind, queue || '.')
+        and (select h.worked from jobq_private.held_queue as h) && array[queue]
+    )
+);
+
+create policy setting_select on jobq_private.setting for select
+using (true);
+
+create policy setting_update on jobq_private.setting for update
+using (true)
+with check ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy endpoint_select on jobq_private.endpoint for select
+using (
+    exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = endpoint.endpoint
+        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
+    )
+);
+
+create policy endpoint_all on jobq_private.endpoint
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy endpoint_secret_select on jobq_private.endpoint_secret for select
+using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
+
+create policy endpoint_secret_all on jobq_private.endpoint_secret
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy payload_spec_select on jobq_private.payload_spec for select
+using (payload_spec in (select e.payload_spec from jobq_private.endpoint as e));
+
+create policy payload_spec_all on jobq_private.payload_spec
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy config_select on jobq_private.config for select
+using (config in (select e.config from jobq_private.endpoint as e));
+
+create policy config_all on jobq_private.config
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy secret_select on jobq_private.secret for select
+using (secret in (select s.secret from jobq_private.endpoint_secret as s));
+
+create policy secret_all on jobq_private.secret
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy definition_version_select on jobq_private.definition_version for select
+using (
+    (type = 'endpoint' and name in (select e.endpoint from jobq_private.endpoint as e))
+    or (
+        type = 'payload_spec'
+        and name in (select e.payload_spec from jobq_private.endpoint as e)
+    )
+    or (type = 'config' and name in (select e.config from jobq_private.endpoint as e))
+);
+
+create policy definition_version_all on jobq_private.definition_version
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+-- Keys of the HTTP API belong to the log-in that made them, which is the only one whose
+-- servers they open (authenticate()).
+create policy api_key_all on jobq_private.api_key
+using (
+    login = session_user
+    or (select h.worked from jobq_private.held_queue as h) && array['*']
+);
+
+create policy audit_select on jobq_private.audit for select
+using (
+    actor = session_user
+    or (select h.worked from jobq_private.held_queue as h) && array['*']
+);
+
+create policy audit_insert on jobq_private.audit for insert
+with check (true);
 
 reset role;
 
@@ -885,7 +1199,7 @@ begin
             slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-            last_error, metadata, progress, payload, finished_at, result
+            last_error, last_error_details, metadata, progress, payload, finished_at, result
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -894,8 +1208,8 @@ begin
             archive_jobs.state,
             case when g.state = archive_jobs.state then g.previous_state else g.state end,
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-            g.cancel_reason, g.last_error_code, g.last_error, g.metadata, g.progress,
-            g.payload, _now, g.result
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+            g.metadata, g.progress, g.payload, _now, g.result
         from gone as g
         returning job_id, attempt
     )
@@ -1171,7 +1485,8 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
--- Invariant: kinds without a schema cost one probe of a small table. Raises: JQ006.
+-- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
+-- the database cannot enforce by itself is one for its extension. Raises: JQ006.
 create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -1185,11 +1500,17 @@ declare
 begin
     select format('job %s: %s', j.ordinal, v.violation) into _problem
     from unnest(check_payload_schemas.jobs) as j
-    join jobq_private.kind as k on k.kind = j.kind and k.payload_schema is not null
+    join jobq_private.kind as k
+        on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
     cross join lateral (
-        select jobq_private.schema_violation(
-            k.payload_schema, coalesce(j.payload, '{}'), 'payload'
-        ) as violation
+        select case
+            when k.payload_schema is not null then jobq_private.schema_violation(
+                k.payload_schema, coalesce(j.payload, '{}'), 'payload'
+            )
+            else jobq_private.json_schema_violation(
+                k.json_schema, coalesce(j.payload, '{}')
+            )
+        end as violation
     ) as v
     where v.violation is not null
     limit 1;
@@ -1273,6 +1594,52 @@ revoke all on function jobq_private.check_queue_depth(jobq_private.new_job[]) fr
 
 comment on function jobq_private.check_queue_depth(jobq_private.new_job[]) is
 'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+reset role;
+
+-- Deploy jobq:private/check_queue_grant to pg
+-- Made by sql/snapshot.py from sql/private/check_queue_grant.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a grant by queue that cannot be meant, and find the role.
+-- Invariant: reads only. Raises: 22004, 22023.
+create or replace function jobq_private.check_queue_grant(
+    grantee text, queue text, privilege text
+)
+returns regrole
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := (
+        select r.oid from pg_catalog.pg_roles as r
+        where r.rolname = check_queue_grant.grantee
+    );
+begin
+    if num_nulls(grantee, queue, privilege) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'grantee, queue and privilege');
+    elsif _grantee is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'grantee must be a role');
+    elsif length(queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    elsif privilege not in ('enqueue', 'work') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'privilege must be enqueue or work'
+        );
+    end if;
+    return _grantee;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_grant(text, text, text) from public;
+
+comment on function jobq_private.check_queue_grant(text, text, text) is
+'Refuses a grant by queue that cannot be meant, and returns the role.';
 
 reset role;
 
@@ -2349,8 +2716,7 @@ reset role;
 -- Made by sql/snapshot.py from sql/private/endpoint_schema.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: check what an endpoint refers to, and give its payload schema as far as the
--- database can enforce it.
+-- Purpose: check what an endpoint refers to, and give its payload schema.
 -- Invariant: called under the lock of begin_definition(). Raises: JQ007.
 create or replace function jobq_private.endpoint_schema(
     endpoint text, spec jsonb, payload_spec text, config text
@@ -2389,16 +2755,14 @@ begin
     perform jobq_private.check_references(
         endpoint_schema.endpoint, endpoint_schema.spec, coalesce(_entries, '{}')
     );
-    return case
-        when jobq_private.schema_problem(_schema, '') is null then _schema
-    end;
+    return _schema;
 end
 $$;
 
 revoke all on function jobq_private.endpoint_schema(text, jsonb, text, text) from public;
 
 comment on function jobq_private.endpoint_schema(text, jsonb, text, text) is
-'Checks what an endpoint refers to, and gives the payload schema that the database enforces.';
+'Checks what an endpoint refers to, and gives its payload schema.';
 
 reset role;
 
@@ -2428,42 +2792,6 @@ revoke all on function jobq_private.endpoint_type(text) from public;
 
 comment on function jobq_private.endpoint_type(text) is
 'How the jobs of a kind are delivered, or null when a handler does them.';
-
-reset role;
-
--- Deploy jobq:view/job to pg
--- Made by sql/snapshot.py from sql/view/job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: every job, live and archived, as one relation that can be written to.
--- Invariant: inserts and updates go through the functions of the same meaning; see
--- job_insert and job_update. attempts counts what counts against max_attempts.
-create or replace view jobq.job as
-select
-    j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
-    j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
-    j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
-    j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
-    j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-    j.region, j.created_at, null::timestamptz as finished_at
-from jobq_private.job as j
-union all
-select
-    a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
-    a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
-    a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
-    a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
-    a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
-    a.region, a.created_at, a.finished_at
-from jobq_private.job_archive as a;
-
-revoke all on jobq.job from public;
-grant select on jobq.job to jobq_reader;
-grant select, update on jobq.job to jobq_operator;
-grant select, insert on jobq.job to jobq_producer;
-
-comment on view jobq.job is
-'Every job, live and archived. Insert enqueues; updating state performs the transition.';
 
 reset role;
 
@@ -2508,6 +2836,50 @@ revoke all on function jobq_private.execution_document(jobq.job) from public;
 
 comment on function jobq_private.execution_document(jobq.job) is
 'A job''s execution as the HTTP API shows it.';
+
+reset role;
+
+-- Deploy jobq:private/execution_started_at to pg
+-- Made by sql/snapshot.py from sql/private/execution_started_at.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: when the execution that a running job is in began, null while it is in its
+-- first attempt: since then its config stays the same.
+-- Invariant: attempts that do not count, and those before a redrive, are no part of it.
+-- Raises: nothing.
+create or replace function jobq_private.execution_started_at(job_id uuid)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _earlier integer;
+begin
+    select j.attempt - j.uncounted - 1 into _earlier
+    from jobq_private.job as j
+    where j.job_id = execution_started_at.job_id;
+
+    if coalesce(_earlier, 0) < 1 then
+        return null;
+    end if;
+    return (
+        select t.started_at
+        from jobq_private.attempt as t
+        where t.job_id = execution_started_at.job_id and t.state = 'retrying'
+        order by t.attempt desc
+        offset _earlier - 1
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_started_at(uuid) from public;
+
+comment on function jobq_private.execution_started_at(uuid) is
+'When the execution that a running job is in began, or null in its first attempt.';
 
 reset role;
 
@@ -2908,6 +3280,60 @@ revoke all on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid)
 
 comment on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid) is
 'Counts the jobs of a queue that are claimed before the one with this place.';
+
+reset role;
+
+-- Deploy jobq:private/json_schema_violation to pg
+-- Made by sql/snapshot.py from sql/private/json_schema_violation.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}';
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation(jsonb, jsonb) from public;
+
+comment on function jobq_private.json_schema_violation(jsonb, jsonb) is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
 
 reset role;
 
@@ -3761,7 +4187,8 @@ set local role jobq_owner;
 -- key update": a caller may hold an older version, to which foreign keys refer. The new
 -- version goes on where the old one is: at its next slot if the timing is the same, else
 -- at the first of its own that was not yet fired. A pause stays.
--- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- A name that somebody holds whose schedules the caller may not see is refused.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
     out schedule_id uuid, out created boolean
@@ -3777,7 +4204,7 @@ declare
     _new jobq_private.schedule := jobq_private.schedule_check(given);
     _old jobq_private.schedule;
 begin
-    loop
+    for _try in 1 .. 20 loop
         select s.* into _old
         from jobq_private.schedule as s
         where s.name = _new.name
@@ -3801,13 +4228,18 @@ begin
             awaited_job_id = null
         where s.schedule_id = _old.schedule_id and s.status <> 'retired';
         insert into jobq_private.schedule select _new.* on conflict do nothing;
-        exit when found;
+        created := found;
+        exit when created;
     end loop;
+    if not created then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            'schedule %s', _new.name
+        ));
+    end if;
     update jobq_private.schedule as s
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
-    created := true;
 end
 $$;
 
@@ -4900,6 +5332,41 @@ comment on function jobq_private.server_health() is
 
 reset role;
 
+-- Deploy jobq:private/set_payload_schema to pg
+-- Made by sql/snapshot.py from sql/private/set_payload_schema.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: keep the schema of a kind's payloads where it can be enforced: by
+-- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
+-- and for deliveries.
+-- Invariant: one of the two at most. Raises: nothing.
+create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _is_plain constant boolean :=
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+begin
+    update jobq_private.kind as k
+    set
+        payload_schema = case when _is_plain then set_payload_schema.schema end,
+        json_schema = case when not _is_plain then set_payload_schema.schema end
+    where k.kind = set_payload_schema.kind;
+end
+$$;
+
+revoke all on function jobq_private.set_payload_schema(text, jsonb) from public;
+
+comment on function jobq_private.set_payload_schema(text, jsonb) is
+'Keeps the schema of a kind''s payloads where it can be enforced.';
+
+reset role;
+
 -- Deploy jobq:private/settings_for to pg
 -- Made by sql/snapshot.py from sql/private/settings_for.sql: edit that.
 set local role jobq_owner;
@@ -4980,7 +5447,7 @@ begin
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
-            f.error, f.error_code, f.retry_in,
+            f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
                 when not coalesce(f.retryable, true) then 'dead'
@@ -5003,6 +5470,7 @@ begin
         expiries = j.expiries + settle_failures.is_expiry::integer,
         last_error = left(h.error, 512),
         last_error_code = left(h.error_code, 128),
+        last_error_details = h.details,
         run_at = case
             when h.outcome <> 'retrying' then j.run_at
             when settle_failures.is_expiry then clock_timestamp()
@@ -5517,14 +5985,15 @@ begin
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-        idempotency_key, dedup_key, dedup, last_error_code, last_error, metadata, payload
+        idempotency_key, dedup_key, dedup, last_error_code, last_error,
+        last_error_details, metadata, payload
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.metadata, new.payload
+        new.last_error, new.last_error_details, new.metadata, new.payload
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -5553,8 +6022,8 @@ reset role;
 -- Made by sql/snapshot.py from sql/trigger/audit.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: note redrives, pauses, and changes of keys and secrets, whoever makes them and
--- by whatever way.
+-- Purpose: note redrives, pauses, grants, and changes of keys and secrets, whoever makes
+-- them and by whatever way. The trigger names the action and the columns of the subject.
 -- Invariant: names and states alone are noted, never what a secret or a key is.
 -- Raises: nothing.
 create or replace function jobq_private.audit_change()
@@ -5575,7 +6044,11 @@ declare
     end;
 begin
     perform jobq_private.record_audit(
-        _action, _row ->> tg_argv[1],
+        _action,
+        (
+            select string_agg(_row ->> c.name, ' ' order by c.n)
+            from unnest(tg_argv[1:]) with ordinality as c (name, n)
+        ),
         case when _action = 'pause_queue' then _row ->> 'pause_reason' end
     );
     return null;
@@ -5618,6 +6091,18 @@ for each row execute function jobq_private.audit_change('put_secret', 'secret');
 create or replace trigger secret_end_audit
 after delete on jobq_private.secret
 for each row execute function jobq_private.audit_change('delete_secret', 'secret');
+
+create or replace trigger queue_grant_audit
+after insert on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'grant_queue', 'grantee', 'privilege', 'queue'
+);
+
+create or replace trigger queue_grant_end_audit
+after delete on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'revoke_queue', 'grantee', 'privilege', 'queue'
+);
 
 reset role;
 
@@ -5707,12 +6192,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     insert into jobq_private.attempt (
-        job_id, attempt, state, started_at, finished_at, worker, error_code, error, region
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+        error_details, region
     )
     values (
         old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
+        case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
     return null;
@@ -5899,6 +6386,43 @@ for each row execute function jobq_private.stamp_transition();
 
 reset role;
 
+-- Deploy jobq:trigger/kind_queue to pg
+-- Made by sql/snapshot.py from sql/trigger/kind_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: keep, beside a kind that names its queue, to whom it belongs.
+-- Invariant: policies must know of kinds that their reader may not see, and a policy on
+-- kind hides those from every query; so they look here. Raises: nothing.
+create or replace function jobq_private.copy_kind_queue()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op <> 'INSERT' then
+        delete from jobq_private.kind_queue as o where o.kind = old.kind;
+    end if;
+    if tg_op <> 'DELETE' and new.queue is not null then
+        insert into jobq_private.kind_queue (kind, queue) values (new.kind, new.queue);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.copy_kind_queue() from public;
+
+comment on function jobq_private.copy_kind_queue() is
+'Keeps, beside a kind that names its queue, to whom it belongs.';
+
+create or replace trigger kind_queue
+after insert or update or delete on jobq_private.kind
+for each row execute function jobq_private.copy_kind_queue();
+
+reset role;
+
 -- Deploy jobq:trigger/schedule_version to pg
 -- Made by sql/snapshot.py from sql/trigger/schedule_version.sql: edit that.
 set local role jobq_owner;
@@ -5971,17 +6495,19 @@ create or replace view jobq.attempt as
 select
     t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
     t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
-    null::jsonb as result
+    null::jsonb as result, t.error_details
 from jobq_private.attempt as t
 union all
 select
     a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
-    a.finished_at - a.claimed_at, a.worker, null, null, a.result
+    a.finished_at - a.claimed_at, a.worker, null, null, a.result,
+    null
 from jobq_private.job_archive as a
 where a.state = 'succeeded'
 union all
 select
-    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null
+    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null,
+    null
 from jobq_private.job as j
 where j.state = 'running';
 
@@ -6007,7 +6533,7 @@ revoke all on jobq.audit from public;
 grant select on jobq.audit to jobq_operator;
 
 comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused queues, or changed keys and secrets, when and why.';
+'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';
 
 reset role;
 
@@ -6191,7 +6717,8 @@ begin
         set
             state = new.state, worker = new.worker, run_at = new.run_at,
             last_error = left(new.last_error, 512),
-            last_error_code = new.last_error_code, cancel_reason = new.cancel_reason
+            last_error_code = new.last_error_code, last_error_details = null,
+            cancel_reason = new.cancel_reason
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
     end if;
     if not found then
@@ -6213,6 +6740,28 @@ comment on function jobq_private.update_from_view() is
 create or replace trigger job_update
 instead of update on jobq.job
 for each row execute function jobq_private.update_from_view();
+
+reset role;
+
+-- Deploy jobq:view/queue_grant to pg
+-- Made by sql/snapshot.py from sql/view/queue_grant.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the grants by queue: all of them for who may act as jobq_owner, one's own for
+-- everybody else.
+-- Invariant: reads only; as held_queue, decided by who has logged in. Raises: nothing.
+create or replace view jobq.queue_grant as
+select g.grantee::text as grantee, g.queue, g.privilege
+from jobq_private.queue_grant as g
+where pg_has_role(session_user, g.grantee, 'usage')
+or pg_has_role(session_user, 'jobq_owner', 'usage');
+
+revoke all on table jobq.queue_grant from public;
+grant select on jobq.queue_grant
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.queue_grant is
+'Which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
 
 reset role;
 
@@ -6272,6 +6821,7 @@ set local role jobq_owner;
 -- does, or when it has expired or been revoked.
 -- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
 -- another key. The last use is written at most once a minute, and never waited for.
+-- While grants by queue are enforced, a key opens the servers of the log-in that made it.
 -- Raises: nothing.
 create or replace function jobq.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
@@ -6288,7 +6838,8 @@ begin
     from jobq_private.api_key as k
     where k.key_hash = authenticate.key_hash
     and k.revoked_at is null
-    and (k.expires_at is null or k.expires_at > clock_timestamp());
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
     if not found then
         return;
     end if;
@@ -7319,6 +7870,60 @@ comment on function jobq.end_wait() is
 
 reset role;
 
+-- Deploy jobq:api/enforce_queue_grants to pg
+-- Made by sql/snapshot.py from sql/api/enforce_queue_grants.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: have every log-in see and touch only the queues that it holds by
+-- grant_queue(), or, with false, all of them again, as at first.
+-- Invariant: row-level security of every table that has a policy, forced, so that it
+-- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
+-- for transactions under way, 5 s at most for each table. For jobq_owner alone.
+-- Raises: 22004, 55P03.
+create or replace function jobq.enforce_queue_grants(enforced boolean default true)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '5s'
+as $$
+declare
+    _table text;
+begin
+    if enforced is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
+    end if;
+    for _table in
+        select distinct c.relname
+        from pg_catalog.pg_policy as p
+        join pg_catalog.pg_class as c on c.oid = p.polrelid
+        where c.relnamespace = 'jobq_private'::regnamespace
+        order by c.relname
+    loop
+        if enforced then
+            execute format(
+                'alter table jobq_private.%I enable row level security,'
+                ' force row level security', _table
+            );
+        else
+            execute format('alter table jobq_private.%I disable row level security', _table);
+        end if;
+    end loop;
+    perform jobq_private.record_audit(
+        'enforce_queue_grants', case when enforced then 'on' else 'off' end
+    );
+end
+$$;
+
+revoke all on function jobq.enforce_queue_grants(boolean) from public;
+
+comment on function jobq.enforce_queue_grants(boolean) is
+'Has every log-in see and touch only the queues that it holds; false ends that. For jobq_owner alone.';
+
+reset role;
+
 -- Deploy jobq:api/enqueue to pg
 -- Made by sql/snapshot.py from sql/api/enqueue.sql: edit that.
 set local role jobq_owner;
@@ -7648,14 +8253,16 @@ set local role jobq_owner;
 -- Purpose: end an attempt as failed.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
+-- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- Raises: 22004, 22023, JQ001, JQ003.
 create or replace function jobq.fail(
     job_id uuid,
     attempt integer,
     error text,
     error_code text default 'ERROR',
     retryable boolean default true,
-    retry_in interval default null
+    retry_in interval default null,
+    details jsonb default null
 )
 returns text
 language plpgsql
@@ -7671,11 +8278,13 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
         );
+    elsif jsonb_typeof(fail.details) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
     end if;
     select s.state into _state
     from jobq_private.settle_failures(array[row(
         fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in
+        fail.retry_in, fail.details
     )::jobq_private.failure], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
@@ -7684,11 +8293,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval) from public;
-grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval)
+revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) from public;
+grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb)
 to jobq_worker;
 
-comment on function jobq.fail(uuid, integer, text, text, boolean, interval) is
+comment on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) is
 'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
 
 reset role;
@@ -7698,7 +8307,7 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true) and retry_in.
+-- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
 -- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
 -- member is refused, so that no misspelt retryable is passed over.
 -- Raises: 22004, 22023.
@@ -7713,7 +8322,8 @@ as $$
 #variable_conflict use_column
 declare
     _known constant text[] := array[
-        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in'
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in',
+        'details'
     ];
     _failures jobq_private.failure[];
 begin
@@ -7734,16 +8344,16 @@ begin
     if exists (
         select from unnest(_failures) as f
         where f.retry_in not between '0' and '365 days'
+        or jsonb_typeof(f.details) <> 'object'
     ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
-        );
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'retry_in must be from 0 to 365 days, details an object');
     end if;
 
     return query
     select f.job_id, f.attempt, s.state
     from unnest(_failures) with ordinality
-        as f (job_id, attempt, error, error_code, retryable, retry_in, n)
+        as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
     left join jobq_private.settle_failures(_failures, false) as s
         on s.job_id = f.job_id and s.attempt = f.attempt
     order by f.n;
@@ -7800,16 +8410,18 @@ set local role jobq_owner;
 
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, config and
--- secrets as they are now; secrets are encrypted. valid_until is null for the version
--- that new jobs get. Raises: 22004.
+-- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
+-- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
+-- it was when the first began. valid_until is null for the version that new jobs get.
+-- Raises: 22004.
 create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null
+    kind text, created_at timestamptz default null, job_id uuid default null
 )
 returns table (
     type text, spec jsonb, version integer, valid_from timestamptz,
     valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    secrets jsonb, max_concurrency integer, max_per_second double precision
+    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
+    max_per_second double precision
 )
 language plpgsql
 stable
@@ -7820,6 +8432,9 @@ as $$
 #variable_conflict use_column
 declare
     _moment timestamptz := coalesce(get_delivery.created_at, now());
+    _started_at timestamptz := coalesce(
+        jobq_private.execution_started_at(get_delivery.job_id), now()
+    );
 begin
     if get_delivery.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
@@ -7831,7 +8446,7 @@ begin
             select n.created_at from jobq_private.definition_version as n
             where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
         ),
-        s.document -> 'schema', c.entries, c.version,
+        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -7847,16 +8462,18 @@ begin
     left join lateral jobq_private.version_at(
         'payload_spec', v.document ->> 'payload_spec', _moment
     ) as s on true
-    left join jobq_private.config as c on c.config = v.document ->> 'config'
+    left join lateral jobq_private.version_at(
+        'config', v.document ->> 'config', _started_at
+    ) as c on true
     where e.endpoint = get_delivery.kind;
 end
 $$;
 
-revoke all on function jobq.get_delivery(text, timestamptz) from public;
-grant execute on function jobq.get_delivery(text, timestamptz)
+revoke all on function jobq.get_delivery(text, timestamptz, uuid) from public;
+grant execute on function jobq.get_delivery(text, timestamptz, uuid)
 to jobq_worker;
 
-comment on function jobq.get_delivery(text, timestamptz) is
+comment on function jobq.get_delivery(text, timestamptz, uuid) is
 'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
 
 reset role;
@@ -7894,6 +8511,41 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.get_schedule(text) is
 'Returns a schedule by its name, or one of its versions by its id.';
+
+reset role;
+
+-- Deploy jobq:api/grant_queue to pg
+-- Made by sql/snapshot.py from sql/api/grant_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: let a role use a queue, or '*' for all of them, once grants by queue are
+-- enforced: enqueue to add, see and cancel its jobs, work for everything else.
+-- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
+-- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.queue_grant (grantee, queue, privilege)
+    values (
+        jobq_private.check_queue_grant(
+            grant_queue.grantee, grant_queue.queue, grant_queue.privilege
+        ),
+        grant_queue.queue, grant_queue.privilege
+    )
+    on conflict do nothing;
+end
+$$;
+
+revoke all on function jobq.grant_queue(text, text, text) from public;
+
+comment on function jobq.grant_queue(text, text, text) is
+'Lets a role use a queue, or * for all: privilege enqueue or work. For jobq_owner alone.';
 
 reset role;
 
@@ -8181,6 +8833,38 @@ revoke all on function jobq.list_logs(uuid) from public;
 grant execute on function jobq.list_logs(uuid) to jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.list_logs(uuid) is 'Returns the log of one job, in its order.';
+
+reset role;
+
+-- Deploy jobq:api/list_payload_schemas to pg
+-- Made by sql/snapshot.py from sql/api/list_payload_schemas.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
+-- that the database cannot enforce by itself.
+-- Invariant: kinds without one have no row. Raises: nothing.
+create or replace function jobq.list_payload_schemas(kinds text[])
+returns table (kind text, schema jsonb)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select k.kind, k.json_schema
+    from jobq_private.kind as k
+    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
+end
+$$;
+
+revoke all on function jobq.list_payload_schemas(text[]) from public;
+grant execute on function jobq.list_payload_schemas(text[])
+to jobq_producer, jobq_operator;
+
+comment on function jobq.list_payload_schemas(text[]) is
+'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
 
 reset role;
 
@@ -8629,7 +9313,8 @@ begin
             'output', t.result,
             'error', case
                 when coalesce(t.error_code, t.error) is not null then
-                    json_build_object('type', t.error_code, 'message', t.error)
+                    coalesce(t.error_details, '{}')
+                    || jsonb_build_object('type', t.error_code, 'message', t.error)
             end
         ),
         case when t.n < t.total then t.attempt end
@@ -9315,9 +10000,9 @@ begin
         retry_strategy => put_endpoint.retry_strategy,
         retry_initial_delay => put_endpoint.retry_initial_delay,
         retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter,
-        payload_schema => _schema
+        retry_jitter => put_endpoint.retry_jitter
     );
+    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
     perform jobq_private.store_endpoint(
         put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
@@ -9468,13 +10153,9 @@ begin
     set schema = excluded.schema, version = excluded.version, updated_at = now()
     where p.version <> excluded.version;
 
-    update jobq_private.kind as k
-    set payload_schema = case
-        when jobq_private.schema_problem(put_payload_spec.schema, '') is null
-        then put_payload_spec.schema
-    end
+    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
     from jobq_private.endpoint as e
-    where e.endpoint = k.kind and e.payload_spec = put_payload_spec.payload_spec;
+    where e.payload_spec = put_payload_spec.payload_spec;
     return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
 exception
     when check_violation then
@@ -9750,7 +10431,7 @@ begin
     select
         array_agg(row(
             e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
-            'LEASE_EXPIRED', true, null
+            'LEASE_EXPIRED', true, null, null
         )::jobq_private.failure),
         array_agg(distinct e.queue)
     into _expired, _queues
@@ -10223,6 +10904,40 @@ grant execute on function jobq.revoke_api_key(text) to jobq_operator;
 
 comment on function jobq.revoke_api_key(text) is
 'Takes a key of the HTTP API out of use.';
+
+reset role;
+
+-- Deploy jobq:api/revoke_queue to pg
+-- Made by sql/snapshot.py from sql/api/revoke_queue.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: take back what grant_queue() gave.
+-- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
+-- again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := jobq_private.check_queue_grant(
+        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
+    );
+begin
+    delete from jobq_private.queue_grant as g
+    where g.grantee = _grantee
+    and g.queue = revoke_queue.queue
+    and g.privilege = revoke_queue.privilege;
+end
+$$;
+
+revoke all on function jobq.revoke_queue(text, text, text) from public;
+
+comment on function jobq.revoke_queue(text, text, text) is
+'Takes back what grant_queue() gave. For jobq_owner alone.';
 
 reset role;
 

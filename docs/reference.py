@@ -97,7 +97,7 @@ def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
         listed = "".join(f"\n    {a}," for a in re.split(r", (?=\w+ )", arguments) if a)
         page.append(
             f"### {name}\n\n```sql\njobq.{name}({listed.rstrip(',')}\n) → {result}\n```\n\n"
-            f"{comment}\n\nMay be called by: {roles}.\n"
+            f"{comment}\n\nMay be called by: {roles or 'jobq_owner'}.\n"
         )
     page.append("## Views\n")
     page.extend(f"### {name}\n\n{comment}\n\nColumns: {cols}.\n" for name, comment, cols in views)

@@ -7,6 +7,7 @@ set local role jobq_owner;
 -- does, or when it has expired or been revoked.
 -- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
 -- another key. The last use is written at most once a minute, and never waited for.
+-- While grants by queue are enforced, a key opens the servers of the log-in that made it.
 -- Raises: nothing.
 create or replace function jobq.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
@@ -23,7 +24,8 @@ begin
     from jobq_private.api_key as k
     where k.key_hash = authenticate.key_hash
     and k.revoked_at is null
-    and (k.expires_at is null or k.expires_at > clock_timestamp());
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
     if not found then
         return;
     end if;

@@ -12,7 +12,8 @@ set local role jobq_owner;
 -- key update": a caller may hold an older version, to which foreign keys refer. The new
 -- version goes on where the old one is: at its next slot if the timing is the same, else
 -- at the first of its own that was not yet fired. A pause stays.
--- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- A name that somebody holds whose schedules the caller may not see is refused.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
     out schedule_id uuid, out created boolean
@@ -28,7 +29,7 @@ declare
     _new jobq_private.schedule := jobq_private.schedule_check(given);
     _old jobq_private.schedule;
 begin
-    loop
+    for _try in 1 .. 20 loop
         select s.* into _old
         from jobq_private.schedule as s
         where s.name = _new.name
@@ -52,13 +53,18 @@ begin
             awaited_job_id = null
         where s.schedule_id = _old.schedule_id and s.status <> 'retired';
         insert into jobq_private.schedule select _new.* on conflict do nothing;
-        exit when found;
+        created := found;
+        exit when created;
     end loop;
+    if not created then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            'schedule %s', _new.name
+        ));
+    end if;
     update jobq_private.schedule as s
     set replaced_by_id = _new.schedule_id
     where s.schedule_id = _old.schedule_id;
     schedule_id := _new.schedule_id;
-    created := true;
 end
 $$;
 

@@ -13,6 +13,7 @@ create table jobq_private.api_key (
     expires_at timestamptz,
     revoked_at timestamptz,
     last_used_at timestamptz,
+    login text not null default session_user,
     constraint api_key_pkey primary key (api_key),
     constraint api_key_key_hash_key unique (key_hash),
     constraint api_key_api_key_check check (length(api_key) between 1 and 128),

@@ -9,6 +9,7 @@ create table jobq_private.worker (
     started_at timestamptz not null default now(),
     seen_at timestamptz not null default now(),
     region text not null default 'default',
+    login text not null default session_user,
     constraint worker_pkey primary key (worker)
 )
 with (fillfactor = 50);

@@ -3,8 +3,8 @@
 begin;
 set local role jobq_owner;
 
--- Purpose: note redrives, pauses, and changes of keys and secrets, whoever makes them and
--- by whatever way.
+-- Purpose: note redrives, pauses, grants, and changes of keys and secrets, whoever makes
+-- them and by whatever way. The trigger names the action and the columns of the subject.
 -- Invariant: names and states alone are noted, never what a secret or a key is.
 -- Raises: nothing.
 create or replace function jobq_private.audit_change()
@@ -25,7 +25,11 @@ declare
     end;
 begin
     perform jobq_private.record_audit(
-        _action, _row ->> tg_argv[1],
+        _action,
+        (
+            select string_agg(_row ->> c.name, ' ' order by c.n)
+            from unnest(tg_argv[1:]) with ordinality as c (name, n)
+        ),
         case when _action = 'pause_queue' then _row ->> 'pause_reason' end
     );
     return null;
@@ -68,5 +72,17 @@ for each row execute function jobq_private.audit_change('put_secret', 'secret');
 create or replace trigger secret_end_audit
 after delete on jobq_private.secret
 for each row execute function jobq_private.audit_change('delete_secret', 'secret');
+
+create or replace trigger queue_grant_audit
+after insert on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'grant_queue', 'grantee', 'privilege', 'queue'
+);
+
+create or replace trigger queue_grant_end_audit
+after delete on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'revoke_queue', 'grantee', 'privilege', 'queue'
+);
 
 commit;

@@ -2,6 +2,8 @@
 begin;
 set local role jobq_owner;
 
+drop trigger if exists queue_grant_end_audit on jobq_private.queue_grant;
+drop trigger if exists queue_grant_audit on jobq_private.queue_grant;
 drop trigger if exists secret_end_audit on jobq_private.secret;
 drop trigger if exists secret_audit on jobq_private.secret;
 drop trigger if exists api_key_audit on jobq_private.api_key;

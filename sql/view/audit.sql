@@ -8,4 +8,4 @@ revoke all on jobq.audit from public;
 grant select on jobq.audit to jobq_operator;
 
 comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused queues, or changed keys and secrets, when and why.';
+'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';

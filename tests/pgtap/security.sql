@@ -41,6 +41,7 @@ insert into may_execute values
 ('delete_secret', 'o'),
 ('due_in', 'w o r'),
 ('end_wait', 'w'),
+('enforce_queue_grants', null),
 ('enqueue', 'p'),
 ('enqueue_many', 'p'),
 ('exchange', 'w'),
@@ -51,6 +52,7 @@ insert into may_execute values
 ('get_delivery', 'w'),
 ('get_job', 'p w o r'),
 ('get_schedule', 'p w o r'),
+('grant_queue', null),
 ('health', 'o r'),
 ('heartbeat', 'w'),
 ('list_api_keys', 'o'),
@@ -58,6 +60,7 @@ insert into may_execute values
 ('list_ciphertexts', 'o'),
 ('list_jobs', 'o r'),
 ('list_logs', 'w o r'),
+('list_payload_schemas', 'p o'),
 ('list_schedule_versions', 'w o r'),
 ('list_schedules', 'w o r'),
 ('list_versions', 'o r'),
@@ -97,6 +100,7 @@ insert into may_execute values
 ('retire_worker', 'w'),
 ('revise_job', 'p o'),
 ('revoke_api_key', 'o'),
+('revoke_queue', null),
 ('rotate_secret', 'o'),
 ('schedule_status', 'p w o r'),
 ('set_progress', 'w'),
@@ -117,6 +121,7 @@ insert into may_use values
 ('audit', 'o:SELECT'),
 ('error', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('job', 'p:SELECT p:INSERT o:SELECT o:UPDATE r:SELECT'),
+('queue_grant', 'p:SELECT w:SELECT o:SELECT r:SELECT'),
 ('schedule', 'o:SELECT r:SELECT'),
 ('worker', 'o:SELECT r:SELECT');
 
@@ -289,10 +294,12 @@ select results_eq(
     order by 1
     $$,
     $$
-    values ('jobq_private.maintain_partitions()'),
+    values ('jobq.enforce_queue_grants(boolean)'),
+    ('jobq_private.json_schema_violation(jsonb,jsonb)'),
+    ('jobq_private.maintain_partitions()'),
     ('jobq_private.make_partition(text,date)')
     $$,
-    'only the functions that make and drop partitions run dynamic SQL'
+    'only what changes tables, or calls an extension, runs dynamic SQL'
 );
 select is_empty(
     $$

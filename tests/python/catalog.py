@@ -55,6 +55,13 @@ from pg_trigger as t
 join pg_class as c on c.oid = t.tgrelid
 where c.relnamespace in {SCHEMA} and not t.tgisinternal
 union all
+select 'policy', format('%s.%s', p.polrelid::regclass, p.polname),
+    concat_ws(' ', p.polcmd, p.polpermissive, pg_get_expr(p.polqual, p.polrelid),
+        pg_get_expr(p.polwithcheck, p.polrelid)), p.polroles::regrole[]::text, null, null
+from pg_policy as p
+join pg_class as c on c.oid = p.polrelid
+where c.relnamespace in {SCHEMA}
+union all
 select 'type', t.oid::regtype::text, t.typtype::text, t.typowner::regrole::text,
     {ACL.format(acl="t.typacl")}, obj_description(t.oid, 'pg_type')
 from pg_type as t

@@ -36,6 +36,16 @@ and t.tgname = 'queue_birth_audit';
 
 select 1 / count(*)
 from pg_catalog.pg_trigger as t
+where t.tgrelid = 'jobq_private.queue_grant'::regclass
+and t.tgname = 'queue_grant_audit';
+
+select 1 / count(*)
+from pg_catalog.pg_trigger as t
+where t.tgrelid = 'jobq_private.queue_grant'::regclass
+and t.tgname = 'queue_grant_end_audit';
+
+select 1 / count(*)
+from pg_catalog.pg_trigger as t
 where t.tgrelid = 'jobq_private.secret'::regclass
 and t.tgname = 'secret_audit';
 

@@ -1,0 +1,31 @@
+-- Deploy jobq:view/held_queue to pg
+-- Made by sql/snapshot.py from sql/view/held_queue.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: the queues that whoever has logged in may use: one row, for the policies.
+-- Invariant: decided by session_user, which only a superuser can change, and by the roles
+-- whose privileges it has; no setting and no SET ROLE counts. Who may act as jobq_owner
+-- holds all queues, since it could grant itself any. An array is null, and so lets nothing
+-- pass, where there is none. Raises: nothing.
+create or replace view jobq_private.held_queue as
+select
+    array_agg(g.queue) as any_of,
+    array_agg(g.queue) filter (where g.privilege = 'enqueue') as enqueued,
+    array_agg(g.queue) filter (where g.privilege = 'work') as worked
+from (
+    select q.queue, q.privilege
+    from jobq_private.queue_grant as q
+    where pg_has_role(session_user, q.grantee, 'usage')
+    union all
+    select '*', p.privilege
+    from (values ('enqueue'), ('work')) as p (privilege)
+    where pg_has_role(session_user, 'jobq_owner', 'usage')
+) as g;
+
+revoke all on table jobq_private.held_queue from public;
+
+comment on view jobq_private.held_queue is
+'The queues that whoever has logged in may see, add to and work.';
+
+commit;

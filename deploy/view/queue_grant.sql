@@ -1,0 +1,22 @@
+-- Deploy jobq:view/queue_grant to pg
+-- Made by sql/snapshot.py from sql/view/queue_grant.sql: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: the grants by queue: all of them for who may act as jobq_owner, one's own for
+-- everybody else.
+-- Invariant: reads only; as held_queue, decided by who has logged in. Raises: nothing.
+create or replace view jobq.queue_grant as
+select g.grantee::text as grantee, g.queue, g.privilege
+from jobq_private.queue_grant as g
+where pg_has_role(session_user, g.grantee, 'usage')
+or pg_has_role(session_user, 'jobq_owner', 'usage');
+
+revoke all on table jobq.queue_grant from public;
+grant select on jobq.queue_grant
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.queue_grant is
+'Which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
+
+commit;

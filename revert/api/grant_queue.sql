@@ -1,0 +1,7 @@
+-- Revert jobq:api/grant_queue from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.grant_queue;
+
+commit;

@@ -1,0 +1,7 @@
+-- Revert jobq:api/revoke_queue from pg
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.revoke_queue;
+
+commit;

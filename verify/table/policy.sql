@@ -1,0 +1,4 @@
+-- Verify jobq:table/policy on pg
+select 1 / (count(*) = 37)::integer
+from pg_catalog.pg_policies as p
+where p.schemaname = 'jobq_private';
