@@ -92,7 +92,7 @@ select is(
 
 -- What is under way
 select jobq.create_schedule('busy', 'k', every => '1 h', missed => 'all', dedup => 'enqueue');
-update jobq_private.schedule set next_run_at = now() - interval '3 h 59 min' where name = 'busy';
+update jobq_private.schedule set next_run_at = now() - interval '3 h 30 min' where name = 'busy';
 select count(*) from jobq.tick() \gset
 select job_id as first from jobq.claim('{default}', 'w', 1) \gset
 select results_eq(
@@ -124,7 +124,7 @@ select is(
     pg_temp.status('busy') #>> '{cron,every_ms}', '3600000', 'an interval is told, too'
 );
 select is(
-    (pg_temp.status('busy') #>> '{cron,last_tick_at}')::timestamptz, now() - interval '59 min',
+    (pg_temp.status('busy') #>> '{cron,last_tick_at}')::timestamptz, now() - interval '30 min',
     'and its last slot'
 );
 select jobq.pause_schedule('busy');

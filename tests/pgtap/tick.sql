@@ -36,16 +36,27 @@ as $$
     order by j.slot_at
 $$;
 
+-- An hourly calendar that is half an hour away from its slots, so that no hour turns
+-- while the test runs; and the last of its slots.
+create function pg_temp.hourly()
+returns text
+language sql
+as $$ select to_char((now() + interval '30 min') at time zone 'UTC', 'FMMI * * * *') $$;
+create function pg_temp.slot()
+returns timestamptz
+language sql
+as $$ select date_trunc('minute', now()) - interval '30 min' $$;
+
 -- One slot
 select jobq.create_schedule(
-    'report', 'make_report', '0 * * * *', payload => '{"a": 1}', queue => 'reports',
+    'report', 'make_report', pg_temp.hourly(), payload => '{"a": 1}', queue => 'reports',
     priority => 7, max_attempts => 2, timeout => '3 s', metadata => '{"b": 2}'
 ) as report \gset
 select is_empty('select * from jobq.tick()', 'what is not due does not fire');
-select pg_temp.make_due('report', date_trunc('hour', now()));
+select pg_temp.make_due('report', pg_temp.slot());
 select schedule_id as fired, slot_at as slot, job_id as job, created from jobq.tick() \gset
 select is(:'fired'::uuid, :'report'::uuid, 'what is due fires');
-select is(:'slot'::timestamptz, date_trunc('hour', now()), 'for its slot');
+select is(:'slot'::timestamptz, pg_temp.slot(), 'for its slot');
 select results_eq(
     $$
     select j.kind, j.payload, j.queue, j.priority, j.max_attempts, j.timeout, j.metadata,
@@ -55,20 +66,20 @@ select results_eq(
     format(
         $$
         values ('make_report', '{"a": 1}'::jsonb, 'reports', 7::smallint, 2,
-            '3 s'::interval, '{"b": 2}'::jsonb, date_trunc('hour', now()),
-            date_trunc('hour', now()), %L::uuid, 'queued' collate "C", null::text)
+            '3 s'::interval, '{"b": 2}'::jsonb, pg_temp.slot(),
+            pg_temp.slot(), %L::uuid, 'queued' collate "C", null::text)
         $$, :'report'
     ),
     'its job is as it was declared, and runs at the slot''s time'
 );
 select is(
     (jobq.get_job(:'job')).idempotency_key,
-    format('job_%s_%s', :'report', extract(epoch from date_trunc('hour', now()))::bigint * 1000),
+    format('job_%s_%s', :'report', extract(epoch from pg_temp.slot())::bigint * 1000),
     'its key names the schedule and the slot in milliseconds'
 );
 select results_eq(
     $$ select s.last_tick_at, s.next_run_at from jobq.get_schedule('report') as s $$,
-    $$ values (date_trunc('hour', now()), date_trunc('hour', now()) + interval '1 hour') $$,
+    $$ values (pg_temp.slot(), pg_temp.slot() + interval '1 hour') $$,
     'the schedule goes on to the next slot'
 );
 select is_empty('select * from jobq.tick()', 'a slot fires once');
@@ -77,7 +88,7 @@ select is_empty('select * from jobq.tick()', 'a slot fires once');
 delete from jobq_private.job;
 select is(
     pg_temp.refusal($$
-        update jobq_private.schedule set next_run_at = date_trunc('hour', now())
+        update jobq_private.schedule set next_run_at = pg_temp.slot()
         where name = 'report'
     $$),
     '23514 schedule_next_run_at_check', 'a schedule never has a slot next that it has fired'
@@ -143,16 +154,16 @@ select results_eq(
     'after ten minutes eleven iterations fire a slot each, and the twelfth none'
 );
 select jobq.retire_schedule('outage');
-select jobq.create_schedule('behind', 'k', '0 * * * *');
-select pg_temp.make_due('behind', date_trunc('hour', now()) - interval '10 hours');
+select jobq.create_schedule('behind', 'k', pg_temp.hourly());
+select pg_temp.make_due('behind', pg_temp.slot() - interval '10 hours');
 select is((select count(*) from jobq.tick(5)), 5::bigint, 'a call fires a bounded number');
 select is((select count(*) from jobq.tick(100)), 6::bigint, 'and the next one goes on');
 
 -- The bound is shared, earliest first
-select jobq.create_schedule('old', 'k', '0 * * * *');
-select jobq.create_schedule('young', 'k', '0 * * * *');
-select pg_temp.make_due('old', date_trunc('hour', now()) - interval '9 days');
-select pg_temp.make_due('young', date_trunc('hour', now()) - interval '2 days');
+select jobq.create_schedule('old', 'k', pg_temp.hourly());
+select jobq.create_schedule('young', 'k', pg_temp.hourly());
+select pg_temp.make_due('old', pg_temp.slot() - interval '9 days');
+select pg_temp.make_due('young', pg_temp.slot() - interval '2 days');
 select is((select s.name from jobq.tick(1) as t join jobq.schedule as s using (schedule_id)),
     'old', 'the one that is due the longest comes first');
 select results_eq(
@@ -167,7 +178,7 @@ select jobq.retire_schedule(s) from unnest(array['old', 'young']) as s;
 -- What was missed
 select jobq.create_schedule('all', 'k', every => '1 h', missed => 'all', dedup => 'enqueue',
     catch_up => '5 h 30 min');
-select jobq.create_schedule('latest', 'k', '0 * * * *', missed => 'latest');
+select jobq.create_schedule('latest', 'k', pg_temp.hourly(), missed => 'latest');
 select jobq.create_schedule('none', 'k', '0 0 1 1 *', missed => 'none');
 select jobq.create_schedule('fresh', 'k', every => '1 h', missed => 'none', dedup => 'enqueue');
 select jobq.create_schedule('stale', 'k', every => '1 h', dedup => 'enqueue', catch_up => '20 s');
@@ -177,7 +188,7 @@ from (
     ('all', now() - interval '7 days'),
     ('latest', '2020-01-01 00:00 UTC'),
     ('none', '2020-01-01 00:00 UTC'),
-    ('fresh', now() - interval '5 h 30 s'),
+    ('fresh', now() - interval '5 h 5 s'),
     ('stale', now() - interval '5 h 30 s')
 ) as m (name, due_at);
 select count(*) from jobq.tick() \gset
@@ -187,12 +198,12 @@ select is(
     'all makes up for what lies within the catch-up window'
 );
 select is(
-    array(select pg_temp.slots('latest')), array[date_trunc('hour', now())],
+    array(select pg_temp.slots('latest')), array[pg_temp.slot()],
     'latest fires the latest slot alone, however many years were missed'
 );
 select is_empty($$ select pg_temp.slots('none') $$, 'none drops what is past its minute');
 select is(
-    array(select pg_temp.slots('fresh')), array[now() - interval '30 s'],
+    array(select pg_temp.slots('fresh')), array[now() - interval '5 s'],
     'none fires a slot that is no more than a minute late'
 );
 select is_empty(
@@ -207,21 +218,21 @@ select is(
 );
 
 -- Intervals
-select jobq.create_schedule('beat', 'k', every => '7 s', missed => 'all', dedup => 'enqueue');
-select jobq.create_schedule('last beat', 'k', every => '7 s');
-select pg_temp.make_due(s, now() - interval '30 s') from unnest(array['beat', 'last beat']) as s;
+select jobq.create_schedule('beat', 'k', every => '7 min', missed => 'all', dedup => 'enqueue');
+select jobq.create_schedule('last beat', 'k', every => '7 min');
+select pg_temp.make_due(s, now() - interval '30 min') from unnest(array['beat', 'last beat']) as s;
 select jobq.tick();
 select is(
     (array(select pg_temp.slots('beat')))[1 : 5],
-    array(select now() - interval '30 s' + n * interval '7 s' from generate_series(0, 4) as n),
+    array(select now() - interval '30 min' + n * interval '7 min' from generate_series(0, 4) as n),
     'a fixed rate keeps its beat'
 );
 select is(
-    array(select pg_temp.slots('last beat')), array[now() - interval '2 s'],
+    array(select pg_temp.slots('last beat')), array[now() - interval '2 min'],
     'its latest slot is on the beat'
 );
 select is(
-    (jobq.get_schedule('last beat')).next_run_at, now() + interval '5 s', 'and so is the next'
+    (jobq.get_schedule('last beat')).next_run_at, now() + interval '5 min', 'and so is the next'
 );
 
 -- Bounds
@@ -242,8 +253,8 @@ select results_eq(
 );
 
 -- Jitter
-select jobq.create_schedule('spread', 'k', '0 * * * *', jitter => '1 h');
-select pg_temp.make_due('spread', date_trunc('hour', now()) - interval '99 h');
+select jobq.create_schedule('spread', 'k', pg_temp.hourly(), jitter => '1 h');
+select pg_temp.make_due('spread', pg_temp.slot() - interval '99 h');
 select jobq.tick();
 select ok(
     bool_and(j.run_at >= j.slot_at and j.run_at <= j.slot_at + interval '1 h')
@@ -255,10 +266,10 @@ join jobq.schedule as s using (schedule_id)
 where s.name = 'spread';
 
 -- Overlap
-select jobq.create_schedule('skip', 'o', '0 * * * *', dedup => 'skip');
-select jobq.create_schedule('replace', 'o', '0 * * * *', dedup => 'replace');
-select jobq.create_schedule('enqueue', 'o', '0 * * * *');
-select pg_temp.make_due(s, date_trunc('hour', now()) - interval '2 h')
+select jobq.create_schedule('skip', 'o', pg_temp.hourly(), dedup => 'skip');
+select jobq.create_schedule('replace', 'o', pg_temp.hourly(), dedup => 'replace');
+select jobq.create_schedule('enqueue', 'o', pg_temp.hourly());
+select pg_temp.make_due(s, pg_temp.slot() - interval '2 h')
 from unnest(array['skip', 'replace', 'enqueue']) as s;
 create temporary table fired as
 select s.name, t.* from jobq.tick() as t join jobq.schedule as s using (schedule_id);
@@ -289,11 +300,11 @@ select results_eq(
 select jobq.retire_schedule(s) from unnest(array['skip', 'replace', 'enqueue']) as s;
 
 -- Checks were made when it was declared, and are not repeated
-select jobq.create_schedule('promised', 'strict', '0 * * * *', queue => 'tight');
+select jobq.create_schedule('promised', 'strict', pg_temp.hourly(), queue => 'tight');
 select jobq.put_kind('strict', payload_schema => '{"type": "object", "required": ["to"]}');
 select jobq.put_queue('tight', max_depth => 1);
 select jobq.enqueue('k', queue => 'tight');
-select pg_temp.make_due('promised', date_trunc('hour', now()));
+select pg_temp.make_due('promised', pg_temp.slot());
 select is(
     (select count(*) from jobq.tick() as t join jobq.schedule as s using (schedule_id)
     where s.name = 'promised'), 1::bigint,
@@ -301,10 +312,10 @@ select is(
 );
 
 -- A zone that the server no longer knows
-select jobq.create_schedule('lost', 'k', '0 * * * *', time_zone => 'Europe/Berlin');
-select jobq.create_schedule('found', 'k', '0 * * * *', time_zone => 'Europe/Berlin');
+select jobq.create_schedule('lost', 'k', pg_temp.hourly(), time_zone => 'Europe/Berlin');
+select jobq.create_schedule('found', 'k', pg_temp.hourly(), time_zone => 'Europe/Berlin');
 update jobq_private.schedule set time_zone = 'Mars/Base' where name = 'lost';
-select pg_temp.make_due(s, date_trunc('hour', now())) from unnest(array['lost', 'found']) as s;
+select pg_temp.make_due(s, pg_temp.slot()) from unnest(array['lost', 'found']) as s;
 select results_eq(
     $$ select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)
     where s.name in ('lost', 'found') $$,
@@ -407,7 +418,7 @@ select is(
     (select m.affected from jobq.maintain() as m where m.task = 'ticked'), 0::bigint,
     'maintain() ticks, and counts'
 );
-select pg_temp.make_due('report', date_trunc('hour', now()) + interval '1 us');
+select pg_temp.make_due('report', pg_temp.slot() + interval '1 us');
 select is(
     (select m.affected from jobq.maintain() as m where m.task = 'ticked'), 1::bigint,
     'what it has fired'
