@@ -6,14 +6,16 @@ set local role jobq_owner;
 -- Purpose: end an attempt as failed.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters. Raises: 22004, 22023, JQ001, JQ003.
+-- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- Raises: 22004, 22023, JQ001, JQ003.
 create or replace function jobq.fail(
     job_id uuid,
     attempt integer,
     error text,
     error_code text default 'ERROR',
     retryable boolean default true,
-    retry_in interval default null
+    retry_in interval default null,
+    details jsonb default null
 )
 returns text
 language plpgsql
@@ -29,11 +31,13 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
         );
+    elsif jsonb_typeof(fail.details) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
     end if;
     select s.state into _state
     from jobq_private.settle_failures(array[row(
         fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in
+        fail.retry_in, fail.details
     )::jobq_private.failure], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
@@ -42,11 +46,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval) from public;
-grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval)
+revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) from public;
+grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb)
 to jobq_worker;
 
-comment on function jobq.fail(uuid, integer, text, text, boolean, interval) is
+comment on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) is
 'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
 
 commit;

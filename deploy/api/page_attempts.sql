@@ -37,7 +37,8 @@ begin
             'output', t.result,
             'error', case
                 when coalesce(t.error_code, t.error) is not null then
-                    json_build_object('type', t.error_code, 'message', t.error)
+                    coalesce(t.error_details, '{}')
+                    || jsonb_build_object('type', t.error_code, 'message', t.error)
             end
         ),
         case when t.n < t.total then t.attempt end

@@ -54,9 +54,9 @@ begin
         retry_strategy => put_endpoint.retry_strategy,
         retry_initial_delay => put_endpoint.retry_initial_delay,
         retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter,
-        payload_schema => _schema
+        retry_jitter => put_endpoint.retry_jitter
     );
+    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
     perform jobq_private.store_endpoint(
         put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,

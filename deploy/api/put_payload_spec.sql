@@ -34,13 +34,9 @@ begin
     set schema = excluded.schema, version = excluded.version, updated_at = now()
     where p.version <> excluded.version;
 
-    update jobq_private.kind as k
-    set payload_schema = case
-        when jobq_private.schema_problem(put_payload_spec.schema, '') is null
-        then put_payload_spec.schema
-    end
+    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
     from jobq_private.endpoint as e
-    where e.endpoint = k.kind and e.payload_spec = put_payload_spec.payload_spec;
+    where e.payload_spec = put_payload_spec.payload_spec;
     return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
 exception
     when check_violation then

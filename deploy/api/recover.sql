@@ -32,7 +32,7 @@ begin
     select
         array_agg(row(
             e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
-            'LEASE_EXPIRED', true, null
+            'LEASE_EXPIRED', true, null, null
         )::jobq_private.failure),
         array_agg(distinct e.queue)
     into _expired, _queues

@@ -46,7 +46,7 @@ begin
             slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-            last_error, metadata, progress, payload, finished_at, result
+            last_error, last_error_details, metadata, progress, payload, finished_at, result
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -55,8 +55,8 @@ begin
             archive_jobs.state,
             case when g.state = archive_jobs.state then g.previous_state else g.state end,
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-            g.cancel_reason, g.last_error_code, g.last_error, g.metadata, g.progress,
-            g.payload, _now, g.result
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+            g.metadata, g.progress, g.payload, _now, g.result
         from gone as g
         returning job_id, attempt
     )

@@ -4,7 +4,8 @@ begin;
 set local role jobq_owner;
 
 -- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
--- Invariant: kinds without a schema cost one probe of a small table. Raises: JQ006.
+-- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
+-- the database cannot enforce by itself is one for its extension. Raises: JQ006.
 create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -18,11 +19,17 @@ declare
 begin
     select format('job %s: %s', j.ordinal, v.violation) into _problem
     from unnest(check_payload_schemas.jobs) as j
-    join jobq_private.kind as k on k.kind = j.kind and k.payload_schema is not null
+    join jobq_private.kind as k
+        on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
     cross join lateral (
-        select jobq_private.schema_violation(
-            k.payload_schema, coalesce(j.payload, '{}'), 'payload'
-        ) as violation
+        select case
+            when k.payload_schema is not null then jobq_private.schema_violation(
+                k.payload_schema, coalesce(j.payload, '{}'), 'payload'
+            )
+            else jobq_private.json_schema_violation(
+                k.json_schema, coalesce(j.payload, '{}')
+            )
+        end as violation
     ) as v
     where v.violation is not null
     limit 1;

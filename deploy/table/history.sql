@@ -43,6 +43,7 @@ create table jobq_private.attempt (
     worker text,
     error_code text,
     error text,
+    error_details jsonb,
     region text not null default 'default',
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )

@@ -32,6 +32,7 @@ create table jobq_private.job (
     cancel_reason text,
     last_error_code text,
     last_error text,
+    last_error_details jsonb,
     metadata jsonb not null default '{}',
     progress jsonb,
     payload jsonb not null default '{}',

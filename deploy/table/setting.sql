@@ -100,6 +100,7 @@ create table jobq_private.kind (
     dedup text,
     reuse_key_after_failure boolean,
     payload_schema jsonb,
+    json_schema jsonb,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -120,6 +121,6 @@ create table jobq_private.kind (
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
 
 commit;

@@ -17,12 +17,14 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     insert into jobq_private.attempt (
-        job_id, attempt, state, started_at, finished_at, worker, error_code, error, region
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+        error_details, region
     )
     values (
         old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
+        case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
     return null;

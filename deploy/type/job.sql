@@ -45,7 +45,8 @@ create type jobq_private.failure as (
     error text,
     error_code text,
     retryable boolean,
-    retry_in interval
+    retry_in interval,
+    details jsonb
 );
 
 comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';

@@ -1,5 +1,5 @@
 -- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true) and retry_in.
+-- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
 -- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
 -- member is refused, so that no misspelt retryable is passed over.
 -- Raises: 22004, 22023.
@@ -14,7 +14,8 @@ as $$
 #variable_conflict use_column
 declare
     _known constant text[] := array[
-        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in'
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in',
+        'details'
     ];
     _failures jobq_private.failure[];
 begin
@@ -35,16 +36,16 @@ begin
     if exists (
         select from unnest(_failures) as f
         where f.retry_in not between '0' and '365 days'
+        or jsonb_typeof(f.details) <> 'object'
     ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
-        );
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'retry_in must be from 0 to 365 days, details an object');
     end if;
 
     return query
     select f.job_id, f.attempt, s.state
     from unnest(_failures) with ordinality
-        as f (job_id, attempt, error, error_code, retryable, retry_in, n)
+        as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
     left join jobq_private.settle_failures(_failures, false) as s
         on s.job_id = f.job_id and s.attempt = f.attempt
     order by f.n;

@@ -1,15 +1,17 @@
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, config and
--- secrets as they are now; secrets are encrypted. valid_until is null for the version
--- that new jobs get. Raises: 22004.
+-- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
+-- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
+-- it was when the first began. valid_until is null for the version that new jobs get.
+-- Raises: 22004.
 create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null
+    kind text, created_at timestamptz default null, job_id uuid default null
 )
 returns table (
     type text, spec jsonb, version integer, valid_from timestamptz,
     valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    secrets jsonb, max_concurrency integer, max_per_second double precision
+    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
+    max_per_second double precision
 )
 language plpgsql
 stable
@@ -20,6 +22,9 @@ as $$
 #variable_conflict use_column
 declare
     _moment timestamptz := coalesce(get_delivery.created_at, now());
+    _started_at timestamptz := coalesce(
+        jobq_private.execution_started_at(get_delivery.job_id), now()
+    );
 begin
     if get_delivery.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
@@ -31,7 +36,7 @@ begin
             select n.created_at from jobq_private.definition_version as n
             where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
         ),
-        s.document -> 'schema', c.entries, c.version,
+        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -47,14 +52,16 @@ begin
     left join lateral jobq_private.version_at(
         'payload_spec', v.document ->> 'payload_spec', _moment
     ) as s on true
-    left join jobq_private.config as c on c.config = v.document ->> 'config'
+    left join lateral jobq_private.version_at(
+        'config', v.document ->> 'config', _started_at
+    ) as c on true
     where e.endpoint = get_delivery.kind;
 end
 $$;
 
-revoke all on function jobq.get_delivery(text, timestamptz) from public;
-grant execute on function jobq.get_delivery(text, timestamptz)
+revoke all on function jobq.get_delivery(text, timestamptz, uuid) from public;
+grant execute on function jobq.get_delivery(text, timestamptz, uuid)
 to jobq_worker;
 
-comment on function jobq.get_delivery(text, timestamptz) is
+comment on function jobq.get_delivery(text, timestamptz, uuid) is
 'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';

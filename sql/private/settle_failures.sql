@@ -23,7 +23,7 @@ begin
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
-            f.error, f.error_code, f.retry_in,
+            f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
                 when not coalesce(f.retryable, true) then 'dead'
@@ -46,6 +46,7 @@ begin
         expiries = j.expiries + settle_failures.is_expiry::integer,
         last_error = left(h.error, 512),
         last_error_code = left(h.error_code, 128),
+        last_error_details = h.details,
         run_at = case
             when h.outcome <> 'retrying' then j.run_at
             when settle_failures.is_expiry then clock_timestamp()

@@ -1,6 +1,6 @@
 -- What jobq.fail() promises.
 begin;
-select plan(26);
+select plan(29);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -171,8 +171,31 @@ from (
     (format('%L, 1, ''x'', retry_in => ''-1 s''', :'eight'), '22023 INVALID_ARGUMENT'),
     (format('%L, 1, ''x'', retry_in => ''366 days''', :'eight'),
         '22023 INVALID_ARGUMENT'),
+    (format('%L, 1, ''x'', details => ''[1]''', :'eight'), '22023 INVALID_ARGUMENT'),
     (format('%L, 1, ''x'', retry_in => ''365 days''', :'eight'), 'none')
 ) as a (arguments, refusal);
+
+-- Details
+select jobq.enqueue('work') as nine \gset
+select from jobq.claim_job(:'nine', 'w');
+select jobq.fail(:'nine', 1, 'status 503', 'HTTP_ERROR', retry_in => '0',
+    details => '{"status_code": 503, "type": "forged"}');
+select from jobq.claim_job(:'nine', 'w');
+select jobq.fail(:'nine', 2, 'cannot connect', 'CONNECTION_ERROR', retryable => false);
+select results_eq(
+    format('select t.error_details from jobq.list_attempts(%L) as t', :'nine'),
+    $$ values ('{"status_code": 503, "type": "forged"}'::jsonb), (null) $$,
+    'details stay with the attempt that they belong to'
+);
+select results_eq(
+    format('select (p.item -> ''error'')::jsonb from jobq.page_attempts(%L) as p', :'nine'),
+    $$
+    values
+    ('{"type": "HTTP_ERROR", "message": "status 503", "status_code": 503}'::jsonb),
+    ('{"type": "CONNECTION_ERROR", "message": "cannot connect"}')
+    $$,
+    'and stand beside type and message, in place of neither'
+);
 
 select * from finish();
 rollback;

@@ -1,6 +1,6 @@
 -- What jobq.fail_many() promises.
 begin;
-select plan(16);
+select plan(17);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -102,6 +102,8 @@ from (
         '22023 INVALID_ARGUMENT'),
     (jsonb_build_array(pg_temp.failure(6, '{}'),
         '{"retry_in": "366 days"}'::jsonb)::text,
+        '22023 INVALID_ARGUMENT'),
+    (jsonb_build_array(pg_temp.failure(6, '{"details": 503}'))::text,
         '22023 INVALID_ARGUMENT')
 ) as a (failures, refusal);
 select is(

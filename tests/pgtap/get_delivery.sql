@@ -1,6 +1,6 @@
 -- What jobq.get_delivery() promises.
 begin;
-select plan(4);
+select plan(8);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -67,6 +67,41 @@ select results_eq(
     (2, '{{config.url}}/v2', '{}', 'https://b.example', null, true)
     $$,
     'endpoint and payload spec are those of the job''s time, config and secrets of now'
+);
+
+-- The config of an execution is that of its first attempt
+select jobq.enqueue('e', max_attempts => 3) as job_id \gset
+select from jobq.claim_job(:'job_id', 'w');
+prepare seen as
+select d.config_version, d.config_entries ->> 'url', d.config_valid_from
+from jobq.get_job(:'job_id') as j
+cross join lateral jobq.get_delivery('e', j.created_at, j.job_id) as d;
+select results_eq(
+    'seen', $$ values (2, 'https://b.example', now()) $$, 'a first attempt takes the newest'
+);
+select jobq.release(:'job_id', 1);
+update jobq_private.definition_version
+set created_at = now() - interval '2 hours' where type = 'config' and version = 1;
+update jobq_private.definition_version
+set created_at = now() - interval '1 hour' where type = 'config' and version = 2;
+select jobq.put_config('mail', '{"url": "https://c.example"}') as doc \gset
+select from jobq.claim_job(:'job_id', 'w');
+select results_eq(
+    'seen', $$ values (3, 'https://c.example', now()) $$,
+    'an attempt that was given back began nothing'
+);
+select jobq.fail(:'job_id', 2, 'x', retry_in => '0');
+update jobq_private.attempt set started_at = now() - interval '1 min';
+select from jobq.claim_job(:'job_id', 'w');
+select results_eq(
+    'seen', $$ values (2, 'https://b.example', now() - interval '1 hour') $$,
+    'a later attempt takes what the first one did'
+);
+select jobq.fail(:'job_id', 3, 'x', retryable => false);
+select jobq.redrive(:'job_id');
+select from jobq.claim_job(:'job_id', 'w');
+select results_eq(
+    'seen', $$ values (3, 'https://c.example', now()) $$, 'a redrive begins anew'
 );
 
 select * from finish();

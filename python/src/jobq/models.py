@@ -127,7 +127,11 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a job: ``state`` is what it left the job in, or running."""
+    """One attempt of a job: ``state`` is what it left the job in, or running.
+
+    Attributes:
+        error_details: what else the handler said of its failure, such as ``status_code``.
+    """
 
     job_id: UUID
     attempt: int
@@ -139,6 +143,7 @@ class Attempt:
     error_code: str | None
     error: str | None
     result: Json
+    error_details: dict[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)

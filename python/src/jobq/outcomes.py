@@ -8,6 +8,12 @@ its attempts are spent.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobq.models import Json
 
 __all__ = ["Cancelled", "Permanent", "Retry", "Snooze"]
 
@@ -19,6 +25,7 @@ class Retry(Exception):
         message: why, for the job's last error.
         in_: how long to wait, as a timedelta or in seconds; None is the kind's backoff.
         code: the error code.
+        details: what programs may want to know besides, kept with the attempt.
     """
 
     def __init__(
@@ -27,11 +34,13 @@ class Retry(Exception):
         *,
         in_: timedelta | float | None = None,
         code: str = "RETRY",
+        details: Mapping[str, Json] | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
         self.code = code
+        self.details = details
 
 
 class Permanent(Exception):
@@ -40,12 +49,16 @@ class Permanent(Exception):
     Args:
         code: a short word that programs can tell, such as ``RECIPIENT_REFUSED``.
         message: why, for people.
+        details: what programs may want to know besides, kept with the attempt.
     """
 
-    def __init__(self, code: str, message: str = "") -> None:
+    def __init__(
+        self, code: str, message: str = "", *, details: Mapping[str, Json] | None = None
+    ) -> None:
         super().__init__(code, message)
         self.code = code
         self.message = message or code
+        self.details = details
 
     def __str__(self) -> str:
         """Return the message."""

@@ -1,29 +1,54 @@
 """Connections to HTTP targets: kept while they are good, made to checked addresses only.
 
-httpcore speaks HTTP; its pool looks at every connection for every request, which at fifty
-requests at a time costs more than the requests, so connections are kept here.
+httpcore, the transport of httpx, speaks HTTP; its pool looks at every connection for every
+request, which at fifty requests at a time costs more than the requests, so connections are
+kept here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import select
 import ssl
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import certifi
 import httpcore
 
+from jobq.errors import InvalidArgument
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from jobq.delivery.address import Guard
 
-__all__ = ["Connections"]
+__all__ = ["CA_FILE", "Connections", "trusting"]
+
+CA_FILE: Final = "JOBQ_DELIVERY_CA_FILE"
 
 MOST_IDLE: Final = 100
 KEEP_ALIVE: Final = 30.0
+
+
+def trusting(environment: Mapping[str, str] = os.environ) -> ssl.SSLContext:
+    """Return what trusts the public authorities, and those of JOBQ_DELIVERY_CA_FILE.
+
+    Raises:
+        InvalidArgument: the file is none of certificates.
+    """
+    trust = ssl.create_default_context(cafile=certifi.where())
+    name = environment.get(CA_FILE)
+    if name:
+        try:
+            trust.load_verify_locations(name)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidArgument(
+                "the file of authorities cannot be read", detail=f"{CA_FILE} {name}: {error}"
+            ) from error
+    return trust
 
 
 class Connections:
@@ -31,11 +56,12 @@ class Connections:
 
     Args:
         guard: what may be connected to.
+        trust: whose certificates are good.
     """
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
         self._backend = _Backend(guard)
-        self._trust = ssl.create_default_context(cafile=certifi.where())
+        self._trust = trust
         self._idle: list[tuple[httpcore.Origin, httpcore.AsyncHTTPConnection]] = []
         logging.getLogger("httpcore").setLevel(logging.INFO)  # its details may hold secrets
 
@@ -108,9 +134,10 @@ class _Backend(httpcore.AsyncNetworkBackend):
         failure: Exception = httpcore.ConnectError("the host has no address")
         for address in addresses:
             try:
-                return await self._inner.connect_tcp(
+                stream = await self._inner.connect_tcp(
                     address, port, timeout, local_address, socket_options
                 )
+                return _Stream(stream)
             except httpcore.ConnectError as error:
                 failure = error
         raise failure
@@ -118,3 +145,52 @@ class _Backend(httpcore.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
+
+
+class _Stream(httpcore.AsyncNetworkStream):
+    """A stream that sends what was written when something is read: a request in one packet."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkStream) -> None:
+        self._inner = inner
+        self._unsent = b""
+        self._poll = select.poll()
+        self._poll.register(inner.get_extra_info("socket"), select.POLLIN)
+
+    async def read(
+        self,
+        max_bytes: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's interface
+    ) -> bytes:
+        """Send what is not sent yet, and read."""
+        if self._unsent:
+            data, self._unsent = self._unsent, b""
+            with suppress(httpcore.WriteError):  # the target may have answered before it hung up
+                await self._inner.write(data, timeout)
+        return await self._inner.read(max_bytes, timeout)
+
+    async def write(
+        self,
+        buffer: bytes,
+        timeout: float | None = None,  # noqa: ARG002, ASYNC109 - httpcore's interface
+    ) -> None:
+        """Keep what is to be sent."""
+        self._unsent += buffer
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's interface
+    ) -> httpcore.AsyncNetworkStream:
+        """Return the stream within TLS."""
+        return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's interface
+        """Return what is asked about the stream."""
+        if info == "is_readable":
+            return bool(self._poll.poll(0))
+        return self._inner.get_extra_info(info)

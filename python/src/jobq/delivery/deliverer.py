@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
 from jobq.delivery.address import Guard
+from jobq.delivery.connections import trusting
 from jobq.delivery.endpoint import Endpoint, Endpoints
 from jobq.delivery.http import HttpSender
 from jobq.delivery.input import violation
 from jobq.delivery.limit import Limit
 from jobq.delivery.message import Message
-from jobq.delivery.secret import Keyring, SecretKeyError
+from jobq.delivery.secret import Keyring, SecretKeyError, Vault
 from jobq.delivery.template import TemplateError
 from jobq.outcomes import Permanent, Retry
 
@@ -42,6 +43,10 @@ class Deliverer:
         keyring: the keys of secrets; by default those of the environment.
         guard: what HTTP deliveries may connect to; by default public addresses, and what
             JOBQ_DELIVERY_ALLOW allows.
+
+    Raises:
+        SecretKeyError: the keys of the environment are none.
+        InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates.
     """
 
     def __init__(
@@ -49,8 +54,9 @@ class Deliverer:
     ) -> None:
         self._client = AsyncClient(database_url, pool_size=POOL_SIZE)
         self._endpoints = Endpoints(self._client)
-        self._keyring = keyring or Keyring.from_environment()
+        self._vault = Vault(keyring or Keyring.from_environment())
         self._guard = guard or Guard.from_environment()
+        self._trust = trusting()
         self._limits: dict[str, Limit] = {}
         self._senders: dict[str, Sender] = {}
 
@@ -74,7 +80,7 @@ class Deliverer:
                 TEMPLATE_RESOLUTION_FAILED, REQUEST_INVALID, ADDRESS_REFUSED.
             Snooze: it is not this endpoint's turn.
         """
-        endpoint = await self._endpoints.get(context.kind, context.created_at)
+        endpoint = await self._endpoints.get(context)
         if endpoint is None:
             raise Permanent("UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}")
         message = self._message(endpoint, payload, context)
@@ -98,11 +104,12 @@ class Deliverer:
             Permanent: the input does not fit, or a reference cannot be resolved.
             Retry: the key of a secret is missing or wrong.
         """
-        problem = None if endpoint.schema is None else violation(endpoint.schema, payload)
+        checks = endpoint.validator
+        problem = None if checks is None else violation(checks, payload)
         if problem is not None:
             raise Permanent("INPUT_VALIDATION_FAILED", problem)
         try:
-            secrets = endpoint.opened(self._keyring)
+            secrets = self._vault.open(endpoint.secrets or {})
             return Message.of(endpoint, secrets, context.job_id, payload)
         except TemplateError as error:
             raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
@@ -137,7 +144,7 @@ class Deliverer:
             Retry: this worker has no driver for it.
         """
         if kind == "HTTP":
-            return HttpSender(self._guard)
+            return HttpSender(self._guard, self._trust)
         if kind == "KAFKA":
             from jobq.delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver
 

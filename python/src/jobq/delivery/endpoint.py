@@ -1,30 +1,39 @@
-"""Endpoints, as a worker delivers to them, and a cache of them."""
+"""Endpoints, as a worker delivers to them, and a cache of them.
+
+An attempt keeps the endpoint, the config and the secrets that it got when it began; its
+execution keeps the config through every attempt.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from base64 import b64decode
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jobq.calls import Call
+from jobq.delivery.input import validator_of
 from jobq.models import record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from datetime import datetime
+    from uuid import UUID
+
+    from jsonschema import Draft202012Validator
 
     from jobq.client import AsyncClient
-    from jobq.delivery.secret import Keyring
+    from jobq.context import JobContext
 
 __all__ = ["Endpoint", "Endpoints"]
 
 LIFETIME: Final = 60.0
 MOST: Final = 10_000
+MOST_VERSIONS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Endpoint:
     """A version of an endpoint, with the config and the secrets that it refers to.
 
@@ -37,6 +46,7 @@ class Endpoint:
         schema: a JSON Schema of the input, or None.
         config_entries: the config's values, or None.
         config_version: the config's version, or None.
+        config_valid_from: since when the config is at that version, or None.
         secrets: of each the ciphertext, and the id of its key.
         max_concurrency: deliveries of one worker at a time; None is the default.
         max_per_second: deliveries of one worker in a second; None for any.
@@ -50,24 +60,28 @@ class Endpoint:
     schema: dict[str, Any] | None
     config_entries: dict[str, Any] | None
     config_version: int | None
+    config_valid_from: datetime | None
     secrets: dict[str, dict[str, str]] | None
     max_concurrency: int | None
     max_per_second: float | None
 
-    def holds_at(self, moment: datetime) -> bool:
-        """Tell whether jobs made at a moment get this version."""
-        return self.valid_from <= moment and (self.valid_until is None or moment < self.valid_until)
+    def serves(self, context: JobContext) -> bool:
+        """Tell whether this is what an attempt runs with: by when its job was made.
 
-    def opened(self, keyring: Keyring) -> dict[str, str]:
-        """Return its secrets.
-
-        Raises:
-            SecretKeyError: a key is missing or wrong.
+        A later attempt runs with the config of the first; it is this one for sure when it
+        was there before the job.
         """
-        return {
-            name: keyring.decrypt(name, b64decode(sealed["ciphertext"]), sealed["key_id"])
-            for name, sealed in (self.secrets or {}).items()
-        }
+        made_at, config_from = context.created_at, self.config_valid_from
+        return (
+            self.valid_from <= made_at
+            and (self.valid_until is None or made_at < self.valid_until)
+            and (context.attempt == 1 or config_from is None or config_from <= made_at)
+        )
+
+    @cached_property
+    def validator(self) -> Draft202012Validator | None:
+        """What checks input, or None."""
+        return None if self.schema is None else validator_of(self.schema)
 
     @property
     def versions(self) -> dict[str, int | None]:
@@ -87,32 +101,50 @@ class Endpoints:
     def __init__(self, client: AsyncClient, lifetime: float = LIFETIME) -> None:
         self._client = client
         self._lifetime = lifetime
-        self._known: OrderedDict[tuple[str, int], tuple[float, Endpoint]] = OrderedDict()
-        self._newest: dict[str, int] = {}
+        self._known: OrderedDict[str, list[tuple[float, Endpoint]]] = OrderedDict()
+        self._asking = asyncio.Lock()
 
-    async def get(self, kind: str, created_at: datetime) -> Endpoint | None:
-        """Return the endpoint of a kind for a job made at a moment; None if it is none.
+    async def get(self, context: JobContext) -> Endpoint | None:
+        """Return the endpoint that an attempt runs with; None if its kind is none.
 
         Raises:
             JobqError: the database refuses, or does not answer.
         """
+        known = self._find(context)
+        if known is not None:
+            return known
+        async with self._asking:
+            return self._find(context) or await self._ask(context)
+
+    def _find(self, context: JobContext) -> Endpoint | None:
         now = time.monotonic()
-        known = self._known.get((kind, self._newest.get(kind, 0)))
-        if known and known[0] > now and known[1].holds_at(created_at):
-            return known[1]
-        endpoint: Endpoint | None = await self._client.run(get_delivery(kind, created_at))
-        if endpoint is None:
-            return None
-        key = (kind, endpoint.version)
-        self._newest[kind] = endpoint.version
-        self._known[key] = (now + self._lifetime, endpoint)
-        if len(self._known) > MOST:
-            (dropped, _), _ = self._known.popitem(last=False)
-            self._newest.pop(dropped, None)
+        for until, endpoint in self._known.get(context.kind, ()):
+            if now < until and endpoint.serves(context):
+                return endpoint
+        return None
+
+    async def _ask(self, context: JobContext) -> Endpoint | None:
+        """Ask the database; what holds for one execution only is not kept."""
+        is_later = context.attempt > 1
+        call = get_delivery(context.kind, context.created_at, context.job_id if is_later else None)
+        endpoint: Endpoint | None = await self._client.run(call)
+        if endpoint is not None and not is_later:
+            entry = (time.monotonic() + self._lifetime, endpoint)
+            others = self._known.pop(context.kind, [])
+            others = [known for known in others if known[1].version != endpoint.version]
+            self._known[context.kind] = [entry, *others[: MOST_VERSIONS - 1]]
+            if len(self._known) > MOST:
+                self._known.popitem(last=False)
         return endpoint
 
 
-def get_delivery(kind: str, created_at: datetime) -> Call[Endpoint | None]:
-    """Ask for all that a delivery of a job needs; None when its kind is no endpoint."""
-    arguments: Mapping[str, object] = {"kind": kind, "created_at": created_at}
+def get_delivery(kind: str, created_at: datetime, job_id: UUID | None) -> Call[Endpoint | None]:
+    """Ask for all that a delivery of a job needs; None when its kind is no endpoint.
+
+    Args:
+        kind: the job's.
+        created_at: the job's.
+        job_id: of a job in a later attempt, for the config of its first.
+    """
+    arguments = {"kind": kind, "created_at": created_at, "job_id": job_id}
     return Call("get_delivery", arguments, lambda rows: rows[0] if rows else None, record(Endpoint))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import httpcore
@@ -36,10 +38,11 @@ class HttpSender:
 
     Args:
         guard: what it may connect to.
+        trust: whose certificates are good.
     """
 
-    def __init__(self, guard: Guard) -> None:
-        self._connections = Connections(guard)
+    def __init__(self, guard: Guard, trust: ssl.SSLContext) -> None:
+        self._connections = Connections(guard, trust)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -49,10 +52,11 @@ class HttpSender:
         """Send a message and return the answer, as far as it is kept.
 
         Raises:
-            Retry: TIMEOUT, CONNECTION_ERROR, or HTTP_ERROR for a status that is not expected.
+            Retry: TIMEOUT, CONNECTION_ERROR, CERTIFICATE_REFUSED, or HTTP_ERROR for a status
+                that is not expected.
             Permanent: REQUEST_INVALID or ADDRESS_REFUSED.
         """
-        request = self._request(message)
+        request = request_of(message)
         seconds = message.seconds(TIMEOUT_MS)
         try:
             async with asyncio.timeout(seconds):
@@ -64,8 +68,10 @@ class HttpSender:
             raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
         except AddressRefused as error:
             raise Permanent("ADDRESS_REFUSED", str(error)) from None
+        except httpcore.LocalProtocolError:
+            raise Permanent("REQUEST_INVALID", "a header is not valid HTTP") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
-            raise Retry(_what(error), code="CONNECTION_ERROR") from None
+            raise _failure(error) from None
         output = {"status_code": status, **body}
         if status not in message.spec.get("expected_status_codes", EXPECTED):
             excerpt = message.masked(body["body"])[:MAX_EXCERPT]
@@ -73,42 +79,57 @@ class HttpSender:
                 f"status {status}: {excerpt}".rstrip(": "),
                 code="HTTP_ERROR",
                 in_=retry_after(asked),
+                details={"status_code": status},
             )
         return output
 
-    def _request(self, message: Message) -> httpcore.Request:
-        """Make the request.
 
-        Raises:
-            Permanent: the URL or a header is not one.
-        """
-        spec, webhook_id = message.spec, str(message.job_id)
-        headers = {"idempotency-key": webhook_id, "webhook-id": webhook_id}
-        headers |= {"accept-encoding": "identity", "user-agent": "jobq"}
-        content = b""
-        if "body_template" in spec:
-            content = msgspec.json.encode(spec["body_template"])
-            headers["content-type"] = "application/json"
-        headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
-        if "sign_with" in spec:
-            headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
-        try:
-            request = httpx.Request(
-                spec.get("method", "POST"), as_text(spec["url"]), headers=headers, content=content
-            )
-        except (httpx.InvalidURL, ValueError, TypeError):
-            raise Permanent("REQUEST_INVALID", "the URL or a header is not valid") from None
-        if request.url.scheme not in ("http", "https") or not request.url.host:
-            raise Permanent("REQUEST_INVALID", "the URL must be http:// or https:// and a host")
-        if request.url.userinfo:
-            raise Permanent("REQUEST_INVALID", "the URL must not hold a user or a password")
-        url = httpcore.URL(
-            scheme=request.url.raw_scheme,
-            host=request.url.raw_host,
-            port=request.url.port,
-            target=request.url.raw_path,
-        )
-        return httpcore.Request(request.method, url, headers=request.headers.raw, content=content)
+def request_of(message: Message) -> httpcore.Request:
+    """Make a message's request.
+
+    Raises:
+        Permanent: the URL or a header is not one.
+    """
+    spec, webhook_id = message.spec, str(message.job_id)
+    url, host = _target(as_text(spec["url"]))
+    headers = {"host": host, "idempotency-key": webhook_id, "webhook-id": webhook_id}
+    headers |= {"accept": "*/*", "accept-encoding": "identity", "user-agent": "jobq"}
+    content = b""
+    if "body_template" in spec:
+        content = msgspec.json.encode(spec["body_template"])
+        headers["content-type"] = "application/json"
+    headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
+    if "sign_with" in spec:
+        headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
+    method = spec.get("method", "POST")
+    if content or method != "GET":
+        headers["content-length"] = str(len(content))
+    try:
+        fields = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+    except UnicodeEncodeError:
+        raise Permanent("REQUEST_INVALID", "a header is not ASCII") from None
+    return httpcore.Request(method, url, headers=fields, content=content)
+
+
+@lru_cache(maxsize=256)
+def _target(text: str) -> tuple[httpcore.URL, str]:
+    """Return a URL, and its host and port as the request tells them.
+
+    Raises:
+        Permanent: it is not a URL of HTTP.
+    """
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL:
+        raise Permanent("REQUEST_INVALID", "the URL is not valid") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise Permanent("REQUEST_INVALID", "the URL must be http:// or https:// and a host")
+    if url.userinfo:
+        raise Permanent("REQUEST_INVALID", "the URL must not hold a user or a password")
+    place = httpcore.URL(
+        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+    )
+    return place, url.netloc.decode()
 
 
 async def _kept(response: httpcore.Response) -> dict[str, Any]:
@@ -150,13 +171,15 @@ def retry_after(value: str | None) -> timedelta | None:
     return timedelta(seconds=min(seconds, MAX_RETRY_AFTER))
 
 
-def _what(error: Exception) -> str:
+def _failure(error: Exception) -> Retry:
     """Return what happened to a connection, without its address."""
+    if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+        reason = error.__cause__.verify_message
+        return Retry(f"the target's certificate is refused: {reason}", code="CERTIFICATE_REFUSED")
     names: dict[type[Exception], str] = {
         httpcore.ConnectError: "cannot connect",
         httpcore.ReadError: "the connection was lost",
         httpcore.WriteError: "the connection was lost",
         httpcore.RemoteProtocolError: "the target does not speak HTTP, or hung up",
-        httpcore.LocalProtocolError: "the request is not valid HTTP",
     }
-    return names.get(type(error), type(error).__name__)
+    return Retry(names.get(type(error), type(error).__name__), code="CONNECTION_ERROR")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["check_schema", "violation"]
+__all__ = ["check_schema", "schema_problem", "validator_of", "violation"]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/"
 
@@ -65,9 +65,13 @@ def references(schema: Json) -> Iterator[str]:
             yield from references(item)
 
 
-def violation(schema: Mapping[str, Any], value: Json) -> str | None:
+def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:
+    """Return what checks values under a schema; it fetches nothing."""
+    return Draft202012Validator(schema, registry=REGISTRY)
+
+
+def violation(validator: Draft202012Validator, value: Json) -> str | None:
     """Return what is wrong with a value under a schema, or None."""
-    validator = Draft202012Validator(schema, registry=REGISTRY)
     try:
         error = best_match(validator.iter_errors(value))
     except Unresolvable:

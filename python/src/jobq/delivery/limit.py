@@ -48,11 +48,10 @@ class Limit:
         Raises:
             Snooze: it was not this delivery's turn in time.
         """
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise self._snooze(self._mean) from None
+        if self._slots.locked():
+            await self._wait()
+        else:
+            await self._slots.acquire()
         started = time.monotonic()
         try:
             await self._pace()
@@ -60,6 +59,14 @@ class Limit:
         finally:
             self._slots.release()
             self._mean += (time.monotonic() - started - self._mean) / 8
+
+    async def _wait(self) -> None:
+        """Wait for a slot, for a moment."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise self._snooze(self._mean) from None
 
     async def _pace(self) -> None:
         """Wait for the next moment that the rate allows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import time
 from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,12 +23,13 @@ from jobq.errors import JobqError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["KEYS", "KEY_FILE", "Keyring", "SecretKeyError", "new_key"]
+__all__ = ["KEYS", "KEY_FILE", "Keyring", "SecretKeyError", "Vault", "new_key"]
 
 KEYS: Final = "JOBQ_SECRET_KEYS"
 KEY_FILE: Final = "JOBQ_SECRET_KEY_FILE"
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
+LIFETIME: Final = 300.0
 
 
 class SecretKeyError(JobqError):
@@ -130,6 +132,41 @@ class Keyring:
                 detail=f"secret {name}, key {key}",
                 hint="store the secret again with: jobq secrets put",
             ) from None
+
+
+class Vault:
+    """Secrets that are decrypted, each for five minutes.
+
+    Args:
+        keyring: the keys.
+        lifetime: seconds until a secret is forgotten here.
+    """
+
+    def __init__(self, keyring: Keyring, lifetime: float = LIFETIME) -> None:
+        self._keyring = keyring
+        self._lifetime = lifetime
+        self._opened: dict[tuple[str, str, str], tuple[float, str]] = {}
+
+    def open(self, sealed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+        """Return secrets by their names.
+
+        Args:
+            sealed: of each secret ``ciphertext``, as base64, and ``key_id``.
+
+        Raises:
+            SecretKeyError: a key is missing or wrong.
+        """
+        return {name: self._open(name, s["key_id"], s["ciphertext"]) for name, s in sealed.items()}
+
+    def _open(self, name: str, key: str, ciphertext: str) -> str:
+        now = time.monotonic()
+        until, value = self._opened.get((name, key, ciphertext), (now, ""))
+        if now < until:
+            return value
+        value = self._keyring.decrypt(name, b64decode(ciphertext), key)
+        self._opened = {k: v for k, v in self._opened.items() if now < v[0]}
+        self._opened[name, key, ciphertext] = (now + self._lifetime, value)
+        return value
 
 
 def new_key() -> str:

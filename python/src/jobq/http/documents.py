@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled"]
 Status = Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
@@ -346,10 +346,11 @@ class ExecutionPage(Struct):
 
 
 class AttemptError(Struct):
-    """Why an attempt failed."""
+    """Why an attempt failed; the handler may have said more, by other members."""
 
     type: str | None
     message: str | None
+    status_code: int | UnsetType = UNSET
 
 
 class Attempt(Struct):

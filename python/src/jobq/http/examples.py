@@ -137,7 +137,7 @@ ATTEMPTS: Final = {
             "completed_at": "2026-03-15T10:00:05.000000+00:00",
             "duration_ms": 5000,
             "output": None,
-            "error": {"type": "TIMEOUT", "message": "no answer within 5 s"},
+            "error": {"type": "HTTP_ERROR", "message": "status 503", "status_code": 503},
         }
     ],
     "cursor": None,

@@ -203,6 +203,7 @@ def failures(failed: Sequence[Held]) -> str:
                 "error_code": failure.code,
                 "retryable": failure.is_retryable,
                 "retry_in": _seconds(failure.retry_in),
+                "details": failure.details,
             }
             for held in failed
             if isinstance(failure := held.settlement, Failed)

@@ -21,7 +21,7 @@ from jobq.redaction import error_text
 from jobq.worker.held import CancelConfirmed, Failed, Gone, Released, Settlement, Succeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from psycopg import Connection
 
@@ -143,9 +143,13 @@ class Execution:
         """Return what an exception of a handler means."""
         match error:
             case Retry():
-                return Failed(error.code, error_text(error.message), retry_in=error.in_)
+                return Failed(
+                    error.code, error_text(error.message), True, error.in_, _details(error.details)
+                )
             case Permanent():
-                return Failed(error.code, error_text(error.message), is_retryable=False)
+                return Failed(
+                    error.code, error_text(error.message), False, None, _details(error.details)
+                )
             case Snooze():
                 return Released(_moment(error.until))
             case Cancelled() if held.is_cancel_requested:
@@ -203,6 +207,17 @@ def _result(value: object) -> bytes:
     if b"\\u0000" in text:
         raise ResultError("the handler's result contains a NUL character")
     return text
+
+
+def _details(given: Mapping[str, Any] | None) -> msgspec.Raw | None:
+    """Return what an outcome says besides as JSON text; what cannot be stored is left out."""
+    if given is None:
+        return None
+    try:
+        return msgspec.Raw(_result(dict(given)))
+    except (ResultError, TypeError, ValueError) as error:
+        logger.warning("the details of a failure are left out: %s", error)
+        return None
 
 
 def _moment(until: datetime | timedelta) -> datetime:

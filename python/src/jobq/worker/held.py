@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime, timedelta
 
+    from msgspec import Raw
+
     from jobq.context import Recorder
 
 __all__ = ["CancelConfirmed", "Failed", "Gone", "Held", "Released", "Settlement", "Succeeded"]
@@ -28,12 +30,13 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt failed."""
+    """The attempt failed; ``details`` is a JSON object, or None."""
 
     code: str
     error: str
     is_retryable: bool = True
     retry_in: timedelta | None = None
+    details: Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
