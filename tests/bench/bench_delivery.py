@@ -26,7 +26,7 @@ import uvloop
 from bench import SETTINGS, install
 
 from jobq import AsyncClient, Client
-from jobq.delivery import Deliverer, Guard, Keyring, definitions
+from jobq.delivery import Deliverer, Guard, Keyring
 from jobq.embedded import Server
 from jobq.registry import Registry
 from jobq.worker import Worker
@@ -130,7 +130,7 @@ def main() -> None:
         spec = stack.enter_context(target(given.type, folder))
         rates = []
         with Client(server.url) as client:
-            client.run(definitions.put_endpoint("bench", given.type, spec, max_concurrency=50))
+            client.put_endpoint("bench", given.type, spec, max_concurrency=50)
             job = {"kind": "bench", "payload": {"user_id": "u_abc"}}
             for _ in range(given.rounds):
                 client.enqueue_many([job] * given.jobs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobq import AsyncClient
-from jobq.delivery import Deliverer, Guard, Keyring, definitions
+from jobq.delivery import Deliverer, Guard, Keyring
 from jobq.registry import Registry
 from jobq.worker import Worker
 
@@ -135,7 +135,7 @@ class Post:
         """Declare an endpoint that retries at once."""
         options.setdefault("retry_initial_delay", "0 s")
         kind = options.pop("type", "HTTP")
-        await self.client.run(definitions.put_endpoint(name, kind, spec, **options))
+        await self.client.put_endpoint(name, kind, spec, **options)
 
     async def deliver(self, name: str, payload: Any = None) -> Job:
         """Enqueue a job of an endpoint and wait until it has ended."""

@@ -18,7 +18,7 @@ from waiting import until_async
 from worker_process import working
 
 from jobq import AsyncClient
-from jobq.delivery import Keyring, definitions
+from jobq.delivery import Keyring
 from jobq.delivery.http import retry_after
 
 if TYPE_CHECKING:
@@ -35,16 +35,15 @@ async def post(database: str) -> AsyncIterator[Post]:
 
 
 async def test_the_example_of_the_documents_is_delivered(post: Post) -> None:
-    run = post.client.run
     schema = {
         "type": "object",
         "properties": {"user_id": {"type": "string"}, "order_id": {"type": "string"}},
         "required": ["user_id"],
     }
-    await run(definitions.put_payload_spec("send-welcome-email-input", schema))
+    await post.client.put_payload_spec("send-welcome-email-input", schema)
     config = {"api_base_url": post.sink.url, "sender": "noreply@myapp.com"}
-    await run(definitions.put_config("email-service", config))
-    await run(definitions.put_secret(Keyring([KEY]), "email_api_key", "sk-live-abc123"))
+    await post.client.put_config("email-service", config)
+    await post.client.put_secret("email_api_key", "sk-live-abc123", keyring=Keyring([KEY]))
     spec = {
         "url": "{{config.api_base_url}}/emails/welcome",
         "method": "POST",
@@ -155,7 +154,7 @@ async def test_a_flaky_target_gets_the_same_id_again(post: Post) -> None:
 async def test_a_signature_can_be_verified(post: Post) -> None:
     key = b64encode(b"0123456789abcdef0123456789abcdef").decode()
     secret = f"whsec_{key} plain-old"
-    await post.client.run(definitions.put_secret(Keyring([KEY]), "hook", secret))
+    await post.client.put_secret("hook", secret, keyring=Keyring([KEY]))
     body = {"n": "{{input.n}}"}
     spec = {"url": post.sink.url + "/hook", "sign_with": "hook", "body_template": body}
     await post.endpoint("hook", spec)
@@ -182,7 +181,7 @@ async def test_a_signature_can_be_verified(post: Post) -> None:
 async def test_bad_input_is_never_sent(post: Post, schema: Any, payload: Any) -> None:
     await post.endpoint("strict", {"url": post.sink.url})
     await post.client.enqueue("strict", payload, queue="held")
-    await post.client.run(definitions.put_payload_spec("strict-input", {**schema, "allOf": [{}]}))
+    await post.client.put_payload_spec("strict-input", {**schema, "allOf": [{}]})
     await post.endpoint("strict", {"url": post.sink.url}, payload_spec="strict-input")
     job = await post.deliver("strict", payload)
     assert (job.state, job.last_error_code) == ("dead", "INPUT_VALIDATION_FAILED")
@@ -204,7 +203,7 @@ async def test_a_kind_that_is_no_endpoint_is_unknown(post: Post) -> None:
 
 
 async def test_a_missing_key_is_a_clear_error(post: Post) -> None:
-    await post.client.run(definitions.put_secret(Keyring([b"x" * 32]), "hook", "v"))
+    await post.client.put_secret("hook", "v", keyring=Keyring([b"x" * 32]))
     await post.endpoint("hook", {"url": post.sink.url, "sign_with": "hook"})
     job = await post.deliver("hook")
     assert job.last_error_code == "SECRET_KEY_MISSING"
@@ -261,7 +260,7 @@ async def test_a_worker_killed_between_send_and_settle_repeats_once_with_the_sam
     monkeypatch.setenv("JOBQ_DELIVERY_ALLOW", "127.0.0.1")
     async with sinking() as sink, AsyncClient(database) as client:
         spec = {"url": f"{sink.url}/once-held"}
-        await client.run(definitions.put_endpoint("kill", "HTTP", spec))
+        await client.put_endpoint("kill", "HTTP", spec)
         await client.put_kind("kill", max_attempts=2, lease="1 s")
         job = await client.enqueue("kill")
 

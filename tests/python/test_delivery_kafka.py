@@ -13,8 +13,6 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from delivery_sink import posting
 
-from jobq.delivery import definitions
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -80,7 +78,7 @@ async def post(database: str) -> AsyncIterator[Post]:
 
 async def test_the_example_of_the_documents_is_delivered(post: Post, kafka: Kafka) -> None:
     values = {"bootstrap_servers": kafka.servers, "topic": "order.events.v1"}
-    await post.client.run(definitions.put_config("order-events", values))
+    await post.client.put_config("order-events", values)
     spec = {
         "bootstrap_servers": "{{config.bootstrap_servers}}",
         "topic": "{{config.topic}}",

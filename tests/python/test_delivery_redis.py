@@ -15,7 +15,6 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from waiting import until_async
 
-from jobq.delivery import definitions
 from jobq.delivery.message import Message
 from jobq.delivery.redis_stream import RedisStreamSender
 
@@ -85,7 +84,7 @@ async def test_the_example_of_the_documents_is_delivered(
         "stream_name": "notifications:outbound",
         "max_stream_length": 100000,
     }
-    await post.client.run(definitions.put_config("notification-stream", values))
+    await post.client.put_config("notification-stream", values)
     spec = {
         "redis_url": "{{config.redis_url}}",
         "stream": "{{config.stream_name}}",
@@ -187,7 +186,7 @@ async def test_a_server_that_hangs_times_out(post: Post, redis: Redis, redis_url
 async def test_what_cannot_be_sent_is_permanent(
     post: Post, redis_url: str, changes: dict[str, Any], code: str
 ) -> None:
-    await post.client.run(definitions.put_config("odd", {"length": "many"}))
+    await post.client.put_config("odd", {"length": "many"})
     spec = {**spec_for(redis_url), **changes}
     await post.endpoint("odd", spec, type="REDIS_STREAM", config="odd", max_attempts=3)
     job = await post.deliver("odd", INPUT)

@@ -13,7 +13,8 @@ from delivery_sink import KEY, posting
 
 from jobq import Client
 from jobq.cli import main
-from jobq.delivery import Keyring, SecretKeyError, definitions
+from jobq.definitions import list_ciphertexts
+from jobq.delivery import Keyring, SecretKeyError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ def test_the_command_line_stores_and_rotates(database: str) -> None:
     rotated = run(main, ["secrets", "rotate"], env={"JOBQ_SECRET_KEYS": f"{new},{old}"})
     assert "1 secrets are encrypted anew" in rotated.output
     with Client(database) as client:
-        [stored] = client.run(definitions.list_ciphertexts())
+        [stored] = client.run(list_ciphertexts())
     assert Keyring([OTHER]).decrypt("mail", stored.ciphertext, stored.key_id) == CANARY
     assert stored.version == 1
     wrong = run(main, ["secrets", "rotate"], env={"JOBQ_SECRET_KEYS": old})
@@ -83,7 +84,7 @@ async def test_a_secret_is_found_nowhere(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     async with posting(database) as post:
-        await post.client.run(definitions.put_secret(Keyring([KEY]), "canary", "canary-7f3a9c"))
+        await post.client.put_secret("canary", "canary-7f3a9c", keyring=Keyring([KEY]))
         headers = {"authorization": "Bearer {{secret.canary}}"}
         for path in ("echo", "status/500", "reset"):
             spec = {"url": f"{post.sink.url}/{path}", "headers": headers}

@@ -31,7 +31,7 @@ from jobq.models import (
 from jobq.tracing import with_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime, timedelta
 
 T = TypeVar("T")
@@ -46,12 +46,15 @@ class Call(Generic[T]):
         arguments: by the names of its parameters; None is left to the default.
         read: makes the answer of the rows.
         row_factory: makes rows, as psycopg's row factories do.
+        inputs: kinds and payloads, to be checked against schemas that the database cannot
+            enforce by itself.
     """
 
     function: str
     arguments: Mapping[str, object]
     read: Callable[[list[Any]], T]
     row_factory: Any = tuple_row
+    inputs: Sequence[tuple[str, Json]] = ()
 
     @property
     def given(self) -> dict[str, object]:
@@ -155,7 +158,9 @@ def enqueue(
     """
     metadata = with_trace(metadata)
     job = {name: value for name, value in locals().items() if value is not None}
-    return Call("enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued))
+    return Call(
+        "enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued), [(kind, payload)]
+    )
 
 
 def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
@@ -171,7 +176,13 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
         JobqError: as ``enqueue``; the detail names the job.
     """
     given = [{k: v for k, v in job.items() if v is not None} for job in jobs]
-    return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued))
+    inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
+    return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
+
+
+def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
+    """Return the schemas of kinds that clients check payloads against."""
+    return Call("list_payload_schemas", {"kinds": list(kinds)}, dict)
 
 
 # ---- looking

@@ -1,7 +1,7 @@
 """The client: each method is one call of one function of the database.
 
-`Client` waits, `AsyncClient` awaits; `jobq.calls` and `jobq.schedules`
-describe the calls that both make.
+`Client` waits, `AsyncClient` awaits; `jobq.calls`, `jobq.schedules` and
+`jobq.definitions` describe the calls that both make.
 A client made of a URL has a pool of its own, and each call is a transaction of its own.
 A client made of a connection works in that connection's transaction and never ends it:
 
@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq import calls, schedules
+from jobq import calls, definitions, schedules
 from jobq.database import conninfo, use_json
 from jobq.errors import JobCancelled, JobFailed, translate
+from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
     from uuid import UUID
 
     from psycopg import AsyncConnection, Connection
@@ -105,6 +106,7 @@ class Client:
             if isinstance(database, str)
             else database
         )
+        self._schemas = JsonSchemas()
 
     def __enter__(self) -> Self:
         return self
@@ -119,6 +121,8 @@ class Client:
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
+        if call.inputs:
+            self._check(call.inputs)
         given = call.given
         statement = calls.statement(call.function, tuple(given))
         with (
@@ -127,6 +131,14 @@ class Client:
             connection.cursor(row_factory=call.row_factory) as cursor,
         ):
             return call.read(cursor.execute(statement, given).fetchall())
+
+    def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit the schemas that only clients can enforce."""
+        kinds = self._schemas.unknown(kind for kind, _ in inputs)
+        if kinds:
+            found = self.run(calls.list_payload_schemas(kinds))
+            self._schemas.learn(kinds, found)
+        self._schemas.check(inputs)
 
     @contextmanager
     def _connected(self) -> Iterator[Connection[Any]]:
@@ -166,6 +178,17 @@ class Client:
     schedule_status = _waiting(schedules.schedule_status)
     preview_schedule = _waiting(schedules.preview_schedule)
     preview_cron = _waiting(schedules.preview_cron)
+    put_payload_spec = _waiting(definitions.put_payload_spec)
+    put_config = _waiting(definitions.put_config)
+    put_secret = _waiting(definitions.put_secret)
+    put_endpoint = _waiting(definitions.put_endpoint)
+    delete_payload_spec = _waiting(definitions.delete_payload_spec)
+    delete_config = _waiting(definitions.delete_config)
+    delete_secret = _waiting(definitions.delete_secret)
+    delete_endpoint = _waiting(definitions.delete_endpoint)
+    get_definition = _waiting(definitions.get_definition)
+    list_definitions = _waiting(definitions.list_definitions)
+    list_versions = _waiting(definitions.list_versions)
 
     def result(self, job_id: UUID | str, timeout: float | None = None) -> Json:
         """Wait until a job has ended and return its result.
@@ -215,6 +238,7 @@ class AsyncClient:
             if isinstance(database, str)
             else database
         )
+        self._schemas = JsonSchemas()
 
     async def __aenter__(self) -> Self:
         return self
@@ -229,6 +253,8 @@ class AsyncClient:
 
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
+        if call.inputs:
+            await self._check(call.inputs)
         given = call.given
         statement = calls.statement(call.function, tuple(given))
         with translate():
@@ -238,6 +264,14 @@ class AsyncClient:
             ):
                 await cursor.execute(statement, given)
                 return call.read(await cursor.fetchall())
+
+    async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit the schemas that only clients can enforce."""
+        kinds = self._schemas.unknown(kind for kind, _ in inputs)
+        if kinds:
+            found = await self.run(calls.list_payload_schemas(kinds))
+            self._schemas.learn(kinds, found)
+        self._schemas.check(inputs)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AsyncConnection[Any]]:
@@ -277,6 +311,17 @@ class AsyncClient:
     schedule_status = _awaiting(schedules.schedule_status)
     preview_schedule = _awaiting(schedules.preview_schedule)
     preview_cron = _awaiting(schedules.preview_cron)
+    put_payload_spec = _awaiting(definitions.put_payload_spec)
+    put_config = _awaiting(definitions.put_config)
+    put_secret = _awaiting(definitions.put_secret)
+    put_endpoint = _awaiting(definitions.put_endpoint)
+    delete_payload_spec = _awaiting(definitions.delete_payload_spec)
+    delete_config = _awaiting(definitions.delete_config)
+    delete_secret = _awaiting(definitions.delete_secret)
+    delete_endpoint = _awaiting(definitions.delete_endpoint)
+    get_definition = _awaiting(definitions.get_definition)
+    list_definitions = _awaiting(definitions.list_definitions)
+    list_versions = _awaiting(definitions.list_versions)
 
     async def result(
         self,

@@ -157,7 +157,7 @@ def create_schedule(
     arguments = dict(locals())
     arguments["payload"] = as_jsonb(payload)
     arguments["metadata"] = as_jsonb(metadata)
-    return Call("create_schedule", arguments, scalar)
+    return Call("create_schedule", arguments, scalar, inputs=[(kind, payload)])
 
 
 def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobq import definitions
 from jobq.client import Client
-from jobq.delivery import definitions
 from jobq.delivery.secret import KEY_FILE, KEYS, Keyring, new_key
 from jobq.errors import JobqError
 
@@ -54,8 +54,7 @@ def put(name: str, database_url: str) -> None:
     """Store the secret NAME, or replace it; its value is read from standard input."""
     value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read()
     with asking(database_url) as client:
-        keyring = Keyring.from_environment()
-        stored = client.run(definitions.put_secret(keyring, name, value.removesuffix("\n")))
+        stored = client.put_secret(name, value.removesuffix("\n"))
     click.echo(f"{name} is stored as version {stored['version']}")
 
 
@@ -88,4 +87,4 @@ def rotate(database_url: str) -> None:
 def delete(name: str, database_url: str) -> None:
     """Delete the secret NAME; refused while an endpoint refers to it."""
     with asking(database_url) as client:
-        client.run(definitions.delete_secret(name))
+        client.delete_secret(name)

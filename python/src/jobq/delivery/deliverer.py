@@ -9,7 +9,6 @@ from jobq.delivery.address import Guard
 from jobq.delivery.connections import trusting
 from jobq.delivery.endpoint import Endpoint, Endpoints
 from jobq.delivery.http import HttpSender
-from jobq.delivery.input import violation
 from jobq.delivery.limit import Limit
 from jobq.delivery.message import Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
@@ -104,8 +103,8 @@ class Deliverer:
             Permanent: the input does not fit, or a reference cannot be resolved.
             Retry: the key of a secret is missing or wrong.
         """
-        checks = endpoint.validator
-        problem = None if checks is None else violation(checks, payload)
+        schema = endpoint.input_schema
+        problem = None if schema is None else schema.violation(payload)
         if problem is not None:
             raise Permanent("INPUT_VALIDATION_FAILED", problem)
         try:

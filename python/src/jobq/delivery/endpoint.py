@@ -14,14 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jobq.calls import Call
-from jobq.delivery.input import validator_of
+from jobq.delivery.input import InputSchema
 from jobq.models import record
 
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
-
-    from jsonschema import Draft202012Validator
 
     from jobq.client import AsyncClient
     from jobq.context import JobContext
@@ -79,9 +77,9 @@ class Endpoint:
         )
 
     @cached_property
-    def validator(self) -> Draft202012Validator | None:
+    def input_schema(self) -> InputSchema | None:
         """What checks input, or None."""
-        return None if self.schema is None else validator_of(self.schema)
+        return None if self.schema is None else InputSchema(self.schema)
 
     @property
     def versions(self) -> dict[str, int | None]:

@@ -5,7 +5,7 @@ Schemas are never fetched: a reference leads into the schema itself, or to the d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
@@ -15,11 +15,11 @@ from referencing.exceptions import Unresolvable
 from jobq.errors import PayloadInvalid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from jobq.models import Json
 
-__all__ = ["check_schema", "schema_problem", "validator_of", "violation"]
+__all__ = ["InputSchema", "check_schema", "schema_problem"]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/"
 
@@ -65,15 +65,25 @@ def references(schema: Json) -> Iterator[str]:
             yield from references(item)
 
 
-def validator_of(schema: Mapping[str, Any]) -> Draft202012Validator:
-    """Return what checks values under a schema; it fetches nothing."""
-    return Draft202012Validator(schema, registry=REGISTRY)
+class InputSchema:
+    """What input must be.
 
+    Args:
+        schema: a JSON Schema of draft 2020-12; one that is none fits nothing.
+    """
 
-def violation(validator: Draft202012Validator, value: Json) -> str | None:
-    """Return what is wrong with a value under a schema, or None."""
-    try:
-        error = best_match(validator.iter_errors(value))
-    except Unresolvable:
-        return "the schema refers to what is not there"
-    return None if error is None else f"{error.json_path}: {error.message}"
+    def __init__(self, schema: Json) -> None:
+        self._problem = schema_problem(schema)
+        self._validator = Draft202012Validator(schema, registry=REGISTRY)
+
+    def violation(self, value: Json) -> str | None:
+        """Return what is wrong with a value, or None."""
+        if self._problem is not None:
+            return f"the payload spec is no JSON Schema: {self._problem}"
+        try:
+            error = best_match(self._validator.iter_errors(value))
+        except Unresolvable:
+            return "the schema refers to what is not there"
+        except RecursionError:
+            return "the schema leads back to itself for ever"
+        return None if error is None else f"{error.json_path}: {error.message}"

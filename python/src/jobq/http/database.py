@@ -5,13 +5,19 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from psycopg import sql
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from jobq.database import READ_COMMITTED
+from jobq.json_schemas import JsonSchemas
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from psycopg import AsyncConnection
     from psycopg.abc import Buffer
 
@@ -47,6 +53,7 @@ class Database:
             )
             for role in ROLES
         }
+        self._schemas = JsonSchemas()
 
     async def open(self) -> None:
         """Start connecting; does not wait for the database to answer."""
@@ -73,6 +80,24 @@ class Database:
         async with self._pools[role].connection() as connection:
             cursor = await connection.execute(statement, arguments)
             return await cursor.fetchall()
+
+    async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
+        """Refuse payloads that do not fit the schemas that the database cannot enforce.
+
+        Args:
+            role: one of jobq's roles that enqueue.
+            inputs: kinds and payloads.
+
+        Raises:
+            PayloadInvalid: one does not fit.
+            psycopg.Error: the database did not answer.
+        """
+        kinds = self._schemas.unknown(kind for kind, _ in inputs)
+        if kinds:
+            rows = await self.fetch(role, "list_payload_schemas", kinds=kinds)
+            found = {kind: msgspec.json.decode(schema) for kind, schema in rows}
+            self._schemas.learn(kinds, found)
+        self._schemas.check(inputs)
 
     async def fetch_named(
         self, role: str, function: str, **arguments: object
@@ -105,9 +130,8 @@ def conninfo_for(url: str, role: str, patience: float) -> str:
     """Return a connection string whose sessions act as a role, in UTC."""
     given = conninfo_to_dict(url).get("options") or ""
     settings = f"-c role={role} -c timezone=UTC -c statement_timeout={patience:.0f}s"
-    return make_conninfo(
-        url, options=f"{given} {settings}".strip(), application_name=f"jobq http {role}"
-    )
+    options = f"{given} {settings} {READ_COMMITTED}".strip()
+    return make_conninfo(url, options=options, application_name=f"jobq http {role}")
 
 
 class Verbatim(Loader):

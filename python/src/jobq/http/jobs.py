@@ -153,10 +153,12 @@ async def create_job(call: Call) -> Response:
     job = msgspec.json.decode(body, type=model)
     if isinstance(job, Recurrence):
         job.name = one_key(call.request.headers, job.name or None) or UNSET
+        await call.check([(job.endpoint, None if job.input is UNSET else job.input)])
         rows = await call.fetch("submit_schedule", given=text(job.declared()))
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
         arguments = job.enqueued()
+        await call.check([(arguments["kind"], arguments.get("payload"))])
         for name in arguments.keys() & {"payload", "metadata"}:
             arguments[name] = text(arguments[name])
         rows = await call.fetch("submit_job", **arguments)
@@ -186,8 +188,9 @@ def one_key(headers: Headers, given: str | None) -> str | None:
 async def create_jobs(call: Call) -> Response:
     """Create many jobs, all or none."""
     batch = await call.body(Batch, envelope=3)
-    jobs = text([job.enqueued() for job in batch.jobs])
-    rows = await call.fetch("enqueue_many", jobs=jobs)
+    jobs = [job.enqueued() for job in batch.jobs]
+    await call.check([(job["kind"], job.get("payload")) for job in jobs])
+    rows = await call.fetch("enqueue_many", jobs=text(jobs))
     items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]
     created = any(item["created"] for item in items)
     return encoded({"items": items}, 201 if created else 200)

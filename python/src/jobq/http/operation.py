@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from jobq.errors import PayloadInvalid
 from jobq.http.errors import ApiError
 from jobq.http.limits import read_json
 
@@ -100,6 +101,19 @@ class Call:
     async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Call a function of the database and return its rows."""
         return await self._database.fetch(self.role, function, **arguments)
+
+    async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
+        """Refuse payloads, given with their kinds, that do not fit.
+
+        Raises:
+            ApiError: one does not fit.
+        """
+        try:
+            await self._database.check(self.role, inputs)
+        except PayloadInvalid as error:
+            raise ApiError(
+                "INPUT_VALIDATION_FAILED", error.detail, status=422, message=error.message
+            ) from error
 
     async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
         """Call a function of the database and return its rows by their columns."""

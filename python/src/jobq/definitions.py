@@ -1,6 +1,8 @@
-"""Calls that define what deliveries are made of; a client runs them.
+"""Calls that define what deliveries are made of: payload specs, configs, secrets, endpoints.
 
-client.run(definitions.put_config("mail", {"api_base_url": "https://api.example.org"}))
+client.put_config("mail", {"api_base_url": "https://api.example.org"})
+
+Payload specs and secrets need the extra ``delivery``, which checks and encrypts them.
 """
 
 from __future__ import annotations
@@ -9,23 +11,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from jobq.calls import Call, as_jsonb, nothing, scalar
-from jobq.delivery.input import check_schema
 from jobq.models import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
+    from datetime import datetime, timedelta
 
     from jobq.delivery.secret import Keyring
     from jobq.models import Json
 
 __all__ = [
     "Ciphertext",
+    "Version",
     "delete_config",
     "delete_endpoint",
     "delete_payload_spec",
     "delete_secret",
+    "get_definition",
     "list_ciphertexts",
+    "list_definitions",
+    "list_versions",
     "put_config",
     "put_endpoint",
     "put_payload_spec",
@@ -34,6 +39,7 @@ __all__ = [
 ]
 
 Mode = Literal["put", "create", "update"]
+Sort = Literal["payload_spec", "config", "secret", "endpoint"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,15 @@ class Ciphertext:
     version: int
     key_id: str
     ciphertext: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a definition; of a secret it is only known when it was put."""
+
+    version: int
+    document: dict[str, Any]
+    created_at: datetime
 
 
 def put_payload_spec(
@@ -60,6 +75,8 @@ def put_payload_spec(
         PayloadInvalid: it is no such schema.
         Conflict, NotFound: see ``mode``.
     """
+    from jobq.delivery.input import check_schema  # noqa: PLC0415 - an extra
+
     check_schema(schema)
     arguments = {"payload_spec": payload_spec, "schema": as_jsonb(schema), "mode": mode}
     return Call("put_payload_spec", arguments, scalar)
@@ -84,20 +101,24 @@ def put_config(
 
 
 def put_secret(
-    keyring: Keyring, secret: str, value: str, mode: Mode = "put"
+    secret: str, value: str, mode: Mode = "put", *, keyring: Keyring | None = None
 ) -> Call[dict[str, Any]]:
     """Encrypt a secret and store it.
 
     Args:
-        keyring: its first key encrypts.
         secret: its name.
         value: never leaves this process as it is.
         mode: ``create`` refuses one that is there, ``update`` one that is not.
+        keyring: its first key encrypts; by default the environment's.
 
     Raises:
         SecretKeyError: there is no key.
         Conflict, NotFound: see ``mode``.
     """
+    if keyring is None:
+        from jobq.delivery.secret import Keyring  # noqa: PLC0415 - an extra
+
+        keyring = Keyring.from_environment()
     ciphertext, key_id = keyring.encrypt(secret, value)
     arguments = {"secret": secret, "ciphertext": ciphertext, "key_id": key_id, "mode": mode}
     return Call("put_secret", arguments, scalar)
@@ -186,6 +207,40 @@ def delete_endpoint(endpoint: str) -> Call[None]:
         NotFound: there is none.
     """
     return Call("delete_endpoint", {"endpoint": endpoint}, nothing)
+
+
+def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002
+    """Return a payload spec, config, secret (without its value) or endpoint.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return Call("show_definition", {"type": type, "name": name}, scalar)
+
+
+def list_definitions(
+    type: Sort,  # noqa: A002
+    after: str | None = None,
+    max_definitions: int = 50,
+) -> Call[list[dict[str, Any]]]:
+    """Return a page of payload specs, configs, secrets or endpoints, by name.
+
+    Args:
+        type: which of them.
+        after: the last name of the page before.
+        max_definitions: at most so many.
+    """
+    arguments = {"type": type, "after": after, "max_definitions": max_definitions}
+    return Call("page_definitions", arguments, lambda rows: [item for item, _ in rows])
+
+
+def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002
+    """Return the versions of a payload spec, config, secret or endpoint, the newest first.
+
+    Raises:
+        NotFound: there has never been one.
+    """
+    return Call("list_versions", {"type": type, "name": name}, list, record(Version))
 
 
 def list_ciphertexts() -> Call[list[Ciphertext]]:

@@ -1,0 +1,83 @@
+"""JSON Schemas of payloads that the database cannot enforce by itself: its clients do.
+
+They are those of payload specs with keywords that ``put_kind`` refuses. A client asks for
+the schema of a kind at most once a minute. What gets past it, from plain SQL or within
+that minute, fails when it is delivered.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jobq.calls import encode
+from jobq.errors import PayloadInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jobq.delivery.input import InputSchema
+    from jobq.models import Json
+
+__all__ = ["JsonSchemas"]
+
+LIFETIME: Final = 60.0
+MOST: Final = 10_000
+
+
+class JsonSchemas:
+    """The schemas of kinds, as far as a client knows them; most kinds have none.
+
+    Args:
+        lifetime: seconds until a kind is asked for again.
+    """
+
+    def __init__(self, lifetime: float = LIFETIME) -> None:
+        self._lifetime = lifetime
+        self._known: dict[str, tuple[float, InputSchema | None]] = {}
+
+    def unknown(self, kinds: Iterable[str]) -> list[str]:
+        """Return the kinds that are to be asked for."""
+        now = time.monotonic()
+        return [k for k in set(kinds) if k not in self._known or self._known[k][0] < now]
+
+    def learn(self, kinds: Iterable[str], found: Mapping[str, Json]) -> None:
+        """Take what was found when kinds were asked for."""
+        if len(self._known) > MOST:
+            self._known.clear()
+        until = time.monotonic() + self._lifetime
+        for kind in kinds:
+            self._known[kind] = until, input_schema(found[kind]) if kind in found else None
+
+    def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
+        """Refuse payloads that do not fit.
+
+        Args:
+            inputs: kinds and payloads, in any form that can be enqueued; None is ``{}``.
+
+        Raises:
+            PayloadInvalid: one does not; the detail says which and why.
+        """
+        for number, (kind, payload) in enumerate(inputs, 1):
+            _, schema = self._known.get(kind, (0.0, None))
+            if schema is None:
+                continue
+            value = {} if payload is None else msgspec.json.decode(encode(payload))
+            problem = schema.violation(value)
+            if problem is not None:
+                raise PayloadInvalid(
+                    "the payload does not fit its kind",
+                    sqlstate="JQ006",
+                    detail=f"job {number}: {problem}",
+                )
+
+
+def input_schema(schema: Json) -> InputSchema | None:
+    """Return what checks payloads, or None where the extra ``delivery`` is not installed."""
+    try:
+        from jobq.delivery.input import InputSchema  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        return None
+    return InputSchema(schema)
