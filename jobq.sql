@@ -3098,7 +3098,8 @@ set local role jobq_owner;
 
 -- Purpose: check and insert a batch of new jobs; the one way in.
 -- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys one by
--- one, in the order of their keys, so that batches cannot deadlock on them.
+-- one, in the order of their keys, so that batches cannot deadlock on them. A single job
+-- takes the way of enqueue(), which is shorter.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
@@ -8034,20 +8035,12 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    select array_agg(row(
-        j.n, j.kind, j.payload, j.queue, j.run_at, j.priority, j.max_attempts,
-        j.timeout, j.idempotency_key, j.dedup_key, j.dedup, j.metadata, null, null
-    )::jobq_private.new_job order by j.n) into _jobs
-    from rows from (
-        jsonb_to_recordset(enqueue_many.jobs) as (
-            kind text, payload jsonb, queue text, run_at timestamptz, priority integer,
-            max_attempts integer, timeout interval, idempotency_key text,
-            dedup_key text, dedup text, metadata jsonb
-        )
-    ) with ordinality as j (
-        kind, payload, queue, run_at, priority, max_attempts, timeout, idempotency_key,
-        dedup_key, dedup, metadata, n
-    );
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
     return query
     select i.ordinal, i.job_id, i.created
     from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
@@ -11326,24 +11319,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    _job jobq_private.new_job;
+    _job constant jobq_private.new_job := row(
+        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
+        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
+        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
+        submit_job.metadata, null, null
+    );
     _job_id uuid;
 begin
-    _job.ordinal := 1;
-    _job.kind := submit_job.kind;
-    _job.payload := submit_job.payload;
-    _job.queue := submit_job.queue;
-    _job.run_at := submit_job.run_at;
-    _job.priority := submit_job.priority;
-    _job.max_attempts := submit_job.max_attempts;
-    _job.timeout := submit_job.timeout;
-    _job.idempotency_key := submit_job.idempotency_key;
-    _job.dedup_key := submit_job.dedup_key;
-    _job.dedup := submit_job.dedup;
-    _job.metadata := submit_job.metadata;
-
-    select i.created, i.job_id into created, _job_id
-    from jobq_private.insert_jobs(array[_job]) as i;
+    perform jobq_private.check_new_jobs(array[_job]);
+    select s.created, s.job_id into created, _job_id
+    from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));
 end
 $$;

@@ -110,7 +110,11 @@ with check (
 create policy worker_all on jobq_private.worker
 using (
     login = session_user
-    or (select h.any_of from jobq_private.held_queue as h) && array['*']
+    or (select h.worked from jobq_private.held_queue as h) && array['*']
+)
+with check (
+    queues <@ (select h.worked from jobq_private.held_queue as h)
+    or (select h.worked from jobq_private.held_queue as h) && array['*']
 );
 
 create policy worker_select on jobq_private.worker for select
