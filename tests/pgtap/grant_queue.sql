@@ -1,0 +1,151 @@
+-- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
+-- queue; tests/python/test_tenants.py has what they promise between queues.
+begin;
+select plan(35);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || rtrim(' ' || _code);
+end
+$$;
+
+create role adder;
+create role doer;
+create role stranger;
+grant jobq_producer, jobq_worker, jobq_operator, jobq_reader to adder, doer, stranger;
+grant usage on schema tap to adder, doer, stranger;
+grant execute on all functions in schema tap to adder, doer, stranger;
+select jobq.put_queue('q', max_depth => 100);
+select jobq.put_kind('q.known', 'q');
+select jobq.enqueue('q.known', queue => 'q', run_at => now() + interval '1 day') as later \gset
+
+select is(pg_temp.refusal(format('select jobq.%s(%s)', f.name, a.given)), a.refusal,
+    format('%s(%s) is refused', f.name, a.given))
+from (values ('grant_queue'), ('revoke_queue')) as f (name)
+cross join (
+    values
+    ('null, ''q'', ''work''', '22004 NULL_ARGUMENT'),
+    ('''adder'', null, ''work''', '22004 NULL_ARGUMENT'),
+    ('''adder'', ''q'', null', '22004 NULL_ARGUMENT'),
+    ('''nobody'', ''q'', ''work''', '22023 INVALID_ARGUMENT'),
+    ('''adder'', '''', ''work''', '22023 INVALID_ARGUMENT'),
+    ('''adder'', ''q'', ''all''', '22023 INVALID_ARGUMENT')
+) as a (given, refusal);
+select is(
+    pg_temp.refusal('select jobq.enforce_queue_grants(null)'), '22004 NULL_ARGUMENT',
+    'whether to enforce must be said'
+);
+
+select coalesce(max(audit_id), 0) as start from jobq.audit \gset
+select jobq.grant_queue('adder', 'q', 'enqueue');
+select jobq.grant_queue('adder', 'q', 'enqueue');
+select jobq.grant_queue('doer', 'q', 'work');
+select jobq.grant_queue('stranger', '*', 'work');
+select jobq.revoke_queue('stranger', '*', 'work');
+select jobq.revoke_queue('stranger', '*', 'work');
+select results_eq(
+    'select * from jobq.queue_grant order by 1',
+    $$ values ('adder', 'q', 'enqueue'), ('doer', 'q', 'work') $$,
+    'what is granted is listed, and what is revoked is not'
+);
+set session authorization stranger;
+select lives_ok(
+    'select jobq.enqueue(''x'', queue => ''q'')', 'grants mean nothing before they are enforced'
+);
+reset session authorization;
+select jobq.enforce_queue_grants();
+select results_eq(
+    format('select action, subject, actor = session_user from jobq.audit
+        where audit_id > %s order by audit_id', :start),
+    $$ values ('grant_queue', 'adder enqueue q', true), ('grant_queue', 'doer work q', true),
+    ('grant_queue', 'stranger work *', true), ('revoke_queue', 'stranger work *', true),
+    ('enforce_queue_grants', 'on', true) $$,
+    'each change is noted once'
+);
+
+set session authorization adder;
+select jobq.enqueue('x', queue => 'q') as mine \gset
+select jobq.enqueue('q.known', idempotency_key => 'k', dedup_key => 'd') as keyed \gset
+select jobq.enqueue('q.known', dedup_key => 'd', dedup => 'replace') as second \gset
+select is(
+    (select j.state from jobq.get_job(:'keyed') as j), 'cancelled',
+    'who may enqueue may replace'
+);
+select is(
+    pg_temp.refusal('select from jobq.claim(''{q}'', ''w'')'), '42501',
+    'who may only enqueue may not claim'
+);
+select is(jobq.cancel(:'later'), 'cancelled', 'who may enqueue may cancel');
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L)', :'later')), 'JQ002 ILLEGAL_STATE',
+    'but not redrive'
+);
+select is(
+    pg_temp.refusal('select jobq.pause_queue(''q'')'), '42501', 'nor pause the queue'
+);
+select is(
+    pg_temp.refusal('select jobq.put_kind(''q.new'', ''q'')'), '42501', 'nor declare a kind'
+);
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'', idempotency_key => ''k'')'),
+    '42501', 'a key needs a kind that belongs to the queue'
+);
+reset session authorization;
+
+set session authorization doer;
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'')'), '42501',
+    'who may only work may not enqueue'
+);
+select is(
+    pg_temp.refusal('select jobq.create_schedule(''s'', ''x'', ''@daily'', queue => ''q'')'),
+    '42501', 'nor have a schedule do so'
+);
+select results_eq(
+    $$ select count(*) from jobq.claim('{q,other}', 'w', 10) $$, 'values (3::bigint)',
+    'but claim'
+);
+reset session authorization;
+
+set session authorization adder;
+select is(jobq.cancel(:'mine'), 'cancel_requested', 'who may enqueue may ask to cancel');
+select is(
+    pg_temp.refusal(format('select jobq.complete(%L, 1)', :'second')), 'JQ003 LEASE_LOST',
+    'who may only enqueue may not complete'
+);
+select is(
+    pg_temp.refusal(format('select jobq.fail(%L, 1, ''x'')', :'second')), '42501', 'nor fail'
+);
+select is(
+    pg_temp.refusal(format('select from jobq.release(%L, 1)', :'second')), '42501',
+    'nor release'
+);
+reset session authorization;
+
+set session authorization doer;
+select ok(jobq.complete(:'second', 1), 'who may work may complete');
+select lives_ok(format('select jobq.redrive(%L)', :'later'), 'and redrive');
+select lives_ok('select jobq.pause_queue(''q'')', 'and pause');
+reset session authorization;
+
+select jobq.revoke_queue('doer', 'q', 'work');
+set session authorization doer;
+select is_empty('select from jobq.job', 'what is revoked is gone at once');
+reset session authorization;
+select jobq.enforce_queue_grants(false);
+set session authorization doer;
+select isnt_empty('select from jobq.job', 'what is no longer enforced does not hold');
+reset session authorization;
+
+select * from finish();
+rollback;
