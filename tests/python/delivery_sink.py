@@ -14,6 +14,7 @@ from jobq.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from uuid import UUID
 
     from jobq.models import Job
 
@@ -139,11 +140,14 @@ class Post:
 
     async def deliver(self, name: str, payload: Any = None) -> Job:
         """Enqueue a job of an endpoint and wait until it has ended."""
-        job = await self.client.enqueue(name, payload or {})
-        async with asyncio.timeout(20):
-            while not (ended := await self.client.get(job.job_id)).is_finished:
+        return await self.ended((await self.client.enqueue(name, payload or {})).job_id)
+
+    async def ended(self, job_id: UUID) -> Job:
+        """Wait until a job has ended."""
+        async with asyncio.timeout(30):
+            while not (job := await self.client.get(job_id)).is_finished:
                 await asyncio.sleep(0.01)
-        return ended
+        return job
 
 
 @asynccontextmanager

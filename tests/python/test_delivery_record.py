@@ -1,0 +1,201 @@
+"""What an attempt runs with, and what is kept of it."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from delivery_sink import KEY, posting
+from http_api import opened
+from waiting import until_async
+
+from jobq import AsyncClient, JobContext
+from jobq.delivery import Keyring, SecretKeyError
+from jobq.delivery.endpoint import Endpoints
+from jobq.delivery.secret import Vault
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from delivery_sink import Post
+
+
+@pytest.fixture
+async def post(database: str) -> AsyncIterator[Post]:
+    async with posting(database) as post:
+        yield post
+
+
+async def test_attempts_have_the_shapes_of_the_documents(post: Post, database: str) -> None:
+    await post.endpoint("flaky", {"url": f"{post.sink.url}/flaky/503"}, max_attempts=2)
+    job = await post.deliver("flaky")
+    first, second = await post.client.attempts(job.job_id)
+    assert (first.error_code, first.error_details) == ("HTTP_ERROR", {"status_code": 503})
+    assert second.error_details is None
+    async with opened(database) as api:
+        answer = await api.ask("GET", f"/executions/{job.job_id}/attempts")
+        failed, succeeded = answer.json()["items"]
+        logs = (await api.ask("GET", f"/executions/{job.job_id}/logs")).json()["items"]
+    error = {"type": "HTTP_ERROR", "message": "status 503", "status_code": 503}
+    assert (failed["status"], failed["error"], failed["output"]) == ("FAILED", error, None)
+    assert (succeeded["status"], succeeded["error"]) == ("SUCCESS", None)
+    assert succeeded["output"] == {**job.result, "status_code": 200, "body": ""}
+    assert failed["duration_ms"] >= 0
+    assert [line["level"] for line in logs] == ["WARN"]
+
+
+async def test_an_attempt_in_flight_keeps_the_config_that_it_started_with(post: Post) -> None:
+    await post.client.put_config("place", {"path": "/once-held", "name": "old"})
+    body = {"name": "{{config.name}}"}
+    url = f"{post.sink.url}{{{{config.path}}}}"
+    spec = {"url": url, "body_template": body, "timeout_ms": 60_000}
+    await post.endpoint("held", spec, config="place", max_attempts=2)
+    job = await post.client.enqueue("held")
+
+    async def has_arrived() -> bool:
+        return bool(post.sink.received)
+
+    await until_async(has_arrived, "for the first attempt")
+    await post.client.put_config("place", {"path": "/elsewhere", "name": "new"})
+    post.sink.hold.set()  # the first attempt is hung up on, so there is a second
+
+    async def has_ended() -> bool:
+        return (await post.client.get(job.job_id)).is_finished
+
+    await until_async(has_ended, "for the second attempt")
+    ended = await post.client.get(job.job_id)
+    assert (ended.state, ended.attempts) == ("succeeded", 2)
+    assert [r.path for r in post.sink.received] == ["/once-held"] * 2
+    assert {r.body for r in post.sink.received} == {b'{"name":"old"}'}
+    assert (ended.result["config_version"], ended.result["endpoint_version"]) == (1, 1)
+
+
+async def test_an_execution_keeps_its_config_though_another_worker_goes_on(
+    database: str,
+) -> None:
+    """A worker that has never seen the old config does the second attempt."""
+    async with AsyncClient(database) as client:
+        async with posting(database) as post:
+            await client.put_config("place", {"name": "old"})
+            spec = {"url": f"{post.sink.url}/busy/1", "body_template": "{{config.name}}"}
+            await post.endpoint("moved", spec, config="place", max_attempts=2)
+            job = await client.enqueue("moved")
+            later = await client.enqueue("moved", run_at=datetime.now(UTC) + timedelta(days=1))
+
+            async def has_failed() -> bool:
+                return (await client.get(job.job_id)).state == "retrying"
+
+            await until_async(has_failed, "for the first attempt")
+        await client.put_config("place", {"name": "new"})
+        context = context_of("moved", later.job_id, 1, datetime.now(UTC))
+        endpoints = Endpoints(client)
+        newest = await endpoints.get(context)
+        assert newest is not None
+        assert newest.config_entries == {"name": "new"}
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("update jobq_private.job set run_at = now() where attempt = 1")
+            connection.execute("select from jobq.claim_job(%s, 'w')", [job.job_id])
+        made_at = (await client.get(job.job_id)).created_at
+        again = await endpoints.get(context_of("moved", job.job_id, 2, made_at))
+        assert again is not None
+        assert again.config_entries == {"name": "old"}
+        assert await endpoints.get(context) is newest
+
+
+class Counting:
+    """A client that counts its calls."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+        self.calls = 0
+
+    async def run(self, call: Any) -> Any:
+        self.calls += 1
+        return await self.client.run(call)
+
+
+async def test_endpoints_and_configs_are_asked_for_once_in_a_lifetime(database: str) -> None:
+    async with AsyncClient(database) as client:
+        await client.put_endpoint("e", "HTTP", {"url": "http://a.example/1"})
+        counting = Counting(client)
+        endpoints = Endpoints(counting, lifetime=3600)  # type: ignore[arg-type]
+        context = context_of("e", uuid4(), 1, datetime.now(UTC))
+        found = await asyncio.gather(*(endpoints.get(context) for _ in range(50)))
+        assert len({id(endpoint) for endpoint in found}) == 1
+        assert counting.calls == 1
+        await client.put_endpoint("e", "HTTP", {"url": "http://a.example/2"})
+        assert await endpoints.get(context) is found[0]
+        forgetful = Endpoints(counting, lifetime=0)  # type: ignore[arg-type]
+        for version in (2, 2):
+            newest = await forgetful.get(context_of("e", uuid4(), 1, datetime.now(UTC)))
+            assert newest is not None
+            assert newest.version == version
+        assert counting.calls == 3
+
+
+async def test_two_versions_of_an_endpoint_are_known_side_by_side(database: str) -> None:
+    async with AsyncClient(database) as client:
+        await client.put_endpoint("e", "HTTP", {"url": "http://a.example/1"})
+        old = (await client.enqueue("e")).job_id
+        await client.put_endpoint("e", "HTTP", {"url": "http://a.example/2"})
+        new = (await client.enqueue("e")).job_id
+        made = {job_id: (await client.get(job_id)).created_at for job_id in (old, new)}
+        counting = Counting(client)
+        endpoints = Endpoints(counting)  # type: ignore[arg-type]
+        versions = []
+        for job_id in (new, old) * 3:
+            endpoint = await endpoints.get(context_of("e", job_id, 1, made[job_id]))
+            assert endpoint is not None
+            versions.append(endpoint.version)
+        assert versions == [2, 1] * 3
+        assert counting.calls == 2
+
+
+def test_a_secret_is_decrypted_once_in_a_lifetime() -> None:
+    class Counted(Keyring):
+        count = 0
+
+        def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
+            self.count += 1
+            return super().decrypt(name, ciphertext, key)
+
+    keyring = Counted([KEY])
+    sealed = {name: seal(keyring, name, value) for name, value in (("a", "x"), ("b", "y"))}
+    vault = Vault(keyring, lifetime=3600)
+    assert [vault.open(sealed) for _ in range(3)] == [{"a": "x", "b": "y"}] * 3
+    assert keyring.count == 2
+    assert vault.open({"a": seal(keyring, "a", "changed")}) == {"a": "changed"}
+    with pytest.raises(SecretKeyError):
+        vault.open({"b": sealed["a"]})
+    count = keyring.count
+    forgetful = Vault(keyring, lifetime=0)
+    for _ in range(3):
+        forgetful.open(sealed)
+    assert keyring.count == count + 6
+
+
+def seal(keyring: Keyring, name: str, value: str) -> dict[str, str]:
+    """Return a secret as the database tells it."""
+    ciphertext, key = keyring.encrypt(name, value)
+    return {"ciphertext": b64encode(ciphertext).decode(), "key_id": key}
+
+
+def context_of(kind: str, job_id: Any, attempt: int, created_at: datetime) -> JobContext:
+    return JobContext(
+        job_id=job_id,
+        attempt=attempt,
+        kind=kind,
+        queue="default",
+        metadata={},
+        max_attempts=2,
+        idempotency_key=None,
+        run_at=created_at,
+        created_at=created_at,
+        deadline=0.0,
+        recorder=None,  # type: ignore[arg-type]
+    )
