@@ -101,6 +101,20 @@ create type jobq_private.new_job as (
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
 
+create type jobq_private.claim_mark as (
+    queue text,
+    priority integer,
+    run_at timestamptz,
+    job_id uuid,
+    -- what the looks at the head of the queue took, and how many in a row were slow
+    took interval,
+    slow_looks integer,
+    look_at timestamptz,
+    is_look boolean
+);
+
+comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
+
 create type jobq_private.failure as (
     job_id uuid,
     attempt integer,
@@ -562,7 +576,7 @@ create table jobq_private.job_log (
 )
 partition by range (logged_at);
 
-create index job_log_job_id_idx on jobq_private.job_log (job_id, attempt, logged_at);
+create index job_log_job_id_idx on jobq_private.job_log (job_id, sequence);
 
 comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
 
@@ -837,6 +851,7 @@ create table jobq_private.audit (
     action text not null,
     subject text not null,
     reason text,
+    acting_for text default left(nullif(current_setting('jobq.acting_for', true), ''), 256),
     constraint audit_pkey primary key (audit_id)
 );
 
@@ -1163,12 +1178,12 @@ set local role jobq_owner;
 -- Purpose: move live jobs into the archive in a final state, as one statement.
 -- Invariant: only the attempt that holds the lease moves a running job; the archive's
 -- foreign key refuses an illegal change. The state is deliberately not compared with
--- 'running', so that the primary key and never the index of leases serves the delete;
--- a nested loop over sorted ids locks in the order that every batch uses.
--- Returns the attempts that moved. Raises: 23503 for an illegal change.
+-- 'running', and the ids stand as an array, so that only the primary key can serve the
+-- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb,
-    out moved_ids uuid[], out moved_attempts integer[]
+    out moved integer, out finished_at timestamptz
 )
 language plpgsql
 volatile
@@ -1176,12 +1191,11 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 as $$
-declare
-    _now constant timestamptz := clock_timestamp();
 begin
+    archive_jobs.finished_at := clock_timestamp();
     with gone as (
         delete from jobq_private.job as j
         using (
@@ -1192,40 +1206,38 @@ begin
             ) as g (job_id, attempt, result)
             order by g.job_id
         ) as f
-        where j.job_id = f.job_id
+        where j.job_id = any(archive_jobs.job_ids)
+        and j.job_id = f.job_id
         and j.attempt = f.attempt
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
         returning j.*, nullif(f.result, 'null') as result
-    ),
-    kept as (
-        insert into jobq_private.job_archive (
-            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-            expiries, priority, state, previous_state, region, queue, kind, worker,
-            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-            last_error, last_error_details, metadata, progress, payload, finished_at, result
-        )
-        select
-            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
-            archive_jobs.state,
-            case when g.state = archive_jobs.state then g.previous_state else g.state end,
-            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-            g.metadata, g.progress, g.payload, _now, g.result
-        from gone as g
-        returning job_id, attempt
     )
-    select array_agg(k.job_id), array_agg(k.attempt) into moved_ids, moved_attempts
-    from kept as k;
+    insert into jobq_private.job_archive (
+        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+        expiries, priority, state, previous_state, region, queue, kind, worker,
+        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+        last_error, last_error_details, metadata, progress, payload, finished_at, result
+    )
+    select
+        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+        archive_jobs.state,
+        case when g.state = archive_jobs.state then g.previous_state else g.state end,
+        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
+        g.result
+    from gone as g;
+    get diagnostics moved = row_count;
 end
 $$;
 
 revoke all on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) from public;
 
 comment on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) is
-'Moves live jobs into the archive in a final state and returns their attempts.';
+'Moves live jobs into the archive in a final state.';
 
 reset role;
 
@@ -3116,6 +3128,14 @@ declare
 begin
     perform jobq_private.check_new_jobs(insert_jobs.jobs);
 
+    if cardinality(insert_jobs.jobs) = 1 then
+        _job := insert_jobs.jobs[1];
+        return query
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(_job) as s;
+        return;
+    end if;
+
     if exists (
         select from unnest(insert_jobs.jobs) as j
         where coalesce(j.idempotency_key, j.dedup_key) is not null
@@ -3339,6 +3359,49 @@ revoke all on function jobq_private.json_schema_violation(jsonb, jsonb) from pub
 
 comment on function jobq_private.json_schema_violation(jsonb, jsonb) is
 'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+reset role;
+
+-- Deploy jobq:private/keep_mark to pg
+-- Made by sql/snapshot.py from sql/private/keep_mark.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: have the session's next claims of a queue go on where this one ended, when three
+-- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Invariant: the next look is due after twenty times what the last one took (it walks the
+-- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
+-- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
+-- costs a look. Raises: nothing.
+create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.is_look then
+        _mark.slow_looks :=
+            case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
+        _mark.look_at := case
+            when _mark.slow_looks >= 3 and mark.priority is not null
+                then clock_timestamp() + greatest(20 * mark.took, interval '10 ms')
+        end;
+        _mark.is_look := false;
+        _mark.took := '0';
+    end if;
+    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
+end
+$$;
+
+revoke all on function jobq_private.keep_mark(jobq_private.claim_mark) from public;
+
+comment on function jobq_private.keep_mark(jobq_private.claim_mark) is
+'Has the next claims of the session go on where this one ended.';
 
 reset role;
 
@@ -3600,6 +3663,64 @@ $do$;
 revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
+
+reset role;
+
+-- Deploy jobq:private/next_mark to pg
+-- Made by sql/snapshot.py from sql/private/next_mark.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
+-- last claim ended, while keep_mark() says so; else at the head of the next lower priority.
+-- Invariant: reads one entry of job_ready_idx, and how long that took tells what lies dead
+-- before it. priority is null when none is left. Raises: nothing.
+create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
+returns jobq_private.claim_mark
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _started constant timestamptz := clock_timestamp();
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.queue is null then
+        _mark := nullif(
+            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
+        )::jobq_private.claim_mark;
+        if _mark.queue = next_mark.queue and _mark.look_at > _started then
+            return _mark;
+        end if;
+        _mark := row(
+            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
+            null, true
+        );
+    elsif not mark.is_look then
+        _mark.priority := 32768;
+        _mark.is_look := true;
+    end if;
+
+    select j.priority into _mark.priority
+    from jobq_private.job as j
+    where j.queue = next_mark.queue
+    and j.state in ('queued', 'retrying')
+    and j.priority < _mark.priority
+    order by j.priority desc
+    limit 1;
+    _mark.run_at := '-infinity';
+    _mark.job_id := '00000000-0000-0000-0000-000000000000';
+    _mark.took := _mark.took + (clock_timestamp() - _started);
+    return _mark;
+end
+$$;
+
+revoke all on function jobq_private.next_mark(text, jobq_private.claim_mark) from public;
+
+comment on function jobq_private.next_mark(text, jobq_private.claim_mark) is
+'Says where a claim goes on in a queue.';
 
 reset role;
 
@@ -4366,12 +4487,13 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: a page of the executions of a schedule's version, by slot, the newest first.
--- Invariant: one descent of the index on schedules for each partition. A slot that the
+-- Invariant: one descent of the index on schedules for each partition. The cursor is the
+-- slot itself, so that it holds when its execution is past retention. A slot that the
 -- overlap rule gave to another job has none. Raises: nothing.
 create or replace function jobq_private.schedule_executions(
-    schedule_id uuid, before uuid, max_executions integer
+    schedule_id uuid, before timestamptz, max_executions integer
 )
-returns table (item json, cursor uuid)
+returns table (item json, cursor timestamptz)
 language plpgsql
 stable
 parallel safe
@@ -4379,20 +4501,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
-declare
-    _before constant timestamptz := coalesce((
-        select j.slot_at from jobq.job as j where j.job_id = schedule_executions.before
-    ), 'infinity');
 begin
     return query
     select
         jobq_private.execution_document(p.job),
-        case when p.n < count(*) over () then (p.job).job_id end
+        case when p.n < count(*) over () then (p.job).slot_at end
     from (
         select j as job, row_number() over (order by j.slot_at desc) as n
         from jobq.job as j
         where j.schedule_id = schedule_executions.schedule_id
-        and j.slot_at < _before
+        and j.slot_at < coalesce(schedule_executions.before, 'infinity')
         order by j.slot_at desc
         limit schedule_executions.max_executions + 1
     ) as p
@@ -4401,10 +4519,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_executions(uuid, uuid, integer)
+revoke all on function jobq_private.schedule_executions(uuid, timestamptz, integer)
 from public;
 
-comment on function jobq_private.schedule_executions(uuid, uuid, integer) is
+comment on function jobq_private.schedule_executions(uuid, timestamptz, integer) is
 'Returns a page of the executions of a schedule''s version, the newest first.';
 
 reset role;
@@ -5501,6 +5619,52 @@ comment on function jobq_private.settle_failures(jobq_private.failure[], boolean
 
 reset role;
 
+-- Deploy jobq:private/settle_successes to pg
+-- Made by sql/snapshot.py from sql/private/settle_successes.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing.
+-- Returns the positions, from 1, of those that no longer held their jobs.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq_private.settle_successes(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns setof bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved integer;
+    _finished_at timestamptz;
+begin
+    perform jobq_private.check_results(job_ids, attempts, results);
+    select a.moved, a.finished_at into _moved, _finished_at
+    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    if _moved < cardinality(job_ids) then
+        return query
+        select s.n
+        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
+        where not exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id
+            and a.attempt = s.attempt
+            and a.finished_at = _finished_at
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.settle_successes(uuid[], integer[], jsonb) from public;
+
+comment on function jobq_private.settle_successes(uuid[], integer[], jsonb) is
+'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+
+reset role;
+
 -- Deploy jobq:private/spec_field to pg
 -- Made by sql/snapshot.py from sql/private/spec_field.sql: edit that.
 set local role jobq_owner;
@@ -6535,7 +6699,8 @@ set local role jobq_owner;
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
 create or replace view jobq.audit as
-select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason
+select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
+    a.acting_for
 from jobq_private.audit as a;
 
 revoke all on jobq.audit from public;
@@ -6822,6 +6987,43 @@ comment on view jobq.worker is 'Workers, when they were last seen, and how many 
 
 reset role;
 
+-- Deploy jobq:api/act_for to pg
+-- Made by sql/snapshot.py from sql/api/act_for.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: say for whom the rest of this transaction acts, so that the audit can tell:
+-- a server in the name of its clients, a tool in the name of a person.
+-- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
+-- beside it. Raises: 22004, 22023.
+create or replace function jobq.act_for(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if act_for.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif length(act_for.name) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'name must have 1 to 256 characters'
+        );
+    end if;
+    perform set_config('jobq.acting_for', act_for.name, true);
+end
+$$;
+
+revoke all on function jobq.act_for(text) from public;
+grant execute on function jobq.act_for(text)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.act_for(text) is
+'Says for whom the rest of the transaction acts; the audit notes it beside the log-in.';
+
+reset role;
+
 -- Deploy jobq:api/authenticate to pg
 -- Made by sql/snapshot.py from sql/api/authenticate.sql: edit that.
 set local role jobq_owner;
@@ -7098,8 +7300,8 @@ set local role jobq_owner;
 -- Purpose: lease up to max_jobs runnable jobs to a worker.
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx that ends at now, so jobs due later cost nothing.
--- Raises: 22004, 22023.
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
 create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
 returns setof jobq.claimed_job
 language plpgsql
@@ -7114,46 +7316,50 @@ declare
     _now constant timestamptz := clock_timestamp();
     _left integer := claim.max_jobs;
     _queue text;
-    _priority integer;
-    _claimed integer;
+    _mark jobq_private.claim_mark;
+    _found tid[];
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
     foreach _queue in array claim.queues loop
-        _priority := 32768;
+        continue when _left = 0 or jobq_private.is_paused(_queue);
+        _mark := null;
         while _left > 0 loop
-            select j.priority into _priority
-            from jobq_private.job as j
-            where j.queue = _queue
-            and j.state in ('queued', 'retrying')
-            and j.priority < _priority
-            order by j.priority desc
-            limit 1;
-            exit when not found or jobq_private.is_paused(_queue);
-
-            return query
-            with due as materialized (
-                select j.job_id
+            _mark := jobq_private.next_mark(_queue, _mark);
+            exit when _mark.priority is null;
+            select
+                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
+            into _found, _mark.run_at, _mark.job_id
+            from (
+                select j.ctid, j.run_at, j.job_id
                 from jobq_private.job as j
                 where j.queue = _queue
                 and j.state in ('queued', 'retrying')
-                and j.priority = _priority
+                and j.priority = _mark.priority
+                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
                 and j.run_at <= _now
                 order by j.run_at, j.job_id
                 limit _left
                 for update skip locked
+            ) as d;
+            continue when _found is null;
+
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set state = 'running', worker = claim.worker
+                where j.ctid = any(_found)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease
             )
-            update jobq_private.job as j
-            set state = 'running', worker = claim.worker
-            from due as d
-            where j.job_id = d.job_id
-            returning
-                j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-                j.idempotency_key, j.lease;
-            get diagnostics _claimed = row_count;
-            _left := _left - _claimed;
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_found);
         end loop;
+        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
+            perform jobq_private.keep_mark(_mark);
+        end if;
     end loop;
 end
 $$;
@@ -7280,25 +7486,16 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _ids uuid[];
-    _attempts integer[];
 begin
-    perform jobq_private.check_results(
-        complete_many.job_ids, complete_many.attempts, complete_many.results
-    );
-    select m.moved_ids, m.moved_attempts into _ids, _attempts
-    from jobq_private.archive_jobs(
-        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
-    ) as m;
     return query
-    select f.job_id, f.attempt,
-        case when d.job_id is null then 'lost' else 'succeeded' end
-    from unnest(complete_many.job_ids, complete_many.attempts)
-        with ordinality as f (job_id, attempt, n)
-    left join unnest(_ids, _attempts) as d (job_id, attempt)
-        on d.job_id = f.job_id and d.attempt = f.attempt
-    order by f.n;
+    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    from jobq_private.settle_successes(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    ) as l (n)
+    right join unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as s (job_id, attempt, n)
+        on s.n = l.n
+    order by s.n;
 end
 $$;
 
@@ -8101,11 +8298,12 @@ begin
     then
         return query
         select 'lost', l.*
-        from jobq.complete_many(
+        from jobq_private.settle_successes(
             exchange.job_ids, exchange.attempts, exchange.results
-        ) as c
-        cross join lateral jobq_private.lost_job(c.job_id, c.attempt) as l
-        where c.outcome = 'lost';
+        ) as s (n)
+        cross join lateral jobq_private.lost_job(
+            exchange.job_ids[s.n], exchange.attempts[s.n]
+        ) as l;
     end if;
     if exchange.failures is not null then
         return query
@@ -9007,7 +9205,7 @@ set local role jobq_owner;
 
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
--- attempt that lost its job can still say so. Raises: 22004, 22023.
+-- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
 )
@@ -9026,6 +9224,7 @@ begin
             'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
         );
     end if;
+    perform jobq.get_job(log.job_id);
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level, left(log.message, 8192));
 end
@@ -9358,17 +9557,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
-    select t.item, case when t.n < t.total then t.name end
+    select t.item, case when t.n < count(*) over () then t.name end
     from (
-        select
-            d.item, d.name, row_number() over (order by d.name) as n,
-            count(*) over () as total
+        select d.item, d.name, row_number() over (order by d.name) as n
         from jobq_private.definition as d
         where d.type = page_definitions.type
         and (page_definitions.after is null or d.name > page_definitions.after)
+        order by d.name
+        limit page_definitions.max_definitions + 1
     ) as t
-    where t.n <= page_definitions.max_definitions
-    order by t.n;
+    order by t.n
+    limit page_definitions.max_definitions;
 end
 $$;
 
@@ -9385,14 +9584,14 @@ reset role;
 -- Made by sql/snapshot.py from sql/api/page_executions.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: a page of the executions of a job, the newest first; cursor as in
--- page_jobs().
+-- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
+-- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
 create or replace function jobq.page_executions(
-    job_id uuid, before uuid default null, max_executions integer default 50
+    job_id uuid, before timestamptz default null, max_executions integer default 50
 )
-returns table (item json, cursor uuid)
+returns table (item json, cursor timestamptz)
 language plpgsql
 stable
 parallel unsafe
@@ -9413,19 +9612,17 @@ begin
         return;
     end if;
     item := jobq.show_execution(page_executions.job_id);
-    if page_executions.max_executions > 0 and (
-        page_executions.before is null or page_executions.job_id < page_executions.before
-    ) then
+    if page_executions.max_executions > 0 and page_executions.before is null then
         return next;
     end if;
 end
 $$;
 
-revoke all on function jobq.page_executions(uuid, uuid, integer) from public;
-grant execute on function jobq.page_executions(uuid, uuid, integer)
+revoke all on function jobq.page_executions(uuid, timestamptz, integer) from public;
+grant execute on function jobq.page_executions(uuid, timestamptz, integer)
 to jobq_producer, jobq_operator, jobq_reader;
 
-comment on function jobq.page_executions(uuid, uuid, integer) is
+comment on function jobq.page_executions(uuid, timestamptz, integer) is
 'Returns a page of the executions of a job as JSON documents, the newest first.';
 
 reset role;
@@ -9533,7 +9730,7 @@ set local role jobq_owner;
 
 -- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
--- was. Raises: 22004, JQ001.
+-- was, and each starts with a descent of the index. Raises: 22004, JQ001.
 create or replace function jobq.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50
 )
@@ -9543,6 +9740,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
     perform jobq.get_job(page_logs.job_id);
@@ -9556,15 +9754,16 @@ begin
             'message', t.message,
             'logged_at', t.logged_at
         ),
-        case when t.n < t.total then t.sequence end
+        case when t.n < count(*) over () then t.sequence end
     from (
-        select
-            l.*, row_number() over (order by l.sequence) as n, count(*) over () as total
+        select l.*, row_number() over (order by l.sequence) as n
         from jobq_private.job_log as l
         where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+        order by l.sequence
+        limit page_logs.max_lines + 1
     ) as t
-    where t.n <= page_logs.max_lines
-    order by t.n;
+    order by t.n
+    limit page_logs.max_lines;
 end
 $$;
 

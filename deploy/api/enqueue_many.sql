@@ -40,20 +40,12 @@ begin
         perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
     end if;
 
-    select array_agg(row(
-        j.n, j.kind, j.payload, j.queue, j.run_at, j.priority, j.max_attempts,
-        j.timeout, j.idempotency_key, j.dedup_key, j.dedup, j.metadata, null, null
-    )::jobq_private.new_job order by j.n) into _jobs
-    from rows from (
-        jsonb_to_recordset(enqueue_many.jobs) as (
-            kind text, payload jsonb, queue text, run_at timestamptz, priority integer,
-            max_attempts integer, timeout interval, idempotency_key text,
-            dedup_key text, dedup text, metadata jsonb
-        )
-    ) with ordinality as j (
-        kind, payload, queue, run_at, priority, max_attempts, timeout, idempotency_key,
-        dedup_key, dedup, metadata, n
-    );
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
     return query
     select i.ordinal, i.job_id, i.created
     from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
