@@ -39,6 +39,20 @@ create type jobq_private.new_job as (
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
 
+create type jobq_private.claim_mark as (
+    queue text,
+    priority integer,
+    run_at timestamptz,
+    job_id uuid,
+    -- what the looks at the head of the queue took, and how many in a row were slow
+    took interval,
+    slow_looks integer,
+    look_at timestamptz,
+    is_look boolean
+);
+
+comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
+
 create type jobq_private.failure as (
     job_id uuid,
     attempt integer,

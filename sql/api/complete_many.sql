@@ -12,25 +12,16 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _ids uuid[];
-    _attempts integer[];
 begin
-    perform jobq_private.check_results(
-        complete_many.job_ids, complete_many.attempts, complete_many.results
-    );
-    select m.moved_ids, m.moved_attempts into _ids, _attempts
-    from jobq_private.archive_jobs(
-        complete_many.job_ids, complete_many.attempts, 'succeeded', complete_many.results
-    ) as m;
     return query
-    select f.job_id, f.attempt,
-        case when d.job_id is null then 'lost' else 'succeeded' end
-    from unnest(complete_many.job_ids, complete_many.attempts)
-        with ordinality as f (job_id, attempt, n)
-    left join unnest(_ids, _attempts) as d (job_id, attempt)
-        on d.job_id = f.job_id and d.attempt = f.attempt
-    order by f.n;
+    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    from jobq_private.settle_successes(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    ) as l (n)
+    right join unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as s (job_id, attempt, n)
+        on s.n = l.n
+    order by s.n;
 end
 $$;
 

@@ -39,11 +39,12 @@ begin
     then
         return query
         select 'lost', l.*
-        from jobq.complete_many(
+        from jobq_private.settle_successes(
             exchange.job_ids, exchange.attempts, exchange.results
-        ) as c
-        cross join lateral jobq_private.lost_job(c.job_id, c.attempt) as l
-        where c.outcome = 'lost';
+        ) as s (n)
+        cross join lateral jobq_private.lost_job(
+            exchange.job_ids[s.n], exchange.attempts[s.n]
+        ) as l;
     end if;
     if exchange.failures is not null then
         return query
