@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from jobq.worker.link import Link
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+    from uuid import UUID
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -83,46 +85,64 @@ def test_eight_workers_process_200_jobs_exactly_once(
     assert not gate.has_started
 
 
+@pytest.mark.parametrize("mode", ["coroutine", "thread", "transaction"])
 async def test_a_slow_job_does_not_delay_the_settling_of_others(
-    database: str, client: AsyncClient, tmp_path: Path
+    database: str, client: AsyncClient, tmp_path: Path, mode: str
 ) -> None:
+    """While it runs others are settled within 50 ms of their end, in a round that is undisturbed.
+
+    Were the slow job to hold them up, then in every round.
+    """
     gate = Gate.within(tmp_path)
     registry = Registry()
-    ended_at: dict[str, datetime] = {}
+    ended_at: dict[UUID, datetime] = {}
 
-    @registry.handler("slow")
     async def slow() -> None:
+        gate.arrive()
         while not gate.is_open:
             await asyncio.sleep(0.005)
+
+    def slow_in_thread() -> None:
+        gate.arrive()
+        while not gate.is_open:
+            time.sleep(0.005)
+
+    async def slow_in_transaction(connection: AsyncConnection[Any]) -> None:
+        await connection.execute("select 1")
+        await slow()
+
+    modes = {"coroutine": slow, "thread": slow_in_thread, "transaction": slow_in_transaction}
+    registry.handler("slow", transactional=mode == "transaction")(modes[mode])
 
     @registry.handler("quick")
     async def quick(context: JobContext) -> None:
         await asyncio.sleep(random.uniform(0, 0.05))
-        ended_at[str(context.job_id)] = datetime.now(UTC)
+        ended_at[context.job_id] = datetime.now(UTC)
 
-    async with Worker(database, registry, concurrency=10):
-        await client.enqueue("slow", priority=1)
-        await client.enqueue_many([{"kind": "quick"}] * 100)
-        await until_async(lambda: running_is(client, 1))
+    async def latest_of_a_round() -> float:
+        jobs = await client.enqueue_many([{"kind": "quick"}] * 20)
+        late = []
+        for job in jobs:
+            await client.result(job.job_id, timeout=30)
+            finished_at = (await client.get(job.job_id)).finished_at
+            assert finished_at is not None
+            late.append((finished_at - ended_at[job.job_id]).total_seconds())
+        return max(late)
+
+    async with Worker(database, registry, concurrency=5):
+        slow_job = await client.enqueue("slow")
+        await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
+        rounds = [await latest_of_a_round()]
+        while rounds[-1] >= 0.05 and len(rounds) < 40:
+            rounds.append(await latest_of_a_round())
+        assert (await client.get(slow_job.job_id)).state == "running"
         gate.let_through()
-        await until_async(lambda: all_finished(client))
-    jobs = await client.list_jobs(kind="quick", max_jobs=1000)
-    late = sorted(
-        (job.finished_at - ended_at[str(job.job_id)]).total_seconds()
-        for job in jobs
-        if job.finished_at is not None
-    )
-    assert len(late) == 100
-    assert late[50] < 0.05, late
-    assert late[-1] < 0.5, "the slow job held up nobody"
-
-
-async def running_is(client: AsyncClient, number: int) -> bool:
-    return [(q.queued, q.running) for q in await client.queue_stats()] == [(0, number)]
+    assert rounds[-1] < 0.05, rounds
 
 
 async def test_delayed_jobs_start_when_they_are_due(database: str, client: AsyncClient) -> None:
-    async with Worker(database, noops()):
+    """With polling out of reach, the worker must know when the next one is due."""
+    async with Worker(database, noops(), poll=3600):
         due = datetime.now(UTC) + timedelta(seconds=1)
         jobs = [
             await client.enqueue("noop", run_at=due + timedelta(milliseconds=137 * n))
@@ -134,22 +154,22 @@ async def test_delayed_jobs_start_when_they_are_due(database: str, client: Async
         found = await client.get(job.job_id)
         assert found.claimed_at is not None
         delays.append((found.claimed_at - found.run_at).total_seconds())
-    assert min(delays) >= 0
-    assert sorted(delays)[2] < 0.1, delays
+    assert 0 <= min(delays) < 0.1, delays
 
 
 async def test_an_idle_worker_starts_a_new_job_at_once(database: str, client: AsyncClient) -> None:
+    """With polling out of reach; a loaded machine may take its time with most of them."""
     delays = []
-    async with Worker(database, noops()):
+    async with Worker(database, noops(), poll=3600):
         for _ in range(20):
             # Now the worker sleeps, and said so: somebody holds the lock of waiters.
             await until_async(lambda: a_worker_waits(database))
             job = await client.get((await client.enqueue("noop")).job_id)
-            await client.result(job.job_id)
+            await client.result(job.job_id, timeout=30)
             job = await client.get(job.job_id)
             assert job.claimed_at is not None
             delays.append((job.claimed_at - job.created_at).total_seconds())
-    assert sorted(delays)[10] < 0.05, delays
+    assert min(delays) < 0.05, delays
 
 
 async def a_worker_waits(database: str) -> bool:
@@ -187,7 +207,7 @@ async def test_polling_alone_is_enough(database: str, client: AsyncClient) -> No
     async with Worker(database, noops(), listen=False):
         for _ in range(3):
             job = await client.enqueue("noop")
-            assert await client.result(job.job_id, timeout=10) is None
+            assert await client.result(job.job_id, timeout=30) is None
         assert not await a_worker_waits(database)
 
 
@@ -255,7 +275,7 @@ async def test_jobs_that_outlive_their_lease_are_kept_by_heartbeats(
     database: str, client: AsyncClient, tmp_path: Path
 ) -> None:
     gate = Gate.within(tmp_path)
-    await client.configure(lease="1 s")
+    await client.configure(lease="3 s")
     registry = Registry()
 
     @registry.handler("a")
@@ -271,7 +291,7 @@ async def test_jobs_that_outlive_their_lease_are_kept_by_heartbeats(
             return (
                 found.claimed_at is not None
                 and found.heartbeat_at is not None
-                and found.heartbeat_at - found.claimed_at > timedelta(seconds=3)
+                and found.heartbeat_at - found.claimed_at > timedelta(seconds=4)
             )
 
         await until_async(has_outlived)
@@ -279,6 +299,27 @@ async def test_jobs_that_outlive_their_lease_are_kept_by_heartbeats(
         await client.result(job.job_id)
     found = await client.get(job.job_id)
     assert (found.state, found.attempt) == ("succeeded", 1)
+
+
+def test_heartbeats_do_not_keep_a_job_past_its_deadline(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    """A worker that beats for ever, though its handler is stuck, loses the job all the same."""
+    connection = connect()
+    with Client(database) as client:
+        client.configure(lease="1 s", timeout="1 s")
+        job = client.enqueue("stuck")
+        connection.execute("select from jobq.claim('{default}', 'frozen')")
+
+        def is_taken_back() -> bool:
+            connection.execute("select jobq.heartbeat('frozen', %s, '{1}')", [[job.job_id]])
+            return connection.execute("select from jobq.recover()").rowcount == 1
+
+        until(is_taken_back, "for the deadline")
+        found = client.get(job.job_id)
+        [attempt] = client.attempts(job.job_id)
+    assert (found.state, found.last_error_code) == ("retrying", "LEASE_EXPIRED")
+    assert attempt.duration is not None and attempt.duration >= timedelta(seconds=2)
 
 
 async def test_a_batch_that_the_database_refuses_is_settled_one_by_one(
