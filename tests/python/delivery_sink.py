@@ -86,6 +86,22 @@ class Sink:
                 for _ in range(100):
                     writer.write(b"x" * 65536)
                     await writer.drain()
+            case ["short"]:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nonly this")
+            case ["endless-head"]:
+                writer.write(b"HTTP/1.1 200 OK\r\n")
+                for number in range(20_000):
+                    writer.write(b"x-%d: %s\r\n" % (number, b"y" * 100))
+                    await writer.drain()
+            case ["slow-head"]:
+                writer.write(b"HTTP/1.1 200 OK\r\nx: ")
+                while not self.hold.is_set():
+                    writer.write(b"y")
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
+            case ["chunked"]:
+                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+                writer.write(b"3\r\nOne\r\n4\r\nTwo!\r\n0\r\n\r\n")
             case ["drip"]:
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n")
                 while not self.hold.is_set():

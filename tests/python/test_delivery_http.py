@@ -88,6 +88,10 @@ async def test_the_example_of_the_documents_is_delivered(post: Post) -> None:
         ("garbage", "CONNECTION_ERROR"),
         ("hang", "TIMEOUT"),
         ("drip", "TIMEOUT"),
+        ("slow-head", "TIMEOUT"),
+        ("short", "CONNECTION_ERROR"),
+        ("endless-head", "CONNECTION_ERROR"),
+        ("busy/0", "HTTP_ERROR"),
     ],
 )
 async def test_misbehaviour_is_tried_again_and_named(post: Post, path: str, code: str) -> None:
@@ -112,6 +116,35 @@ async def test_a_huge_answer_is_cut(post: Post) -> None:
     job = await post.deliver("huge")
     assert job.result["body"] == "x" * 65536
     assert job.result["body_truncated"] is True
+
+
+async def test_an_answer_may_come_in_chunks(post: Post) -> None:
+    await post.endpoint("chunked", {"url": f"{post.sink.url}/chunked"})
+    assert (await post.deliver("chunked")).result["body"] == "OneTwo!"
+
+
+async def test_a_huge_request_arrives_whole(post: Post) -> None:
+    spec = {"url": post.sink.url + "/ok", "body_template": "{{input.text}}"}
+    await post.endpoint("large", spec)
+    assert (await post.deliver("large", {"text": "x" * 1_000_000})).state == "succeeded"
+    assert [len(r.body) for r in post.sink.received] == [1_000_002]
+
+
+@pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\nb", "a\rb", "ünïcode"])
+async def test_input_cannot_add_headers(post: Post, value: str) -> None:
+    spec = {"url": post.sink.url + "/ok", "headers": {"x-to": "{{input.to}}"}}
+    await post.endpoint("headers", spec, max_attempts=3)
+    job = await post.deliver("headers", {"to": value})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "REQUEST_INVALID", 1)
+    assert post.sink.received == []
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+async def test_every_method_is_spoken(post: Post, method: str) -> None:
+    await post.endpoint("method", {"url": post.sink.url + "/ok?a=1", "method": method})
+    assert (await post.deliver("method")).state == "succeeded"
+    [request] = post.sink.received
+    assert (request.method, request.path, request.body) == (method, "/ok?a=1", b"")
 
 
 async def test_an_answer_may_hold_anything(post: Post) -> None:
@@ -198,6 +231,17 @@ async def test_connections_are_kept(post: Post) -> None:
         await post.deliver("keep")
     assert post.sink.connections == 1
     assert len(post.sink.received) == 5
+
+
+async def test_fifty_deliveries_run_at_a_time(post: Post) -> None:
+    await post.endpoint("hang", {"url": f"{post.sink.url}/hang"}, max_concurrency=50)
+    await post.client.enqueue_many([{"kind": "hang"}] * 60)
+
+    async def all_are_here() -> bool:
+        return len(post.sink.received) >= 50
+
+    await until_async(all_are_here, "for fifty requests at a time")
+    assert len({r.connection for r in post.sink.received}) == 50
 
 
 async def test_a_slow_target_does_not_starve_others(post: Post) -> None:

@@ -7,9 +7,12 @@ import logging
 from base64 import b64encode
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from delivery_sink import KEY, posting
+from http_api import opened
+from psycopg import sql
 
 from jobq import Client
 from jobq.cli import main
@@ -82,7 +85,12 @@ def test_the_command_line_stores_and_rotates(database: str) -> None:
 async def test_a_secret_is_found_nowhere(
     database: str, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Not in a log, though the server logs every statement, nor stored, nor in an answer."""
     caplog.set_level(logging.DEBUG)
+    with psycopg.connect(database, autocommit=True) as connection:
+        name = sql.Identifier(connection.info.dbname)
+        connection.execute(sql.SQL("alter database {} set log_statement = 'all'").format(name))
+    jobs = []
     async with posting(database) as post:
         await post.client.put_secret("canary", "canary-7f3a9c", keyring=Keyring([KEY]))
         headers = {"authorization": "Bearer {{secret.canary}}"}
@@ -92,11 +100,24 @@ async def test_a_secret_is_found_nowhere(
             await post.endpoint(f"canary-{path[:4].strip('/')}", spec)
             job = await post.deliver(f"canary-{path[:4].strip('/')}")
             assert "7f3a9c" not in str(job)
+            jobs.append(job.job_id)
             if path == "echo":
                 assert job.result["body"] == "Bearer ***"
         await post.endpoint("canary-url", {"url": "http://{{secret.canary}}/"})
         assert (await post.deliver("canary-url")).state == "dead"
     assert {r.headers["authorization"] for r in post.sink.received} == {"Bearer canary-7f3a9c"}
+    async with opened(database) as api:
+        paths = ["/secrets", "/secrets/canary", "/endpoints", "/endpoints/canary-echo", "/jobs"]
+        for kept in jobs:
+            paths += [f"/jobs/{kept}", f"/executions/{kept}", f"/executions/{kept}/attempts"]
+            paths += [f"/executions/{kept}/logs"]
+        for path in paths:
+            answer = await api.ask("GET", path)
+            assert answer.status_code == 200, answer.text
+            assert "7f3a9c" not in answer.text
+    server_log = (cluster.server.data_dir / "server.log").read_text()
+    assert '"put_secret"' in server_log
+    assert "7f3a9c" not in server_log
     dump = await asyncio.create_subprocess_exec(
         cluster.server.programs / "pg_dump", database, stdout=asyncio.subprocess.PIPE
     )
