@@ -7,7 +7,10 @@ set local role jobq_owner;
 -- key already.
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
 -- lost insert with a new snapshot. Running jobs are never replaced. The key of a
--- schedule's slot is not held: tick() fires each slot once. Raises: JQ004.
+-- schedule's slot is not held: tick() fires each slot once. Who finds a job writes, if
+-- only an empty message: so the commit waits for the disk and the standby as that of the
+-- job must have, and a repeated call is not answered with what a failover takes back.
+-- Raises: JQ004.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, out job_id uuid, out created boolean
 )
@@ -65,6 +68,7 @@ begin
             'kind %s, dedup_key %s', job.kind, job.dedup_key
         ));
     end if;
+    perform pg_logical_emit_message(true, 'jobq', '');
     update jobq_private.idempotency_key as k
     set job_id = store_job.job_id
     where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;

@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from psycopg.conninfo import make_conninfo
+from releases import deploy_killed, upgrade
+from replicas import DEBIAN_15, failover
 
 from jobq.embedded import Server
 
@@ -170,6 +173,8 @@ def at_isolation(level: str) -> Callable[[Rig], None]:
     def run(rig: Rig) -> None:
         rig.producers_count, rig.workers_count, rig.pause = 4, 3, 0.002
         rig.prepare({"default_transaction_isolation": level})
+        options = f"-c default_transaction_isolation={level}".replace(" re", r"\ re")
+        rig.worker_url = make_conninfo(rig.url, options=options)
         rig.start()
         rig.every(0.5, 1.0, rig.kill_worker)
         rig.faults += sum(p.errors.get("40001", 0) for p in rig.producers)
@@ -404,6 +409,9 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "clock steps": clock_steps,
     "PgBouncer": pgbouncer,
     "half-open": half_open,
+    "deploy killed": deploy_killed,
+    "upgrade": upgrade,
+    "failover": failover,
 }
 SHORT = ("worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable")
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -411,4 +419,7 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "clock steps": ("faketime",),
     "PgBouncer": ("pgbouncer", "setpriv"),
     "half-open": ("ip", "iptables"),
+    "deploy killed": ("sqitch",),
+    "upgrade": ("sqitch",),
+    "failover": ("setpriv", str(DEBIAN_15 / "pg_basebackup")),
 }

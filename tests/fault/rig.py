@@ -68,6 +68,13 @@ class Producer(threading.Thread):
         self.rig, self.number = rig, number
         self.acknowledged: dict[str, str] = {}
         self.errors: dict[str, int] = {}
+        self.is_unknown = False
+
+    def warned(self, notice: psycopg.errors.Diagnostic) -> None:
+        """Take a commit whose wait for a standby was cancelled as one of unknown outcome."""
+        if notice.sqlstate == "01000":
+            self.is_unknown = True
+            self.errors["01000"] = self.errors.get("01000", 0) + 1
 
     def run(self) -> None:
         connection: psycopg.Connection[Any] | None = None
@@ -77,13 +84,16 @@ class Producer(threading.Thread):
             try:
                 if connection is None or connection.closed:
                     connection = self.rig.connect(self.rig.producer_url)
+                    connection.add_notice_handler(self.warned)
+                self.is_unknown = False
                 row = connection.execute(
                     "select jobq.enqueue('probe', %s::jsonb, 'probe', idempotency_key => %s)",
                     (f'{{"seconds": {self.rig.seconds}}}', key),
                 ).fetchone()
                 assert row is not None
-                self.acknowledged[key] = str(row[0])
-                n += 1
+                if not self.is_unknown:
+                    self.acknowledged[key] = str(row[0])
+                    n += 1
                 self.rig.is_over.wait(self.rig.pause)
             except psycopg.Error as error:
                 self.errors[error.sqlstate or "-"] = self.errors.get(error.sqlstate or "-", 0) + 1
@@ -110,6 +120,7 @@ class Rig:
     pause: float = 0.01
     faults: int = 0
     worker_prefix: list[str] = field(default_factory=list)
+    database_url: str = ""
     worker_url: str = ""
     producer_url: str = ""
     listen_url: str | None = None
@@ -120,7 +131,7 @@ class Rig:
 
     @property
     def url(self) -> str:
-        return self.server.url_of(self.name)
+        return self.database_url or self.server.url_of(self.name)
 
     @property
     def journal(self) -> Path:
@@ -140,14 +151,21 @@ class Rig:
 
     def prepare(self, settings: Mapping[str, str] | None = None) -> None:
         """Make the database with jobq in it."""
-        with psycopg.connect(self.server.url, autocommit=True) as admin:
-            name = sql.Identifier(self.name)
-            admin.execute(sql.SQL("create database {}").format(name))
+        self.create()
         environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
         subprocess.run(
             ["psql", "-Xq", "-d", self.url, "-f", str(ROOT / "jobq.sql")],
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        self.configure(settings)
+
+    def create(self) -> None:
+        """Make an empty database."""
+        with psycopg.connect(self.server.url, autocommit=True) as admin:
+            admin.execute(sql.SQL("create database {}").format(sql.Identifier(self.name)))
+
+    def configure(self, settings: Mapping[str, str] | None = None) -> None:
+        """Declare the queue and the kind of the probe's jobs."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("select jobq.maintain()")
             connection.execute(
@@ -160,7 +178,7 @@ class Rig:
             for setting, value in (settings or {}).items():
                 connection.execute(
                     sql.SQL("alter database {} set {} = {}").format(
-                        name, sql.Identifier(setting), sql.Literal(value)
+                        sql.Identifier(self.name), sql.Identifier(setting), sql.Literal(value)
                     )
                 )
 

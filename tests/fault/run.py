@@ -1,6 +1,6 @@
 """Run jobq under faults; print what was acknowledged, lost, repeated, and the longest stall.
 
-Usage: python tests/fault/run.py [--short] [--seconds N] [--seed N] [--keep] [FAULT ...]
+Usage: make fault ARGS="[--short] [--seconds N] [--seed N] [--keep] [FAULT ...]"
 
 Exits with 1 when anything was lost, ran twice under one attempt, or never finished.
 """

@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -117,15 +117,25 @@ class Job:
 
 @dataclass(slots=True)
 class Queue:
-    """What a session sees, and changes."""
+    """What a session sees, and changes.
+
+    Attributes:
+        jobs: by id.
+        keys: the jobs of idempotency keys, by kind and key.
+        paused: whether a queue is, by name.
+        latest: where jobs is a snapshot, what has been committed up to now.
+    """
 
     jobs: ChainMap[UUID, Job] = field(default_factory=ChainMap)
     keys: ChainMap[tuple[str, str], UUID] = field(default_factory=ChainMap)
     paused: ChainMap[str, bool] = field(default_factory=ChainMap)
+    latest: Mapping[UUID, Job] | None = None
 
     def child(self) -> Queue:
         """Return a view whose changes are its own."""
-        return Queue(self.jobs.new_child(), self.keys.new_child(), self.paused.new_child())
+        return Queue(
+            self.jobs.new_child(), self.keys.new_child(), self.paused.new_child(), self.latest
+        )
 
     def find(self, job_id: UUID) -> Job:
         if job_id not in self.jobs:
@@ -139,12 +149,27 @@ class Queue:
     def live(self) -> list[Job]:
         return [j for j in self.jobs.values() if j.state not in FINAL]
 
+    def holders(self, kind: str, dedup_key: str | None) -> list[Job]:
+        """Return the live jobs with a dedup key, as far as the session sees."""
+        wanted = (kind, dedup_key)
+        return [
+            job
+            for job in self.live()
+            if (job.request.kind, job.request.dedup_key) == wanted and job.request.held_dedup
+        ]
+
     def dedup_holder(self, kind: str, dedup_key: str | None) -> Job | None:
-        for job in self.live():
-            request = job.request
-            if (request.kind, request.dedup_key) == (kind, dedup_key) and request.held_dedup:
-                return job
-        return None
+        """Return the job that holds a dedup key in the unique index."""
+        return next((j for j in self.holders(kind, dedup_key) if not self.has_gone(j)), None)
+
+    def has_gone(self, job: Job) -> bool:
+        """Tell whether a job that a snapshot shows as live has finished since.
+
+        A unique index heeds what is committed, not what a snapshot shows.
+        """
+        if self.latest is None or self.jobs.maps[-1].get(job.job_id) is not job:
+            return False
+        return self.latest[job.job_id].state in FINAL
 
     # ---- producers
 
@@ -306,7 +331,7 @@ class Queue:
             request = job.request
             if not request.held_dedup:
                 chosen[job.job_id] = job
-            elif not self.dedup_holder(request.kind, request.dedup_key):
+            elif not self.holders(request.kind, request.dedup_key):
                 chosen.setdefault((request.kind, request.dedup_key), job)
         for job in chosen.values():
             self.move(job.job_id, "queued")

@@ -44,16 +44,20 @@ class Cluster:
 
     @classmethod
     @contextmanager
-    def started(cls, version: str, folder: Path, project: Path) -> Iterator[Cluster]:
+    def started(
+        cls, version: str, folder: Path, project: Path, isolation: str = "read committed"
+    ) -> Iterator[Cluster]:
         """Start a server of a version in a folder, and stop it in the end.
 
         Args:
             version: the major version.
             folder: the server's data folder.
             project: the folder of the jobq.sql to test.
+            isolation: of every transaction that does not choose its own.
         """
         bin_dir = DEBIAN_15 if version == "15" and DEBIAN_15.is_dir() else None
-        server = Server(folder, version, bin_dir, settings=SETTINGS, durable=False)
+        settings = SETTINGS | {"default_transaction_isolation": isolation}
+        server = Server(folder, version, bin_dir, settings=settings, durable=False)
         with server:
             yield cls(server, project)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 from servers import ROOT
 
 RUN = ROOT / "tests" / "fault" / "run.py"
+PATHS = {"PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("tests/python", "sql"))}
 
 
 def test_nothing_is_lost_under_faults() -> None:
@@ -17,6 +19,7 @@ def test_nothing_is_lost_under_faults() -> None:
         text=True,
         check=False,
         timeout=300,
+        env=os.environ | PATHS,
     )
     print(done.stdout)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -50,6 +53,7 @@ sys.exit(run.main())
         text=True,
         check=False,
         timeout=300,
+        env=os.environ | PATHS,
     )
     assert done.returncode == 1, done.stderr
     assert "lost" in done.stdout and "PROBLEM thief" in done.stdout

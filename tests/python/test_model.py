@@ -285,7 +285,7 @@ class QueueMachine(RuleBasedStateMachine):
         session.connection.execute("select 1")
         session.view = self.queue.child()
         if self.isolation != "read committed":
-            frozen = Queue()
+            frozen = Queue(latest=self.queue.jobs)
             frozen.jobs.update(self.queue.jobs)
             frozen.keys.update(self.queue.keys)
             frozen.paused.update(self.queue.paused)

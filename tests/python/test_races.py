@@ -217,6 +217,7 @@ def test_a_claim_does_not_wait_for_another_one(connect: Connect) -> None:
 def test_an_update_of_state_claims_once(connect: Connect) -> None:
     """S4: two operators claim the same job by an update."""
     first, second, watcher = connect(), connect(), connect()
+    second.execute("set default_transaction_isolation = 'read committed'")
     job_id = value(first, "select jobq.enqueue('work')")
     first.execute("set role jobq_operator")
     second.execute("set role jobq_operator")

@@ -28,6 +28,7 @@ PATIENCE = 60.0
 TICKER = """
 import sys, psycopg
 with psycopg.connect(sys.argv[1]) as connection:
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     print("ready", flush=True)
     waits = sys.stdin.readline() == "and wait\\n"
     while connection.execute("select count(*) from jobq.tick(40)").fetchone()[0]:
@@ -266,6 +267,7 @@ def test_ticks_and_updates_that_race_neither_lose_a_slot_nor_fire_it_twice(
 
 def test_an_update_waits_for_a_tick_and_a_tick_passes_an_update_by(connect: Connect) -> None:
     ticker, updater, watcher = connect(), connect(), connect()
+    ticker.isolation_level = updater.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     create_hourly(ticker, 2)
     make_due(ticker, 1)
     update = "select jobq.update_schedule('s1', '{\"priority\": 9}')"

@@ -11,7 +11,7 @@ from psycopg.types.json import set_json_loads
 if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
 
-__all__ = ["conninfo", "use_json"]
+__all__ = ["READ_COMMITTED", "conninfo", "use_json"]
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
 # timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
@@ -31,7 +31,12 @@ _SERVER_PATIENCE: Final = (
 )
 
 
-def conninfo(url: str, name: str, *, is_pooled: bool = False) -> str:
+# jobq's own calls need no more, and are spared the serialization failures of the levels
+# above; a handler's connection has the database's default.
+READ_COMMITTED: Final = r"-c default_transaction_isolation=read\ committed"
+
+
+def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool = False) -> str:
     """Return a connection string that says who connects and how patiently.
 
     What the URL says itself is kept.
@@ -40,11 +45,14 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False) -> str:
         url: a libpq URL or connection string; may be empty, for libpq's environment.
         name: the application_name.
         is_pooled: whether a pooler is in between, which does not take server settings.
+        is_handler: whether a handler will use it, and not jobq's own calls alone.
     """
     given = conninfo_to_dict(url)
     parameters = {"application_name": name, **_PATIENCE, **given}
     if not is_pooled:
-        parameters["options"] = f"{_SERVER_PATIENCE} {given.get('options') or ''}".strip()
+        isolation = "" if is_handler else READ_COMMITTED
+        options = f"{_SERVER_PATIENCE} {isolation} {given.get('options') or ''}"
+        parameters["options"] = options.strip()
     return make_conninfo("", **parameters)
 
 

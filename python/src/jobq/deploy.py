@@ -8,6 +8,7 @@ variables and never by its command line, which other users of the machine can re
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,6 +28,11 @@ __all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "verify"]
 _PACKAGE = Path(__file__).parent
 # A change that waits for a busy table makes everybody else wait behind it.
 _LOCK_TIMEOUT = "-c lock_timeout=10s"
+_DEPLOY = ("deploy", "--mode", "change", "--verify")
+# What Sqitch says of a change that is in place already, though it has not noted it.
+_UNRECORDED = re.compile(
+    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  .* already exists$", re.MULTILINE
+)
 
 
 class DeployError(RuntimeError):
@@ -48,10 +54,20 @@ def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
         url: a libpq URL or connection string of a user who may create roles.
         report: called with each line of the report as it comes.
 
+    A deployment that was killed between the commit of a change and Sqitch's note of it
+    leaves that one change unrecorded; where its verification passes, it is recorded.
+
     Raises:
         DeployError: Sqitch is missing, or a change failed and was taken back.
     """
-    return _sqitch(url, "deploy", "--mode", "change", "--verify", report=report)
+    try:
+        return _sqitch(url, *_DEPLOY, report=report)
+    except DeployError as error:
+        unrecorded = _UNRECORDED.search(str(error))
+        if unrecorded is None:
+            raise
+    _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=report)
+    return _sqitch(url, *_DEPLOY, report=report)
 
 
 def adopt(url: str) -> str:

@@ -77,7 +77,7 @@ class Places:
     def __init__(
         self, url: str, concurrency: int, processes: int | None, *, is_pooled: bool
     ) -> None:
-        self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled)
+        self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True)
         self._connection_options = {"prepare_threshold": None} if is_pooled else {}
         self._concurrency = concurrency
         self._processes = processes or os.cpu_count() or 1
