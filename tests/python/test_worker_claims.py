@@ -116,11 +116,11 @@ async def test_a_slow_job_does_not_delay_the_settling_of_others(
 
     @registry.handler("quick")
     async def quick(context: JobContext) -> None:
-        await asyncio.sleep(random.uniform(0, 0.05))
+        await asyncio.sleep(random.uniform(0, 0.02))
         ended_at[context.job_id] = datetime.now(UTC)
 
     async def latest_of_a_round() -> float:
-        jobs = await client.enqueue_many([{"kind": "quick"}] * 20)
+        jobs = await client.enqueue_many([{"kind": "quick"}] * 100)
         late = []
         for job in jobs:
             await client.result(job.job_id, timeout=30)
