@@ -5,7 +5,7 @@ set local role jobq_owner;
 
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
--- attempt that lost its job can still say so. Raises: 22004, 22023.
+-- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
 )
@@ -24,6 +24,7 @@ begin
             'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
         );
     end if;
+    perform jobq.get_job(log.job_id);
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level, left(log.message, 8192));
 end

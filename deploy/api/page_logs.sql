@@ -5,7 +5,7 @@ set local role jobq_owner;
 
 -- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
--- was. Raises: 22004, JQ001.
+-- was, and each starts with a descent of the index. Raises: 22004, JQ001.
 create or replace function jobq.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50
 )
@@ -15,6 +15,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
 begin
     perform jobq.get_job(page_logs.job_id);
@@ -28,15 +29,16 @@ begin
             'message', t.message,
             'logged_at', t.logged_at
         ),
-        case when t.n < t.total then t.sequence end
+        case when t.n < count(*) over () then t.sequence end
     from (
-        select
-            l.*, row_number() over (order by l.sequence) as n, count(*) over () as total
+        select l.*, row_number() over (order by l.sequence) as n
         from jobq_private.job_log as l
         where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+        order by l.sequence
+        limit page_logs.max_lines + 1
     ) as t
-    where t.n <= page_logs.max_lines
-    order by t.n;
+    order by t.n
+    limit page_logs.max_lines;
 end
 $$;
 

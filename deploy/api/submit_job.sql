@@ -29,24 +29,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_variable
 declare
-    _job jobq_private.new_job;
+    _job constant jobq_private.new_job := row(
+        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
+        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
+        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
+        submit_job.metadata, null, null
+    );
     _job_id uuid;
 begin
-    _job.ordinal := 1;
-    _job.kind := submit_job.kind;
-    _job.payload := submit_job.payload;
-    _job.queue := submit_job.queue;
-    _job.run_at := submit_job.run_at;
-    _job.priority := submit_job.priority;
-    _job.max_attempts := submit_job.max_attempts;
-    _job.timeout := submit_job.timeout;
-    _job.idempotency_key := submit_job.idempotency_key;
-    _job.dedup_key := submit_job.dedup_key;
-    _job.dedup := submit_job.dedup;
-    _job.metadata := submit_job.metadata;
-
-    select i.created, i.job_id into created, _job_id
-    from jobq_private.insert_jobs(array[_job]) as i;
+    perform jobq_private.check_new_jobs(array[_job]);
+    select s.created, s.job_id into created, _job_id
+    from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));
 end
 $$;

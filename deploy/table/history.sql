@@ -66,7 +66,7 @@ create table jobq_private.job_log (
 )
 partition by range (logged_at);
 
-create index job_log_job_id_idx on jobq_private.job_log (job_id, attempt, logged_at);
+create index job_log_job_id_idx on jobq_private.job_log (job_id, sequence);
 
 comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
 

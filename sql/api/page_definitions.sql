@@ -13,17 +13,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
-    select t.item, case when t.n < t.total then t.name end
+    select t.item, case when t.n < count(*) over () then t.name end
     from (
-        select
-            d.item, d.name, row_number() over (order by d.name) as n,
-            count(*) over () as total
+        select d.item, d.name, row_number() over (order by d.name) as n
         from jobq_private.definition as d
         where d.type = page_definitions.type
         and (page_definitions.after is null or d.name > page_definitions.after)
+        order by d.name
+        limit page_definitions.max_definitions + 1
     ) as t
-    where t.n <= page_definitions.max_definitions
-    order by t.n;
+    order by t.n
+    limit page_definitions.max_definitions;
 end
 $$;
 

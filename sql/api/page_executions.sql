@@ -1,11 +1,11 @@
--- Purpose: a page of the executions of a job, the newest first; cursor as in
--- page_jobs().
+-- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
+-- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
 create or replace function jobq.page_executions(
-    job_id uuid, before uuid default null, max_executions integer default 50
+    job_id uuid, before timestamptz default null, max_executions integer default 50
 )
-returns table (item json, cursor uuid)
+returns table (item json, cursor timestamptz)
 language plpgsql
 stable
 parallel unsafe
@@ -26,17 +26,15 @@ begin
         return;
     end if;
     item := jobq.show_execution(page_executions.job_id);
-    if page_executions.max_executions > 0 and (
-        page_executions.before is null or page_executions.job_id < page_executions.before
-    ) then
+    if page_executions.max_executions > 0 and page_executions.before is null then
         return next;
     end if;
 end
 $$;
 
-revoke all on function jobq.page_executions(uuid, uuid, integer) from public;
-grant execute on function jobq.page_executions(uuid, uuid, integer)
+revoke all on function jobq.page_executions(uuid, timestamptz, integer) from public;
+grant execute on function jobq.page_executions(uuid, timestamptz, integer)
 to jobq_producer, jobq_operator, jobq_reader;
 
-comment on function jobq.page_executions(uuid, uuid, integer) is
+comment on function jobq.page_executions(uuid, timestamptz, integer) is
 'Returns a page of the executions of a job as JSON documents, the newest first.';

@@ -1,6 +1,6 @@
 -- What jobq.schedule_status() promises: how a schedule does, as one document.
 begin;
-select plan(24);
+select plan(25);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -145,7 +145,7 @@ create temporary table walk (n integer, execution_id uuid, slot_at timestamptz);
 do $$
 declare
     _schedule uuid := (jobq.get_schedule('weekly')).schedule_id;
-    _before uuid;
+    _before timestamptz;
     _pages integer := 0;
 begin
     loop
@@ -165,6 +165,15 @@ select results_eq(
     'select count(*), count(distinct execution_id), max(n) from walk',
     'values (692::bigint, 692::bigint, 3)', 'pages hold each of them once'
 );
+select cursor as slot_at
+from jobq.page_executions(:'weekly', null, 3) offset 2 \gset
+delete from jobq_private.job_archive where slot_at = :'slot_at';
+select cmp_ok(
+    j.slot_at, '<', :'slot_at'::timestamptz,
+    'a page follows one whose last execution is past retention'
+)
+from jobq.page_executions(:'weekly', :'slot_at', 1) as e
+join jobq.job as j on j.job_id = (e.item ->> 'execution_id')::uuid;
 
 -- The index serves all of it
 select jobq_private.make_partition('job_archive', (now() - interval '1 day')::date);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -26,17 +26,13 @@ DefinitionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,127}$")]
 Delay = Annotated[int, Meta(ge=0, le=31_536_000_000)]
 
 
-class Change(Struct, forbid_unknown_fields=True, kw_only=True):
+class Named(Struct, forbid_unknown_fields=True, kw_only=True):
     """A definition as a request has it; its name is in the path, or here."""
 
     name: DefinitionName | None = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Return what the database's function takes but the name and the mode."""
-        raise NotImplementedError
 
-
-class PayloadSpecChange(Change, kw_only=True):
+class PayloadSpecChange(Named, kw_only=True):
     """The JSON Schema of what an endpoint takes."""
 
     schema: JsonMembers
@@ -63,7 +59,7 @@ class NewPayloadSpec(PayloadSpecChange, kw_only=True):
     name: DefinitionName
 
 
-class ConfigChange(Change, kw_only=True):
+class ConfigChange(Named, kw_only=True):
     """Values that the templates of endpoints refer to."""
 
     values: JsonMembers
@@ -79,7 +75,7 @@ class NewConfig(ConfigChange, kw_only=True):
     name: DefinitionName
 
 
-class SecretChange(Change, kw_only=True):
+class SecretChange(Named, kw_only=True):
     """A secret; its value is encrypted here, and never shown."""
 
     value: Annotated[str, Meta(max_length=65_536)]
@@ -113,7 +109,7 @@ class GivenRetryPolicy(Struct, forbid_unknown_fields=True):
     max_delay_ms: Delay = 60000
 
 
-class EndpointChange(Change, kw_only=True):
+class EndpointChange(Named, kw_only=True):
     """Where jobs of a kind are delivered, and in what shape."""
 
     type: documents.EndpointType
@@ -147,6 +143,10 @@ class NewEndpoint(EndpointChange, kw_only=True):
     """Where jobs of a kind are delivered, and in what shape, with its name."""
 
     name: DefinitionName
+
+
+# Each gives what the database's function takes but the name and the mode.
+Change: TypeAlias = PayloadSpecChange | ConfigChange | SecretChange | EndpointChange
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from jobq.http import documents, examples
 from jobq.http.errors import ApiError
@@ -44,7 +44,7 @@ async def list_executions(call: Call) -> Response:
         await call.fetch(
             "page_executions",
             job_id=call.job_id(),
-            before=wanted.position(UUID),
+            before=wanted.position(datetime),
             max_executions=wanted.limit,
         )
     )
