@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from delivery_sink import posting
+from waiting import until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 PRODUCE = 0
 MESSAGE_TOO_LARGE = 10
+REQUEST_TIMED_OUT = 7
 NOT_ENOUGH_REPLICAS = 19
 TOPIC_AUTHORIZATION_FAILED = 29
 
@@ -40,16 +43,17 @@ class Kafka:
         assert await self.process.stdout.readline() == b"done\n"
 
     def read(self, topic: str, count: int) -> list[Message]:
-        """Return the messages of a topic, whatever their partitions."""
+        """Return the messages of a topic once there are so many, and any that follow."""
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "test", "log_level": 2})
         partitions = consumer.list_topics(topic, 10).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         found: list[Message] = []
-        for _ in range(100):
-            message = consumer.poll(0.1)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.5)
             if message is not None and message.error() is None:
                 found.append(message)
-            elif len(found) >= count:
+            elif message is None and len(found) >= count:
                 break
         consumer.close()
         return found
@@ -155,6 +159,37 @@ async def test_a_cluster_that_is_down_times_out_and_is_tried_again(
     assert (job.state, job.last_error_code, job.attempts) == ("dead", "TIMEOUT", 2)
     await kafka.tell("up")
     assert (await post.deliver("events", {"n": 3})).state == "succeeded"
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+async def test_each_way_to_be_acknowledged_delivers(post: Post, kafka: Kafka, acks: str) -> None:
+    await post.endpoint("events", spec_for(kafka, acks=acks), type="KAFKA")
+    job = await post.deliver("events", {"n": 1})
+    assert job.state == "succeeded", job.last_error
+    [message] = await asyncio.to_thread(kafka.read, "events", 1)
+    place = (message.partition(), None if acks == "0" else message.offset())
+    assert (job.result["partition"], job.result["offset"]) == place
+
+
+async def test_an_answer_that_is_lost_writes_once(post: Post, kafka: Kafka) -> None:
+    """The brokers go away while messages are under way; librdkafka repeats what it must."""
+    await post.endpoint("events", spec_for(kafka), type="KAFKA", max_attempts=2)
+    await post.deliver("events", {"n": 0})
+    await post.client.enqueue_many([{"kind": "events", "payload": {"n": n}} for n in range(1, 101)])
+    for _ in range(3):
+        await kafka.tell(f"errors {PRODUCE} {REQUEST_TIMED_OUT} 2")
+        await kafka.tell("down")
+        await kafka.tell("up")
+
+    async def is_done() -> bool:
+        return all(q.queued + q.running + q.retrying == 0 for q in await post.client.queue_stats())
+
+    await until_async(is_done, "for every message", 60)
+    messages = await asyncio.to_thread(kafka.read, "events", 101)
+    found = sorted(msgspec.json.decode(message.value() or b"") for message in messages)
+    assert set(found) == set(range(101))
+    repeated = [job for job in await post.client.list_jobs(max_jobs=200) if job.attempts > 1]
+    assert len(found) - 101 <= len(repeated)
 
 
 async def test_other_options_are_refused(post: Post, kafka: Kafka) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from delivery_sink import posting
@@ -136,6 +137,17 @@ async def test_a_job_is_added_once_where_that_is_asked_for(
         }
     await sender.close()
     assert await redis.xlen("notifications:outbound") == 1
+
+
+async def test_two_attempts_at_a_time_add_once(redis: Redis, redis_url: str) -> None:
+    """As when a worker that was thought dead goes on beside the next attempt."""
+    message = Message(uuid4(), spec_for(redis_url, deliver_once=True), {})
+    senders = [RedisStreamSender() for _ in range(4)]
+    outputs = await asyncio.gather(*(sender.send(message) for sender in senders * 5))
+    assert len({output["message_id"] for output in outputs}) == 1
+    assert sum("is_duplicate" not in output for output in outputs) == 1
+    assert await redis.xlen("notifications:outbound") == 1
+    await asyncio.gather(*(sender.close() for sender in senders))
 
 
 async def test_a_key_that_is_no_stream_is_permanent(
