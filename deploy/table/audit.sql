@@ -11,6 +11,7 @@ create table jobq_private.audit (
     action text not null,
     subject text not null,
     reason text,
+    acting_for text default left(nullif(current_setting('jobq.acting_for', true), ''), 256),
     constraint audit_pkey primary key (audit_id)
 );
 

@@ -1,7 +1,8 @@
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
 create or replace view jobq.audit as
-select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason
+select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
+    a.acting_for
 from jobq_private.audit as a;
 
 revoke all on jobq.audit from public;

@@ -1,6 +1,6 @@
 -- What operators do leaves a row that nobody can take away.
 begin;
-select plan(13);
+select plan(18);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -110,9 +110,26 @@ select ok(
 )
 from jobq.audit;
 
+select jobq.act_for('API key night');
+select jobq.cancel(:'dies', 'as asked');
+select results_eq(
+    format('select actor = session_user, acting_for, reason from jobq.audit
+        where subject = %L and action = ''cancel''', :'dies'),
+    $$ values (true, 'API key night', 'as asked') $$,
+    'whom the log-in says that it acts for stands beside it'
+);
+select ok(
+    bool_and(acting_for is null), 'and does not stand where it was not said'
+)
+from jobq.audit
+where action <> 'cancel';
+
 select is(pg_temp.refusal(a.statement), a.refusal, a.statement)
 from (
     values
+    ('select jobq.act_for(null)', '22004 NULL_ARGUMENT'),
+    ('select jobq.act_for('''')', '22023 INVALID_ARGUMENT'),
+    ('select jobq.act_for(repeat(''x'', 257))', '22023 INVALID_ARGUMENT'),
     ('update jobq_private.audit set actor = ''x''', 'JQ002 IMMUTABLE'),
     ('delete from jobq_private.audit', 'JQ002 IMMUTABLE'),
     ('truncate jobq_private.audit', 'JQ002 IMMUTABLE')

@@ -20,6 +20,7 @@ where n.nspname in ('jobq', 'jobq_private');
 -- The matrix: p producer, w worker, o operator, r reader (o has all that r has).
 create temporary table may_execute (function text, roles text);
 insert into may_execute values
+('act_for', 'p w o r'),
 ('authenticate', 'o r'),
 ('backoff', 'p w o r'),
 ('begin_wait', 'w'),
@@ -306,7 +307,7 @@ select is_empty(
     select f.function, m.found[1]
     from routine as f
     cross join lateral regexp_matches(
-        regexp_replace(f.body, '--[^\n]*', '', 'g'), '(\mexecute\M[^;]*;)', 'gi'
+        regexp_replace(f.body, '--[^\n]*', '', 'g'), '(\mexecute\s[^;]*;)', 'gi'
     ) as m (found)
     where m.found[1] !~ '^execute\s+format\(\s*''' or m.found[1] ~ '%([0-9]+\$)?s'
     $$,

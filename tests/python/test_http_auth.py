@@ -204,3 +204,23 @@ def test_jobq_keys_creates_lists_and_revokes(database: str) -> None:
     assert "revoked" in run("list")[1]
     assert run("revoke", "nobody")[0] == 1
     assert run("create", "none")[0] == 2
+
+
+async def test_the_audit_names_the_key_that_acted(api: Api) -> None:
+    job = await api.job()
+    headers = api.key(["operate"])
+    [(name,)] = api.run("select name from jobq.list_api_keys() order by created_at desc limit 1")
+    await api.ask("POST", f"/jobs/{job['job_id']}/cancel", headers=headers, json={"reason": "x"})
+    await api.ask("POST", f"/jobs/{job['job_id']}/redrive", headers=headers)
+    again = await api.job()
+    await api.ask("POST", f"/jobs/{again['job_id']}/cancel")
+    noted = api.run(
+        """select action, acting_for, actor = session_user from jobq.audit
+        where action in ('cancel', 'redrive') order by audit_id"""
+    )
+    [(own,)] = api.run("select name from jobq.list_api_keys() order by created_at limit 1")
+    assert noted == [
+        ("cancel", f"API key {name}", True),
+        ("redrive", f"API key {name}", True),
+        ("cancel", f"API key {own}", True),
+    ]

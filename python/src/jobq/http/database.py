@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from jobq.database import READ_COMMITTED
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from psycopg import AsyncConnection
     from psycopg.abc import Buffer
@@ -65,19 +66,36 @@ class Database:
         for pool in self._pools.values():
             await pool.close()
 
-    async def fetch(self, role: str, function: str, **arguments: object) -> list[tuple[Any, ...]]:
+    @asynccontextmanager
+    async def _connection(
+        self, role: str, acting_for: str | None
+    ) -> AsyncIterator[AsyncConnection[Any]]:
+        """Lend a connection of a role, whose next call the audit lays to somebody."""
+        async with self._pools[role].connection() as connection:
+            if acting_for is None:
+                yield connection
+                return
+            # One transaction and one round trip: both go out before an answer comes.
+            async with connection.pipeline():
+                await connection.execute("select jobq.act_for(%s)", [acting_for])
+                yield connection
+
+    async def fetch(
+        self, role: str, function: str, acting_for: str | None = None, **arguments: object
+    ) -> list[tuple[Any, ...]]:
         """Call a function as a role and return its rows; JSON comes as it is written.
 
         Args:
             role: one of jobq's four roles.
             function: its name in the schema jobq.
+            acting_for: whom the audit is to name beside the database's user.
             **arguments: by the names of its parameters.
 
         Raises:
             psycopg.Error: the function refused, or the database did not answer.
         """
         statement = call(function, tuple(arguments))
-        async with self._pools[role].connection() as connection:
+        async with self._connection(role, acting_for) as connection:
             cursor = await connection.execute(statement, arguments)
             return await cursor.fetchall()
 
@@ -100,12 +118,12 @@ class Database:
         self._schemas.check(inputs)
 
     async def fetch_named(
-        self, role: str, function: str, **arguments: object
+        self, role: str, function: str, acting_for: str | None = None, **arguments: object
     ) -> list[dict[str, Any]]:
         """Call a function as fetch() does, and return its rows by their columns."""
         statement = call(function, tuple(arguments))
         async with (
-            self._pools[role].connection() as connection,
+            self._connection(role, acting_for) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(statement, arguments)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -89,18 +90,22 @@ class Call:
     Attributes:
         request: as Starlette has it.
         role: the database role that it runs as.
+        acting_for: whom the audit is to name; None where nothing is audited.
     """
 
-    __slots__ = ("_database", "request", "role")
+    __slots__ = ("_database", "acting_for", "request", "role")
 
-    def __init__(self, request: Request, database: Database, role: str) -> None:
+    def __init__(
+        self, request: Request, database: Database, role: str, acting_for: str | None
+    ) -> None:
         self.request = request
         self.role = role
+        self.acting_for = acting_for
         self._database = database
 
     async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Call a function of the database and return its rows."""
-        return await self._database.fetch(self.role, function, **arguments)
+        return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
     async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
         """Refuse payloads, given with their kinds, that do not fit.
@@ -117,7 +122,7 @@ class Call:
 
     async def fetch_named(self, function: str, **arguments: object) -> list[dict[str, Any]]:
         """Call a function of the database and return its rows by their columns."""
-        return await self._database.fetch_named(self.role, function, **arguments)
+        return await self._database.fetch_named(self.role, function, self.acting_for, **arguments)
 
     async def body(self, model: type[T], envelope: int = 1) -> T:
         """Return the request's JSON as a model.
@@ -206,7 +211,9 @@ class Endpoint:
         key = scope.get("jobq.key")
         role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
         state = scope["app"].state
-        call = Call(Request(scope, receive), state.database, role)
+        is_audited = key and "operate" in operation.scopes and scope["method"] in CHANGING
+        acting_for = f"API key {key.name}" if is_audited else None
+        call = Call(Request(scope, receive), state.database, role, acting_for)
         async with asyncio.timeout(None if operation.is_long else state.patience):
             response = await operation.handler(call)
         await response(scope, receive, send)
