@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from psycopg import AsyncConnection, Connection
+from pydantic import BaseModel, PositiveInt
 from waiting import until_async
 from worker_handlers import Gate
 
 from jobq import AsyncClient
 from jobq.errors import InvalidArgument
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
-from jobq.worker import Worker
+from jobq.worker import Worker, heart
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -148,6 +149,38 @@ def die(payload: Any) -> None:
     os._exit(3)
 
 
+class Order(BaseModel):
+    quantity: PositiveInt
+    unit_price: int
+
+
+async def test_a_handler_may_be_a_class_and_its_payload_a_model(
+    database: str, client: AsyncClient
+) -> None:
+    """One instance is made; a payload that only the model can refuse never reaches it."""
+    registry = Registry()
+
+    @registry.handler("order")
+    class Total:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        async def __call__(self, payload: Order) -> list[int]:
+            self.calls += 1
+            return [self.calls, payload.quantity * payload.unit_price]
+
+    async with Worker(database, registry):
+        results = [
+            (await done(client, (await client.enqueue("order", order)).job_id)).result
+            for order in (Order(quantity=2, unit_price=5), {"quantity": 3, "unit_price": 7})
+        ]
+        # Before the schema could refuse it.
+        await client.put_kind("order")
+        bad = await done(client, (await client.enqueue("order", {"quantity": 0})).job_id)
+    assert results == [[1, 10], [2, 21]]
+    assert (bad.state, bad.last_error_code) == ("dead", "PAYLOAD_INVALID")
+
+
 async def test_a_handler_may_run_in_a_process(database: str, client: AsyncClient) -> None:
     job = await outcome_of(client, database, process_id, process=True)
     assert job.state == "succeeded"
@@ -171,7 +204,7 @@ async def test_the_context_says_what_the_job_is(database: str, client: AsyncClie
     seen: list[JobContext] = []
     registry = Registry()
 
-    @registry.handler("a", max_attempts=3, timeout=7)
+    @registry.handler("a", max_attempts=3, timeout=70)
     async def handler(context: JobContext) -> float:
         seen.append(context)
         return context.time_left
@@ -185,7 +218,7 @@ async def test_the_context_says_what_the_job_is(database: str, client: AsyncClie
     assert (context.metadata, context.idempotency_key) == ({"m": 1}, "k")
     assert context.max_attempts == 3
     assert (context.run_at, context.created_at) == (ended.run_at, ended.created_at)
-    assert 6 < ended.result <= 7
+    assert 60 < ended.result <= 70
 
 
 # ---- failures
@@ -350,11 +383,23 @@ async def test_a_coroutine_is_stopped_at_its_timeout(database: str, client: Asyn
             stopped.append("stopped")
             raise
 
-    start = time.monotonic()
     job = await outcome_of(client, database, handler, timeout=0.1)
-    assert time.monotonic() - start < 5
     assert (job.state, job.last_error_code) == ("dead", "TIMEOUT")
     assert stopped == ["stopped"]
+
+
+async def test_a_jobs_own_timeout_goes_before_its_kinds(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("a", timeout=3600, max_attempts=1)
+    async def handler() -> None:
+        await asyncio.Event().wait()
+
+    async with Worker(database, registry):
+        job = await client.enqueue("a", timeout=timedelta(milliseconds=100))
+        ended = await done(client, job.job_id)
+    assert (ended.state, ended.last_error_code) == ("dead", "TIMEOUT")
+    assert ended.last_error == "the attempt took longer than 0.1 s"
 
 
 async def test_a_timeout_is_transient(database: str, client: AsyncClient) -> None:
@@ -404,10 +449,11 @@ async def test_a_thread_that_times_out_is_told_and_keeps_its_slot(
 async def test_a_running_job_stops_when_it_is_asked_to(
     database: str, client: AsyncClient, tmp_path: Path
 ) -> None:
+    """The lease is so long that no heartbeat is due: the notification tells the worker."""
     gate = Gate.within(tmp_path)
     registry = Registry()
 
-    @registry.handler("a")
+    @registry.handler("a", lease=3600)
     async def handler(context: JobContext) -> None:
         gate.arrive()
         while True:
@@ -417,12 +463,9 @@ async def test_a_running_job_stops_when_it_is_asked_to(
     async with Worker(database, registry):
         job = await client.enqueue("a")
         await in_state(client, job.job_id, "running")
-        asked_at = time.monotonic()
         assert await client.cancel(job.job_id, "enough") == "cancel_requested"
         ended = await done(client, job.job_id)
     assert (ended.state, ended.cancel_reason) == ("cancelled", "enough")
-    # The lease is 30 s, so it was the notification that told the worker.
-    assert time.monotonic() - asked_at < 3
 
 
 async def test_a_handler_that_finishes_all_the_same_has_succeeded(
@@ -475,9 +518,12 @@ async def test_a_handler_cannot_cancel_what_nobody_asked_to(
 
 
 async def test_a_waiting_job_in_the_workers_hands_is_not_started(
-    database: str, client: AsyncClient, tmp_path: Path
+    database: str, client: AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job that was claimed ahead and then cancelled never runs."""
+    # So that it is not given back before a slow machine comes to cancelling it.
+    monkeypatch.setattr(heart, "PATIENCE", 3600.0)
+    await client.configure(lease="1 h")
     gate, started = Gate.within(tmp_path), []
     registry = Registry()
 
@@ -618,23 +664,29 @@ async def test_a_plain_function_may_be_transactional(database: str, client: Asyn
         assert await cursor.fetchall() == [(job.job_id,)]
 
 
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
 async def test_a_lost_lease_takes_the_rows_back(
-    database: str, client: AsyncClient, tmp_path: Path
+    database: str, client: AsyncClient, tmp_path: Path, mode: str
 ) -> None:
     """Somebody else has the job by the time the handler is done: its rows must not stay."""
     gate = Gate.within(tmp_path)
     registry = Registry()
+    insert = "insert into public.processed_log values (%s, %s, 1)"
 
-    @registry.handler("a", transactional=True)
     async def handler(context: JobContext, connection: AsyncConnection[Any]) -> None:
-        await connection.execute(
-            "insert into public.processed_log values (%s, %s, 1)",
-            [context.job_id, context.attempt],
-        )
+        await connection.execute(insert, [context.job_id, context.attempt])
         gate.arrive()
         while not gate.is_open:
             await asyncio.sleep(0.005)
 
+    def handler_in_thread(context: JobContext, connection: Connection[Any]) -> None:
+        connection.execute(insert, [context.job_id, context.attempt])
+        gate.arrive()
+        while not gate.is_open:
+            time.sleep(0.005)
+
+    chosen = handler if mode == "coroutine" else handler_in_thread
+    registry.handler("a", transactional=True)(chosen)
     async with await AsyncConnection.connect(database, autocommit=True) as connection:
         await connection.execute(LOG_TABLE)
         async with Worker(database, registry):
@@ -642,7 +694,7 @@ async def test_a_lost_lease_takes_the_rows_back(
             await until_async(lambda: asyncio.to_thread(lambda: gate.has_started))
             await connection.execute("select jobq.release(%s, 1, now() + '1 h')", [job.job_id])
             gate.let_through()
-            await asyncio.sleep(0)
         cursor = await connection.execute("select * from public.processed_log")
         assert await cursor.fetchall() == []
-    assert (await client.get(job.job_id)).state == "queued"
+    found = await client.get(job.job_id)
+    assert (found.state, found.attempts) == ("queued", 0)

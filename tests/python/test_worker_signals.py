@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 @pytest.fixture
 def client(database: str) -> Iterator[Client]:
     with Client(database) as client:
-        client.configure(lease="1 s")
         yield client
 
 
@@ -39,6 +38,7 @@ def enqueue(client: Client, kind: str, gate: Gate) -> Any:
 def test_a_killed_workers_job_is_finished_by_another(
     database: str, client: Client, tmp_path: Path
 ) -> None:
+    client.configure(lease="3 s")
     gate = Gate.within(tmp_path)
     with working(database, tmp_path) as first:
         job_id = enqueue(client, "wait", gate)
@@ -47,8 +47,8 @@ def test_a_killed_workers_job_is_finished_by_another(
         assert first.wait() == -signal.SIGKILL
     gate.let_through()
     with working(database, tmp_path) as second:
-        # Lease 1 s, sweep at most 4.5 s, the rest is the process's start.
-        assert client.result(job_id, timeout=20) == 2
+        # Lease 3 s, sweep at most 4.5 s, the rest is the process's start.
+        assert client.result(job_id, timeout=30) == 2
         second.signal(signal.SIGTERM)
         assert second.wait() == 0
     attempts = client.attempts(job_id)
@@ -58,10 +58,14 @@ def test_a_killed_workers_job_is_finished_by_another(
     ]
 
 
-@pytest.mark.parametrize("kind", ["wait", "wait_in_thread"])
+@pytest.mark.parametrize("kind", ["wait", "wait_in_thread", "write"])
 def test_a_worker_that_comes_back_from_the_dead_is_refused(
     database: str, client: Client, connect: Callable[[], Connection], tmp_path: Path, kind: str
 ) -> None:
+    """Nothing of what it did late is kept, its rows least of all."""
+    client.configure(lease="3 s")
+    connection = connect()
+    connection.execute("create table public.processed_log (job_id uuid, attempt int, worker int)")
     gate = Gate.within(tmp_path)
     with working(database, tmp_path, "--name", "frozen") as first:
         job_id = enqueue(client, kind, gate)
@@ -69,16 +73,18 @@ def test_a_worker_that_comes_back_from_the_dead_is_refused(
         first.signal(signal.SIGSTOP)
         gate.let_through()
         with working(database, tmp_path, "--name", "other"):
-            assert client.result(job_id, timeout=20) == 2
+            assert client.result(job_id, timeout=30) == 2
             first.signal(signal.SIGCONT)
             # The frozen handler finishes, and the worker learns that the job is not its own.
             until(lambda: '"status":"lost"' in first.log, "for the late worker to be told")
         # It goes on with other jobs.
         later = client.enqueue("echo", "still here").job_id
-        assert client.result(later, timeout=20) == "still here"
+        assert client.result(later, timeout=30) == "still here"
         assert client.get(later).worker == "frozen"
     job = client.get(job_id)
     assert (job.state, job.result, job.attempt, job.worker) == ("succeeded", 2, 2, "other")
+    rows = connection.execute("select job_id, attempt from public.processed_log").fetchall()
+    assert rows == ([(job_id, 2)] if kind == "write" else [])
 
 
 def test_term_lets_running_jobs_finish(database: str, client: Client, tmp_path: Path) -> None:
@@ -99,7 +105,6 @@ def test_term_lets_running_jobs_finish(database: str, client: Client, tmp_path: 
 def test_what_does_not_finish_in_the_grace_period_goes_back_uncounted(
     database: str, client: Client, tmp_path: Path, kind: str
 ) -> None:
-    client.configure(lease="30 s")
     gate = Gate.within(tmp_path)
     with working(database, tmp_path, "--grace", "0.3") as worker:
         job_id = enqueue(client, kind, gate)
@@ -110,21 +115,24 @@ def test_what_does_not_finish_in_the_grace_period_goes_back_uncounted(
     assert (job.state, job.attempt, job.attempts) == ("queued", 1, 0)
     gate.let_through()
     with working(database, tmp_path):
-        assert client.result(job_id, timeout=20) == 2
+        assert client.result(job_id, timeout=30) == 2
     assert client.get(job_id).attempts == 1
 
 
-def test_a_second_signal_stops_at_once(database: str, client: Client, tmp_path: Path) -> None:
-    client.configure(lease="30 s")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_stops_at_once(
+    database: str, client: Client, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     gate = Gate.within(tmp_path)
     with working(database, tmp_path, "--grace", "600") as worker:
         job_id = enqueue(client, "wait", gate)
         started(gate)
-        worker.signal(signal.SIGTERM)
+        worker.signal(number)
         until(lambda: "stopping: waiting" in worker.log)
-        worker.signal(signal.SIGTERM)
-        assert worker.wait() == 128 + signal.SIGTERM
-    assert client.get(job_id).state == "queued"
+        worker.signal(number)
+        assert worker.wait() == status
+    job = client.get(job_id)
+    assert (job.state, job.attempts) == ("queued", 0)
 
 
 def test_an_idle_worker_stops_and_leaves_the_list(

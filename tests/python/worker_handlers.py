@@ -99,8 +99,8 @@ def record(payload: dict[str, Any], context: JobContext) -> None:
 
 
 @registry.handler("write", transactional=True)
-async def write(payload: Gate, context: JobContext, connection: AsyncConnection[Any]) -> str:
-    """Write a row in the transaction that completes the job, and wait for the gate."""
+async def write(payload: Gate, context: JobContext, connection: AsyncConnection[Any]) -> int:
+    """Write a row in the completion's transaction, wait for the gate; return the attempt."""
     await connection.execute(
         "insert into public.processed_log (job_id, attempt, worker) values (%s, %s, %s)",
         (context.job_id, context.attempt, os.getpid()),
@@ -108,4 +108,4 @@ async def write(payload: Gate, context: JobContext, connection: AsyncConnection[
     payload.arrive()
     while not payload.is_open:
         await asyncio.sleep(0.005)
-    return "written"
+    return context.attempt
