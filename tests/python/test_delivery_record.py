@@ -15,9 +15,10 @@ from http_api import opened
 from waiting import until_async
 
 from jobq import AsyncClient, JobContext
-from jobq.delivery import Keyring, SecretKeyError
+from jobq.delivery import Deliverer, Keyring, SecretKeyError
 from jobq.delivery.endpoint import Endpoints
 from jobq.delivery.secret import Vault
+from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,7 +94,7 @@ async def test_an_execution_keeps_its_config_though_another_worker_goes_on(
             await until_async(has_failed, "for the first attempt")
         await client.put_config("place", {"name": "new"})
         context = context_of("moved", later.job_id, 1, datetime.now(UTC))
-        endpoints = Endpoints(client)
+        endpoints = Endpoints(client, 60)
         newest = await endpoints.get(context)
         assert newest is not None
         assert newest.config_entries == {"name": "new"}
@@ -138,6 +139,26 @@ async def test_endpoints_and_configs_are_asked_for_once_in_a_lifetime(database: 
         assert counting.calls == 3
 
 
+@pytest.mark.parametrize("name", ["JOBQ_CONFIG_CACHE_SECONDS", "JOBQ_SECRET_CACHE_SECONDS"])
+def test_a_lifetime_that_is_no_number_is_a_clear_error(
+    database: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for text in ("soon", "-1", "inf"):
+        monkeypatch.setenv(name, text)
+        with pytest.raises(InvalidArgument, match=name):
+            Deliverer(database, keyring=Keyring())
+
+
+async def test_the_environment_sets_lifetimes(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_CONFIG_CACHE_SECONDS", "0")
+    async with posting(database) as post:
+        for version in (1, 2):
+            await post.endpoint("e", {"url": f"{post.sink.url}/v{version}"})
+            assert (await post.deliver("e")).result["endpoint_version"] == version
+
+
 async def test_two_versions_of_an_endpoint_are_known_side_by_side(database: str) -> None:
     async with AsyncClient(database) as client:
         await client.put_endpoint("e", "HTTP", {"url": "http://a.example/1"})
@@ -146,7 +167,7 @@ async def test_two_versions_of_an_endpoint_are_known_side_by_side(database: str)
         new = (await client.enqueue("e")).job_id
         made = {job_id: (await client.get(job_id)).created_at for job_id in (old, new)}
         counting = Counting(client)
-        endpoints = Endpoints(counting)  # type: ignore[arg-type]
+        endpoints = Endpoints(counting, 60)  # type: ignore[arg-type]
         versions = []
         for job_id in (new, old) * 3:
             endpoint = await endpoints.get(context_of("e", job_id, 1, made[job_id]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
@@ -13,6 +14,7 @@ from jobq.delivery.limit import Limit
 from jobq.delivery.message import Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
 from jobq.delivery.template import TemplateError
+from jobq.errors import InvalidArgument
 from jobq.outcomes import Permanent, Retry
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Deliverer"]
 
 POOL_SIZE: Final = 2
+CONFIG_CACHE: Final = "JOBQ_CONFIG_CACHE_SECONDS"
+SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's name
 
 
 class Sender(Protocol):
@@ -45,15 +49,16 @@ class Deliverer:
 
     Raises:
         SecretKeyError: the keys of the environment are none.
-        InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates.
+        InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates, or a lifetime
+            of the environment is no number.
     """
 
     def __init__(
         self, database_url: str, *, keyring: Keyring | None = None, guard: Guard | None = None
     ) -> None:
         self._client = AsyncClient(database_url, pool_size=POOL_SIZE)
-        self._endpoints = Endpoints(self._client)
-        self._vault = Vault(keyring or Keyring.from_environment())
+        self._endpoints = Endpoints(self._client, seconds(CONFIG_CACHE, 60.0))
+        self._vault = Vault(keyring or Keyring.from_environment(), seconds(SECRET_CACHE, 300.0))
         self._guard = guard or Guard.from_environment()
         self._trust = trusting()
         self._limits: dict[str, Limit] = {}
@@ -153,3 +158,15 @@ class Deliverer:
 
             return RedisStreamSender()
         raise Retry(f"this worker cannot deliver to {kind}", code="NO_DRIVER")
+
+
+def seconds(name: str, default: float) -> float:
+    """Return a lifetime that the environment may set.
+
+    Raises:
+        InvalidArgument: it is set to what is no number of seconds.
+    """
+    text = os.environ.get(name) or str(default)
+    if not text.replace(".", "", 1).isdecimal():
+        raise InvalidArgument("a lifetime must be a number of seconds", detail=f"{name} {text}")
+    return float(text)

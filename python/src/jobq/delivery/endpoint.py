@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "Endpoints"]
 
-LIFETIME: Final = 60.0
 MOST: Final = 10_000
 MOST_VERSIONS: Final = 8
 
@@ -88,7 +87,7 @@ class Endpoint:
 
 
 class Endpoints:
-    """Endpoints by kind, each version kept for a minute.
+    """Endpoints by kind, each version kept for a while.
 
     Args:
         client: asks the database.
@@ -96,7 +95,7 @@ class Endpoints:
             its secrets.
     """
 
-    def __init__(self, client: AsyncClient, lifetime: float = LIFETIME) -> None:
+    def __init__(self, client: AsyncClient, lifetime: float) -> None:
         self._client = client
         self._lifetime = lifetime
         self._known: OrderedDict[str, list[tuple[float, Endpoint]]] = OrderedDict()

@@ -29,7 +29,6 @@ KEYS: Final = "JOBQ_SECRET_KEYS"
 KEY_FILE: Final = "JOBQ_SECRET_KEY_FILE"
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
-LIFETIME: Final = 300.0
 
 
 class SecretKeyError(JobqError):
@@ -135,14 +134,14 @@ class Keyring:
 
 
 class Vault:
-    """Secrets that are decrypted, each for five minutes.
+    """Secrets that are decrypted, each for a while.
 
     Args:
         keyring: the keys.
         lifetime: seconds until a secret is forgotten here.
     """
 
-    def __init__(self, keyring: Keyring, lifetime: float = LIFETIME) -> None:
+    def __init__(self, keyring: Keyring, lifetime: float) -> None:
         self._keyring = keyring
         self._lifetime = lifetime
         self._opened: dict[tuple[str, str, str], tuple[float, str]] = {}
