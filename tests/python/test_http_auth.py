@@ -6,15 +6,16 @@ import asyncio
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from click.testing import CliRunner
 from http_api import SETTINGS, opened
+from psycopg.conninfo import make_conninfo
 
-from jobq.http import keys
+from jobq.http import create_key, keys
 from jobq.http.app import OPERATIONS
 from jobq.http.auth import ROLE_OF_SCOPE, SCOPES
 from jobq.http.database import Database
@@ -119,7 +120,7 @@ async def test_the_role_of_every_scope_may_do_what_the_scope_opens(
     ],
 )
 async def test_the_database_itself_keeps_a_scope_in_bounds(
-    database: str, scope: str, function: str, arguments: dict[str, object]
+    database: str, scope: str, function: str, arguments: dict[str, Any]
 ) -> None:
     shim = Database(database, 1, 5)
     await shim.open()
@@ -224,3 +225,28 @@ async def test_the_audit_names_the_key_that_acted(api: Api) -> None:
         ("redrive", f"API key {name}", True),
         ("cancel", f"API key {own}", True),
     ]
+
+
+async def test_a_queue_that_is_not_granted_to_the_servers_log_in_is_forbidden(
+    database: str,
+) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("""
+            do $$ begin
+                if not exists (select from pg_roles where rolname = 'shop') then
+                    create role shop login password 'shop';
+                    grant jobq_producer, jobq_worker, jobq_operator, jobq_reader to shop;
+                end if;
+            end $$
+        """)
+        connection.execute("select jobq.grant_queue('shop', 'shop', 'enqueue')")
+        connection.execute("select jobq.enforce_queue_grants()")
+        stranger = {"authorization": f"Bearer {create_key(connection, 'stranger', ['produce'])}"}
+    url = make_conninfo(database, user="shop", password="shop")
+    async with opened(url) as api:
+        job = {"kind": "k", "queue": "shop"}
+        assert (await api.ask("POST", "/jobs", json=job)).status_code == 201
+        refused = await api.ask("POST", "/jobs", json={"kind": "k", "queue": "other"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
+        unknown = await api.ask("POST", "/jobs", json=job, headers=stranger)
+        assert unknown.status_code == 401, "a key opens the servers of the log-in that made it"

@@ -139,6 +139,9 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = ApiError("SECRET_KEY_MISSING", hint=error.hint)
         case TimeoutError():
             answered = ApiError("TIMEOUT")
+        case psycopg.errors.InsufficientPrivilege():
+            message = "The database user of this server may not do this."
+            answered = ApiError("FORBIDDEN", message=message)
         case psycopg.Error():
             answered = of_database(error, is_enqueue=is_enqueue)
     return answered

@@ -211,8 +211,8 @@ class Endpoint:
         key = scope.get("jobq.key")
         role = key.role(operation.scopes) if key and operation.scopes else "jobq_reader"
         state = scope["app"].state
-        is_audited = key and "operate" in operation.scopes and scope["method"] in CHANGING
-        acting_for = f"API key {key.name}" if is_audited else None
+        is_audited = "operate" in operation.scopes and scope["method"] in CHANGING
+        acting_for = f"API key {key.name}" if key and is_audited else None
         call = Call(Request(scope, receive), state.database, role, acting_for)
         async with asyncio.timeout(None if operation.is_long else state.patience):
             response = await operation.handler(call)
