@@ -34,10 +34,10 @@ format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
 
 fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it
-	@$(BIN)/python tests/fault/run.py $(ARGS)
+	@PYTHONPATH=tests/python:sql $(BIN)/python tests/fault/run.py $(ARGS)
 
-bench: $(VENV)/.test ## Print how fast jobs are enqueued, claimed and finished
-	@$(BIN)/python tests/bench/bench.py $(ARGS)
+bench: $(VENV)/.test ## Print how fast jobs are enqueued, claimed and finished; PART=http, delivery or schedules for those
+	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
 
 snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
 	@$(PYTHON) sql/snapshot.py

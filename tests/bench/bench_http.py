@@ -1,16 +1,20 @@
-"""Print how many requests one HTTP server answers in a second; asserts nothing.
+"""Print how fast one HTTP server answers; asserts nothing.
 
-Usage: python tests/bench/bench_http.py [--seconds 5] [--connections 16] [--rounds 3]
+Usage: make bench PART=http ARGS="[--seconds 5] [--connections 16] [--rounds 3]"
 
 PostgreSQL 18 with fsync on, one server process and one process that asks share the
-machine. Figures are medians of the rounds, with the range; the shim's share is the
-server's part of the CPU time that it, PostgreSQL and the asking process used together.
+machine. Figures are medians of the rounds, with the range. The CPU time of a request is
+told apart: that of the server process (the shim), of PostgreSQL with all its processes,
+and of the process that asks. What a list and a scrape take is told with a million jobs
+in the archive, one request at a time.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
+import json
 import multiprocessing
 import os
 import socket
@@ -29,12 +33,28 @@ import uvloop
 from bench import SETTINGS, install
 
 from jobq.embedded import Server
-from jobq.http import Settings, create_key, serve
+from jobq.http import Settings, create_key, metrics, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BODY = b'{"kind":"noop","payload":{"to":"ada@example.org","subject":"Hello"}}'
+ARCHIVED = 1_000_000
+# Jobs that have ended within the last hour, a hundredth of them dead.
+ARCHIVE = """
+    insert into jobq_private.job_archive (
+        job_id, kind, queue, lease, timeout, max_attempts, attempt, state, previous_state,
+        created_at, run_at, claimed_at, finished_at, payload
+    )
+    select
+        jobq_private.new_id(), 'noop', 'default', '30 s', '1 min', 5, 1,
+        case when n %% 100 = 0 then 'dead' else 'succeeded' end, 'running',
+        t.at, t.at, t.at, t.at + interval '1 s', jsonb_build_object('n', n)
+    from generate_series(1, %s) as n
+    cross join lateral (
+        select now() - interval '1 hour' + n * interval '3 ms' as at
+    ) as t
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +115,16 @@ async def ask(load: Load) -> tuple[float, int]:
 
 def asking(load: Load, results: multiprocessing.Queue[tuple[float, int, float]]) -> None:
     """Ask, in a process of its own; also tell the CPU seconds that it took."""
+    before = time.process_time()
     rate, failures = uvloop.run(ask(load))
-    results.put((rate, failures, time.process_time()))
+    results.put((rate, failures, time.process_time() - before))
 
 
 def measure(
     name: str, load: Load, server: psutil.Process, database: psutil.Process, rounds: int
 ) -> None:
-    """Print a figure."""
-    rates, shares, costs = [], [], []
+    """Print how many requests are answered in a second, and what CPU each takes."""
+    rates, costs = [], []
     for _ in range(rounds):
         results: multiprocessing.Queue[tuple[float, int, float]] = multiprocessing.Queue()
         before = cpu(server), cpu_of_all(database)
@@ -113,15 +134,16 @@ def measure(
         asker.join()
         if failures:
             raise SystemExit(f"{name}: {failures} requests failed")
-        shim, postgres = cpu(server) - before[0], cpu_of_all(database) - before[1]
+        used = cpu(server) - before[0], cpu_of_all(database) - before[1], own
         rates.append(rate)
-        shares.append(shim / (shim + postgres + own))
-        costs.append(shim / (rate * load.seconds))
+        costs.append([seconds / (rate * load.seconds) * 1e6 for seconds in used])
+    shim, postgres, client = (statistics.median(each) for each in zip(*costs, strict=True))
     print(
         f"{name:<22} {statistics.median(rates):8,.0f} requests/s"
-        f" ({min(rates):,.0f} to {max(rates):,.0f}),"
-        f" shim {statistics.median(costs) * 1e6:.0f} µs of CPU each,"
-        f" {statistics.median(shares):.0%} of all"
+        f" ({min(rates):,.0f} to {max(rates):,.0f});"
+        f" CPU of each: shim {shim:.0f} µs, PostgreSQL {postgres:.0f} µs,"
+        f" asking {client:.0f} µs; the shim is {shim / (shim + postgres):.0%} of the server side",
+        flush=True,
     )
 
 
@@ -132,8 +154,10 @@ def cpu(process: psutil.Process) -> float:
 
 
 def cpu_of_all(process: psutil.Process) -> float:
-    """Return the CPU seconds of a process and of its children that live."""
-    return sum(cpu(one) for one in (process, *process.children(recursive=True)))
+    """Return the CPU seconds of a process and of its children, ended ones too."""
+    times = process.cpu_times()
+    ended = times.children_user + times.children_system
+    return ended + sum(cpu(one) for one in (process, *process.children()))
 
 
 def postmaster(folder: str) -> psutil.Process:
@@ -171,6 +195,47 @@ def request(method: str, path: str, key: str, body: bytes = b"") -> bytes:
     return head.encode() + body
 
 
+def fill(url: str) -> None:
+    """Put a million jobs into the archive."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(ARCHIVE, [ARCHIVED])
+        connection.execute("vacuum analyze jobq_private.job_archive")
+
+
+def measure_pages(connection: http.client.HTTPConnection, key: str) -> None:
+    """Walk a list of a million jobs and print what its pages take."""
+    path = "/jobs?limit=50"
+    for number in range(1, 1001):
+        if number in (1, 10, 100, 1000):
+            milliseconds = statistics.median(timed(connection, path, key)[0] for _ in range(20))
+            print(f"GET /jobs, page {number:>5,} of 50 jobs  {milliseconds:8.1f} ms", flush=True)
+        cursor = json.loads(timed(connection, path, key)[1])["cursor"]
+        path = f"/jobs?limit=50&cursor={cursor}"
+
+
+def measure_scrapes(connection: http.client.HTTPConnection, key: str) -> None:
+    """Print what a scrape takes that asks the database."""
+    figures = []
+    for _ in range(10):
+        time.sleep(1.1 * metrics.MEMORY)
+        figures.append(timed(connection, "/metrics", key)[0])
+    print(
+        f"GET /metrics, {ARCHIVED:,} archived jobs  {statistics.median(figures):.1f} ms"
+        f" ({min(figures):.1f} to {max(figures):.1f})"
+    )
+
+
+def timed(connection: http.client.HTTPConnection, path: str, key: str) -> tuple[float, bytes]:
+    """Ask once; return the milliseconds that it took, and the answer."""
+    started = time.perf_counter()
+    connection.request("GET", path, headers={"authorization": f"Bearer {key}"})
+    answer = connection.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status}")
+    return (time.perf_counter() - started) * 1000, body
+
+
 def main() -> None:
     """Run every measurement and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -203,6 +268,10 @@ def main() -> None:
             for name, text in requests.items():
                 load = Load(port, text, options.connections, options.seconds)
                 measure(name, load, server, postmaster(folder), options.rounds)
+            fill(database.url)
+            connection = http.client.HTTPConnection("127.0.0.1", port)
+            measure_pages(connection, key)
+            measure_scrapes(connection, key)
 
 
 if __name__ == "__main__":
