@@ -1780,6 +1780,65 @@ comment on function jobq_private.check_results(uuid[], integer[], jsonb) is
 
 reset role;
 
+-- Deploy jobq:private/client_health to pg
+-- Made by sql/snapshot.py from sql/private/client_health.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: what a client and the database disagree about: the time, and the release.
+-- Invariant: reads only; what is null is not compared. release has for each function's
+-- name the MD5 sums that its body may have. Raises: nothing.
+create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'clock', abs(d.seconds) < 5,
+        format('the database is %s s %s the client', round(abs(d.seconds), 1),
+            case when d.seconds < 0 then 'behind' else 'ahead of' end),
+        'set both clocks by NTP: what is due, and every lease, go by the database''s'
+    from (
+        select extract(epoch from clock_timestamp() - client_health.client_time) as seconds
+    ) as d
+    where d.seconds is not null
+    union all
+    select
+        'schema', count(*) filter (where f.is_other) = 0,
+        case when count(*) filter (where f.is_other) = 0
+            then format('all %s functions are those of this release', count(*))
+            else format('%s functions are not those of this release: %s',
+                count(*) filter (where f.is_other),
+                left(string_agg(f.function, ', ' order by f.function)
+                    filter (where f.is_other), 200))
+        end,
+        'run jobq deploy of the release that workers and clients use'
+    from (
+        select
+            coalesce(p.function, r.function) as function,
+            (r.sums ? p.sum) is not true as is_other
+        from (
+            select format('%s.%s', n.nspname, s.proname) as function, md5(s.prosrc) as sum
+            from pg_proc as s
+            join pg_namespace as n on n.oid = s.pronamespace
+            where n.nspname in ('jobq', 'jobq_private')
+        ) as p
+        full join jsonb_each(client_health.release) as r (function, sums)
+            on r.function = p.function
+    ) as f
+    where client_health.release is not null
+    having client_health.release is not null
+$$;
+
+revoke all on function jobq_private.client_health(timestamptz, jsonb) from public;
+
+comment on function jobq_private.client_health(timestamptz, jsonb) is
+'What a client and the database disagree about, each with its remedy.';
+
+reset role;
+
 -- Deploy jobq:private/cron_change to pg
 -- Made by sql/snapshot.py from sql/private/cron_change.sql: edit that.
 set local role jobq_owner;
@@ -3887,12 +3946,25 @@ as $$
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
         format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
-        'see what holds back vacuum, above'
+        'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
     from (
         select
             pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
             pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
     ) as d
+    union all
+    select
+        'triggers', count(*) = 0,
+        case when count(*) = 0 then 'none is disabled'
+            else 'disabled: ' || left(string_agg(
+                format('%s of %s', t.tgname, t.tgrelid::regclass), ', ' order by t.tgname
+            ), 200)
+        end,
+        'alter table … enable trigger all: without them illegal changes are stored'
+    from pg_trigger as t
+    join pg_class as c on c.oid = t.tgrelid
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and t.tgenabled not in ('O', 'A')
     union all
     select
         'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
@@ -5418,21 +5490,33 @@ as $$
     where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
     union all
     select
-        'snapshot', coalesce(max(age(h.xmin)) < 1000000, true),
-        coalesce(max(format('%s holds back vacuum by %s transactions', h.holder, age(h.xmin)))
-            filter (where age(h.xmin) = h.oldest), 'nobody holds back vacuum'),
+        'snapshot', coalesce(bool_and(h.is_young), true),
+        coalesce(
+            min(format('%s holds back vacuum by %s transactions%s', h.holder, h.age, h.since))
+                filter (where h.nth = 1),
+            'nobody holds back vacuum'
+        ),
         'end the session, drop the replication slot, or finish the prepared transaction'
     from (
-        select g.*, max(age(g.xmin)) over () as oldest
+        select
+            g.holder, age(g.xmin) as age,
+            ', for ' || date_trunc('second', now() - g.began_at) as since,
+            age(g.xmin) < 1000000
+            and coalesce(now() - g.began_at < interval '10 min', true) as is_young,
+            row_number() over (order by age(g.xmin) desc, g.began_at) as nth
         from (
-            select format('pid %s', a.pid) as holder, a.backend_xmin as xmin
+            select
+                format('pid %s', a.pid) as holder, a.backend_xmin as xmin,
+                a.xact_start as began_at
             from pg_stat_activity as a
             where a.backend_xmin is not null and a.pid <> pg_backend_pid()
             union all
-            select format('slot %s', r.slot_name), r.xmin from pg_replication_slots as r
+            select format('slot %s', r.slot_name), r.xmin, null
+            from pg_replication_slots as r
             where r.xmin is not null
             union all
-            select format('prepared %s', p.gid), p.transaction from pg_prepared_xacts as p
+            select format('prepared %s', p.gid), p.transaction, p.prepared
+            from pg_prepared_xacts as p
         ) as g
     ) as h
     union all
@@ -5445,7 +5529,8 @@ as $$
     union all
     select
         'notifications', pg_notification_queue_usage() < 0.25,
-        format('%s %% of the queue is used', round(100 * pg_notification_queue_usage()::numeric)),
+        format('the slowest listener lags by %s %% of the queue',
+            round(100 * pg_notification_queue_usage()::numeric)),
         'end the session that listens and stays idle in a transaction'
 $$;
 
@@ -6093,6 +6178,41 @@ revoke all on function jobq_private.yield_dedup_key(text, text, text, uuid) from
 
 comment on function jobq_private.yield_dedup_key(text, text, text, uuid) is
 'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+reset role;
+
+-- Deploy jobq:trigger/archive_birth to pg
+-- Made by sql/snapshot.py from sql/trigger/archive_birth.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a row of the archive whose job has not ended.
+-- Invariant: queued stands in the archive only while a redrive takes the job out. The
+-- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
+create or replace function jobq_private.refuse_unfinished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: no job is archived as %s', new.job_id, new.state
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_unfinished() from public;
+
+comment on function jobq_private.refuse_unfinished() is
+'Refuses a row of the archive whose job has not ended.';
+
+create or replace trigger archive_birth
+before insert on jobq_private.job_archive
+for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.refuse_unfinished();
 
 reset role;
 
@@ -8755,8 +8875,12 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
--- Invariant: reads only; what is not in order comes first. Raises: nothing.
-create or replace function jobq.health()
+-- Invariant: reads only; what is not in order comes first. The client's time, and its
+-- release (an object: for each function the MD5 sums that its body may have) are compared
+-- where they are given. Raises: nothing.
+create or replace function jobq.health(
+    client_time timestamptz default null, release jsonb default null
+)
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
 stable
@@ -8769,15 +8893,17 @@ as $$
         select * from jobq_private.server_health()
         union all
         select * from jobq_private.queue_health()
+        union all
+        select * from jobq_private.client_health(health.client_time, health.release)
     ) as h
     order by h.is_ok, h.subject
 $$;
 
-revoke all on function jobq.health() from public;
-grant execute on function jobq.health() to jobq_operator, jobq_reader;
+revoke all on function jobq.health(timestamptz, jsonb) from public;
+grant execute on function jobq.health(timestamptz, jsonb) to jobq_operator, jobq_reader;
 
-comment on function jobq.health() is
-'Says what threatens the queue''s promise: settings, snapshots, leases, workers, partitions, each with its remedy.';
+comment on function jobq.health(timestamptz, jsonb) is
+'Says what threatens the queue''s promise, each with its remedy: settings, snapshots, leases, workers, partitions; a client''s clock and release too where it gives them.';
 
 reset role;
 

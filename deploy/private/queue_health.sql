@@ -30,12 +30,25 @@ as $$
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
         format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
-        'see what holds back vacuum, above'
+        'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
     from (
         select
             pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
             pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
     ) as d
+    union all
+    select
+        'triggers', count(*) = 0,
+        case when count(*) = 0 then 'none is disabled'
+            else 'disabled: ' || left(string_agg(
+                format('%s of %s', t.tgname, t.tgrelid::regclass), ', ' order by t.tgname
+            ), 200)
+        end,
+        'alter table … enable trigger all: without them illegal changes are stored'
+    from pg_trigger as t
+    join pg_class as c on c.oid = t.tgrelid
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and t.tgenabled not in ('O', 'A')
     union all
     select
         'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,

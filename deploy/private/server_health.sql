@@ -22,21 +22,33 @@ as $$
     where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
     union all
     select
-        'snapshot', coalesce(max(age(h.xmin)) < 1000000, true),
-        coalesce(max(format('%s holds back vacuum by %s transactions', h.holder, age(h.xmin)))
-            filter (where age(h.xmin) = h.oldest), 'nobody holds back vacuum'),
+        'snapshot', coalesce(bool_and(h.is_young), true),
+        coalesce(
+            min(format('%s holds back vacuum by %s transactions%s', h.holder, h.age, h.since))
+                filter (where h.nth = 1),
+            'nobody holds back vacuum'
+        ),
         'end the session, drop the replication slot, or finish the prepared transaction'
     from (
-        select g.*, max(age(g.xmin)) over () as oldest
+        select
+            g.holder, age(g.xmin) as age,
+            ', for ' || date_trunc('second', now() - g.began_at) as since,
+            age(g.xmin) < 1000000
+            and coalesce(now() - g.began_at < interval '10 min', true) as is_young,
+            row_number() over (order by age(g.xmin) desc, g.began_at) as nth
         from (
-            select format('pid %s', a.pid) as holder, a.backend_xmin as xmin
+            select
+                format('pid %s', a.pid) as holder, a.backend_xmin as xmin,
+                a.xact_start as began_at
             from pg_stat_activity as a
             where a.backend_xmin is not null and a.pid <> pg_backend_pid()
             union all
-            select format('slot %s', r.slot_name), r.xmin from pg_replication_slots as r
+            select format('slot %s', r.slot_name), r.xmin, null
+            from pg_replication_slots as r
             where r.xmin is not null
             union all
-            select format('prepared %s', p.gid), p.transaction from pg_prepared_xacts as p
+            select format('prepared %s', p.gid), p.transaction, p.prepared
+            from pg_prepared_xacts as p
         ) as g
     ) as h
     union all
@@ -49,7 +61,8 @@ as $$
     union all
     select
         'notifications', pg_notification_queue_usage() < 0.25,
-        format('%s %% of the queue is used', round(100 * pg_notification_queue_usage()::numeric)),
+        format('the slowest listener lags by %s %% of the queue',
+            round(100 * pg_notification_queue_usage()::numeric)),
         'end the session that listens and stays idle in a transaction'
 $$;
 

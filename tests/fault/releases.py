@@ -43,7 +43,8 @@ def deploy_killed(rig: Rig) -> None:
     It hits the whole group of processes, or Sqitch alone, whose psql then goes on. What
     comes of it must be the schema that one undisturbed load makes.
     """
-    rig.prepare()
+    rig.create()
+    rig.load()
     whole = catalog(rig.url)
     with psycopg.connect(rig.server.url, autocommit=True) as admin:
         admin.execute(f'drop database "{rig.name}"')

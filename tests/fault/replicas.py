@@ -31,6 +31,12 @@ SETTINGS = {
 
 ATTACHED = "exists (select from pg_stat_replication where sync_state = 'quorum')"
 
+# All that has come is replayed, and no more comes.
+DRAINED = (
+    "not exists (select from pg_stat_wal_receiver) and exists (select from pg_stat_activity"
+    " where backend_type = 'startup' and wait_event = 'RecoveryRetrieveRetryInterval')"
+)
+
 
 @dataclass
 class Replicas:
@@ -114,7 +120,7 @@ class Replicas:
     def fail_over(self) -> None:
         """Promote the standby that has received most, and make the others anew from it."""
         for node in self.standbys:
-            self.wait_for(node, "not exists (select from pg_stat_wal_receiver)")
+            self.wait_for(node, DRAINED)
         dead = self.primary
         self.nodes = [*sorted(self.standbys, key=received, reverse=True), dead]
         with psycopg.connect(self.primary.url, autocommit=True) as connection:
@@ -137,10 +143,10 @@ class Replicas:
 
 
 def received(node: Server) -> int:
-    """Return how far a standby has the primary's log, in bytes."""
+    """Return how far a drained standby has the primary's log, in bytes."""
     with psycopg.connect(node.url) as connection:
         row = connection.execute(
-            "select pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')"
+            "select pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')"
         ).fetchone()
     assert row is not None
     return int(row[0])

@@ -152,12 +152,16 @@ class Rig:
     def prepare(self, settings: Mapping[str, str] | None = None) -> None:
         """Make the database with jobq in it."""
         self.create()
+        self.load()
+        self.configure(settings)
+
+    def load(self) -> None:
+        """Load the single file."""
         environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
         subprocess.run(
             ["psql", "-Xq", "-d", self.url, "-f", str(ROOT / "jobq.sql")],
             check=True, env=environment, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        self.configure(settings)
 
     def create(self) -> None:
         """Make an empty database."""

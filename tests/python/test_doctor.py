@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+import pytest
 from click.testing import CliRunner
 
+from jobq import doctor as doctor_module
 from jobq.cli import main
+from jobq.embedded import Server
+from servers import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    import psycopg
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+PATIENCE = 30.0
+# The server is durable, unlike those of other tests.
+SETTINGS = {"max_notify_queue_pages": "64", "max_prepared_transactions": "1"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that is set as it should be."""
+    with Server(tmp_path_factory.mktemp("server"), "18", settings=SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def sound_cluster(server: Server, project: Path) -> Cluster:
+    return Cluster(server, project)
+
+
+@pytest.fixture
+def sound(sound_cluster: Cluster, project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a database that nothing threatens."""
+    monkeypatch.setattr(doctor_module, "project_dir", lambda: project)
+    with sound_cluster.database() as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("select jobq.heartbeat('w', '{}', '{}')")
+            connection.execute("select jobq.maintain()")
+        yield url
 
 
 def doctor(database: str, *options: str) -> tuple[int, str]:
@@ -25,25 +60,207 @@ def findings(database: str) -> dict[str, dict[str, Any]]:
     return {row["subject"]: row for row in rows}
 
 
-def test_what_is_wrong_comes_first_with_its_remedy(database: str) -> None:
-    status, output = doctor(database)
+@contextmanager
+def switched_off(url: str, setting: str) -> Iterator[None]:
+    """Switch a setting of the server off, and on again."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"alter system set {setting} = off")
+        connection.execute("select pg_reload_conf()")
+        yield
+        connection.execute(f"alter system reset {setting}")
+        connection.execute("select pg_reload_conf()")
+
+
+@contextmanager
+def old_snapshot(url: str) -> Iterator[None]:
+    """Let a session look as if it had begun long ago: others have done much since."""
+    with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as other:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1")
+        other.execute(
+            "do $$ begin for i in 1 .. 1000001 loop perform pg_current_xact_id();"
+            " commit; end loop; end $$"
+        )
+        yield
+
+
+@contextmanager
+def forgotten_transaction(url: str) -> Iterator[None]:
+    """Leave a prepared transaction alone for as long."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("begin")
+        connection.execute("select pg_current_xact_id()")
+        connection.execute("prepare transaction 'forgotten'")
+        connection.execute(
+            "do $$ begin for i in 1 .. 1000001 loop perform pg_current_xact_id();"
+            " commit; end loop; end $$"
+        )
+        yield
+        connection.execute("rollback prepared 'forgotten'")
+
+
+@contextmanager
+def dead_rows(url: str) -> Iterator[None]:
+    """Fill the table of live jobs with rows that no vacuum has removed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+        with connection.transaction(force_rollback=True):
+            connection.execute(
+                "select count(*) from jobq.enqueue_many((select jsonb_agg("
+                "jsonb_build_object('kind', 'k')) from generate_series(1, 50000)))"
+            )
+        connection.execute("select pg_stat_force_next_flush()")
+        yield
+
+
+@contextmanager
+def hung_listener(url: str) -> Iterator[None]:
+    """Fill a good part of the notification queue behind a listener that does not read."""
+    with ExitStack() as stack:
+        hung, noisy = (stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(2))
+        hung.execute("listen noise")
+        hung.execute("begin")
+        hung.execute("select 1")
+        usage = "select pg_notification_queue_usage() < 0.3"
+        while noisy.execute(usage).fetchone() == (True,):
+            noisy.execute("select pg_notify('noise', repeat('x', 7000))")
+        yield
+        hung.execute("rollback")
+        noisy.execute("select pg_notification_queue_usage()")
+
+
+@contextmanager
+def statement(url: str, query: str) -> Iterator[None]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(query)
+        yield
+
+
+THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
+    "fsync": ("fsync", "set fsync = on", lambda url: switched_off(url, "fsync")),
+    "synchronous_commit": (
+        "synchronous_commit", "set synchronous_commit = on",
+        lambda url: switched_off(url, "synchronous_commit"),
+    ),
+    "full_page_writes": (
+        "full_page_writes", "set full_page_writes = on",
+        lambda url: switched_off(url, "full_page_writes"),
+    ),
+    "autovacuum": (
+        "autovacuum", "set autovacuum = on", lambda url: switched_off(url, "autovacuum"),
+    ),
+    "old snapshot": ("snapshot", "end the session", old_snapshot),
+    "forgotten transaction": (
+        "snapshot", "finish the prepared transaction", forgotten_transaction,
+    ),
+    "multixacts": (
+        "multixact", "vacuum (freeze)",
+        lambda url: statement(
+            url,
+            "update pg_database set datminmxid = (mod(datminmxid::text::bigint + 3800000000,"
+            " 4294967296))::text::xid where datname = current_database()",
+        ),
+    ),
+    "dead rows": ("dead_tuples", "vacuum jobq_private.job", dead_rows),
+    "hung listener": ("notifications", "end the session that listens", hung_listener),
+    "expired lease": (
+        "leases", "run a worker",
+        lambda url: statement(
+            url,
+            "select jobq.enqueue('k'); select jobq.claim('{default}', 'w');"
+            " set session_replication_role = replica;"
+            " update jobq_private.job set lease_expires_at = now() - interval '1 min'",
+        ),
+    ),
+    "no worker": (
+        "workers", "start a worker",
+        lambda url: statement(url, "delete from jobq_private.worker"),
+    ),
+    "no partition": (
+        "partitions", "have maintain() called",
+        lambda url: statement(
+            url,
+            "do $$ begin execute 'drop table jobq_private.job_archive_' ||"
+            " to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD'); end $$",
+        ),
+    ),
+    "disabled trigger": (
+        "triggers", "enable trigger",
+        lambda url: statement(url, "alter table jobq_private.job disable trigger job_transition"),
+    ),
+    "another release": (
+        "schema", "run jobq deploy",
+        lambda url: statement(
+            url,
+            "create or replace function jobq.end_wait() returns void language sql"
+            " security definer as 'select'",
+        ),
+    ),
+    "missing function": (
+        "schema", "run jobq deploy", lambda url: statement(url, "drop function jobq.end_wait()"),
+    ),
+}  # fmt: skip
+
+
+def test_a_sound_system_is_called_so(sound: str) -> None:
+    status, output = doctor(sound)
+    assert status == 0, output
+    assert "BAD" not in output
+    assert all(finding["remedy"] is None for finding in findings(sound).values())
+
+
+@pytest.mark.parametrize("threat", THREATS)
+def test_each_threat_is_named_first_with_its_remedy(sound: str, threat: str) -> None:
+    subject, remedy, threaten = THREATS[threat]
+    with threaten(sound):
+        found = eventually_bad(sound, subject)
+        assert remedy in str(found["remedy"])
+        status, output = doctor(sound)
     assert status == 1
     assert output.startswith("BAD")
-    # The tests' servers run without fsync.
-    assert "fsync = off; set fsync = on" in output
 
 
-def test_findings_follow_the_system(
-    database: str, connect: Callable[[], psycopg.Connection[Any]]
-) -> None:
-    assert not findings(database)["workers"]["is_ok"]
-    assert not findings(database)["partitions"]["is_ok"]
-    connection = connect()
-    connection.execute("select jobq.heartbeat('w', '{}', '{}')")
-    connection.execute("select jobq.maintain()")
-    after = findings(database)
-    assert after["workers"]["is_ok"] and after["partitions"]["is_ok"]
-    assert after["workers"]["remedy"] is None
+def eventually_bad(database: str, subject: str) -> dict[str, Any]:
+    """Return the finding as soon as it is bad: a reloaded setting takes a moment."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := findings(database)[subject])["is_ok"]:
+        assert time.monotonic() < deadline, found
+    return found
+
+
+def test_who_holds_a_snapshot_is_named(sound: str) -> None:
+    with psycopg.connect(sound) as holder:
+        holder.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        holder.execute("select 1")
+        found = findings(sound)["snapshot"]["finding"]
+        assert f"pid {holder.info.backend_pid} holds back vacuum by" in found
+        assert ", for 00:00:" in found
+
+
+def test_a_client_whose_clock_is_wrong_is_told(sound: str) -> None:
+    query = (
+        "select is_ok, finding, remedy from jobq.health(now() + interval '1 h' * %s)"
+        " where subject = 'clock'"
+    )
+    with psycopg.connect(sound) as connection:
+        behind, right, ahead = (connection.execute(query, [h]).fetchone() for h in (1, 0, -1))
+    assert right is not None and right[0] is True and right[2] is None
+    assert behind is not None and not behind[0] and "3600.0 s behind the client" in behind[1]
+    assert ahead is not None and not ahead[0] and "3600.0 s ahead of the client" in ahead[1]
+    assert "NTP" in ahead[2]
+
+
+def test_what_differs_from_the_release_is_named(sound: str) -> None:
+    with statement(sound, "drop function jobq.end_wait(); drop function jobq.ready()"):
+        found = findings(sound)["schema"]["finding"]
+    assert found == "2 functions are not those of this release: jobq.end_wait, jobq.ready"
+
+
+def test_without_a_client_nothing_is_compared(sound: str) -> None:
+    with psycopg.connect(sound) as connection:
+        subjects = {row[0] for row in connection.execute("select subject from jobq.health()")}
+    assert not subjects & {"clock", "schema"}
+    assert {"clock", "schema"} <= set(findings(sound))
 
 
 def test_a_database_without_jobq_is_named(empty_database: str) -> None:

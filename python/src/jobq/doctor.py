@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import sys
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
 
 import click
+from psycopg.types.json import Jsonb
 
 from jobq.calls import Call
 from jobq.client import Client
+from jobq.deploy import DeployError, project_dir
 from jobq.errors import JobqError
 from jobq.models import record
 
-__all__ = ["Finding", "doctor", "examine"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Finding", "doctor", "examine", "release_of"]
+
+_FUNCTION: Final = re.compile(
+    r"^ *create or replace function ([\w.]+)\(.*?^ *as (\$\$|')(.*?)\2", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +54,27 @@ def examine(client: Client) -> list[Finding]:
 
     Raises:
         JobqError: the database cannot be asked.
+        DeployError: the package lacks the files of its release.
     """
-    return client.run(Call("health", {}, list, record(Finding)))
+    release = Jsonb(release_of(project_dir()))
+    given = {"client_time": datetime.now(UTC), "release": release}
+    return client.run(Call("health", given, list, record(Finding)))
+
+
+def release_of(project: Path) -> dict[str, list[str]]:
+    """Return the MD5 sums that the bodies of a release's functions may have, by name.
+
+    Args:
+        project: the folder of the release's Sqitch project.
+    """
+    sums: dict[str, list[str]] = {}
+    for script in project.glob("deploy/*/*.sql"):
+        if "@" in script.stem:  # what a later change has replaced
+            continue
+        for name, _, body in _FUNCTION.findall(script.read_text()):
+            digest = hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()
+            sums.setdefault(name, []).append(digest)
+    return sums
 
 
 @click.command()
@@ -55,6 +87,8 @@ def doctor(*, is_json: bool, database: str) -> None:
             findings = examine(client)
     except JobqError as error:
         raise click.ClickException(f"{error.code}: {error}; {error.hint}") from error
+    except DeployError as error:
+        raise click.ClickException(str(error)) from error
     for finding in findings:
         if is_json:
             click.echo(json.dumps(asdict(finding)))
