@@ -1,0 +1,73 @@
+"""absurd by its asyncio SDK, 100 tasks at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from absurd_sdk import AsyncAbsurd
+from absurdctl import BUNDLED_SCHEMA_SQL
+from agent import main, stopped
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agent import Notes
+
+CONCURRENCY = 100
+
+
+class AbsurdProducer:
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._connection = connection
+        self._absurd = AsyncAbsurd(connection)
+
+    async def add(self, kind: str, payload: dict[str, Any]) -> None:
+        await self._absurd.spawn(kind, payload, queue="default")
+
+    async def add_many(self, payloads: list[dict[str, Any]]) -> None:
+        async with self._connection.transaction(), self._connection.pipeline():
+            for payload in payloads:
+                await self._connection.execute(
+                    "select absurd.spawn_task('default', 'noop', %s, '{}')",
+                    [psycopg.types.json.Jsonb(payload)],
+                )
+
+
+class AbsurdAgent:
+    chunk = 2000
+
+    async def install(self, url: str) -> str:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await connection.execute(BUNDLED_SCHEMA_SQL)
+            await AsyncAbsurd(connection).create_queue("default")
+        return version("absurd-sdk")
+
+    @asynccontextmanager
+    async def producer(self, url: str) -> AsyncIterator[AbsurdProducer]:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            yield AbsurdProducer(connection)
+
+    async def work(self, url: str, notes: Notes) -> None:
+        absurd = AsyncAbsurd(url)
+
+        @absurd.register_task("noop")
+        async def noop(_params: Any, _context: Any) -> None:
+            notes.noop()
+
+        @absurd.register_task("stamp")
+        async def stamp(params: Any, _context: Any) -> None:
+            notes.stamp(params["n"])
+
+        working = asyncio.create_task(absurd.start_worker(concurrency=CONCURRENCY))
+        await stopped()
+        absurd.stop_worker()
+        await working
+        await absurd.close()
+
+
+if __name__ == "__main__":
+    main(AbsurdAgent())

@@ -1,0 +1,63 @@
+"""jobq: its own client, and `jobq worker` in its default configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from agent import main
+
+import jobq
+from jobq.database import use_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from agent import Notes
+
+HERE = Path(__file__).resolve().parent
+SINGLE_FILE = HERE.parents[3] / "jobq.sql"
+
+
+class JobqProducer:
+    """Enqueues by the client, on a connection of its own."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        self._client = jobq.AsyncClient(connection)
+
+    async def add(self, kind: str, payload: dict[str, Any]) -> None:
+        await self._client.enqueue(kind, payload)
+
+    async def add_many(self, payloads: list[dict[str, Any]]) -> None:
+        await self._client.enqueue_many({"kind": "noop", "payload": p} for p in payloads)
+
+
+class JobqAgent:
+    chunk = 10_000
+
+    async def install(self, url: str) -> str:
+        command = ["psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", url, "-f", str(SINGLE_FILE)]
+        environment = {**os.environ, "PGOPTIONS": "--client-min-messages=warning"}
+        await asyncio.to_thread(subprocess.check_output, command, env=environment)
+        return jobq.__version__
+
+    @asynccontextmanager
+    async def producer(self, url: str) -> AsyncIterator[JobqProducer]:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            use_json(connection)
+            yield JobqProducer(connection)
+
+    async def work(self, url: str, _notes: Notes) -> None:
+        command = "-m jobq.cli worker jobq_handlers:registry --metrics-port 0".split()
+        environment = {**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(HERE)}
+        os.execve(sys.executable, [sys.executable, *command, "--log-level", "warning"], environment)
+
+
+if __name__ == "__main__":
+    main(JobqAgent())

@@ -1,0 +1,96 @@
+"""What becomes of raw figures: medians, ranges, and the table that shows them."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# The table's columns: the heading, and of which measures it shows which figure, how.
+COLUMNS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
+    ("drain, 1 worker, jobs/s", (("drain1", "rate", ",.0f"),)),
+    ("drain, 2 workers, jobs/s", (("drain2", "rate", ",.0f"),)),
+    (
+        "CPU a job, server / worker, µs",
+        (("drain1", "server_us", ",.1f"), ("drain1", "worker_us", ",.1f")),
+    ),
+    ("bulk enqueue, jobs/s", (("drain1", "bulk", ",.0f"),)),
+    ("single enqueue, 1 connection, jobs/s", (("single1", "rate", ",.0f"),)),
+    ("8 connections", (("single8", "rate", ",.0f"),)),
+    (
+        "pick-up idle, p50 / p99, ms",
+        (("idle-latency", "p50_ms", ".1f"), ("idle-latency", "p99_ms", ".1f")),
+    ),
+    (
+        "at a steady rate",
+        (("loaded-latency", "p50_ms", ".1f"), ("loaded-latency", "p99_ms", ".1f")),
+    ),
+    ("pinned snapshot, last / first tenth", (("pinned", "ratio", ".2f"),)),
+    ("idle, transactions/s", (("idle", "per_second", ".1f"),)),
+)
+MARKS = {"cut_short": "†", "falls_behind": "‡"}
+LEGEND = (
+    "Median of the rounds, with the range where there were several. "
+    "† cut short by the time limit: the rate of what was done until then. "
+    "‡ falls behind the rate that was asked for."
+)
+
+Raw = dict[str, Any]
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which a share of the others lie."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+def collected(raw: Sequence[Raw], system: str, measure: str, figure: str) -> list[float]:
+    """Return one figure of one measure of a system, of every round."""
+    return [
+        entry["figures"][figure]
+        for entry in raw
+        if (entry["system"], entry["measure"]) == (system, measure)
+        and figure in entry.get("figures", {})
+    ]
+
+
+def cell(raw: Sequence[Raw], system: str, shown: Sequence[tuple[str, str, str]]) -> str:
+    """Return what the table says: medians with their ranges, or why there are none."""
+    parts = []
+    marks = set()
+    for measure, figure, form in shown:
+        values = collected(raw, system, measure, figure)
+        if not values:
+            failed = any((entry["system"], entry["measure"]) == (system, measure) for entry in raw)
+            return "failed" if failed else ""
+        parts.append(middle_and_range(values, form))
+        marks |= {
+            mark for flag, mark in MARKS.items() if any(collected(raw, system, measure, flag))
+        }
+    return " / ".join(parts) + "".join(sorted(marks))
+
+
+def middle_and_range(values: Sequence[float], form: str) -> str:
+    """Return the median, and the range in brackets where there is more than one value."""
+    middle = format(statistics.median(values), form)
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+
+
+def table(raw: Sequence[Raw], versions: dict[str, str]) -> str:
+    """Return a table in Markdown, a line for each system."""
+    columns = [
+        (title, shown)
+        for title, shown in COLUMNS
+        if any(collected(raw, entry["system"], shown[0][0], shown[0][1]) for entry in raw)
+    ]
+    lines = [
+        "| | " + " | ".join(title for title, _ in columns) + " |",
+        "| --- |" + " --- |" * len(columns),
+    ]
+    for name in dict.fromkeys(entry["system"] for entry in raw):
+        cells = [cell(raw, name, shown) for _, shown in columns]
+        lines.append(f"| {name} {versions.get(name, '')} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
