@@ -3387,7 +3387,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _draft constant jsonb :=
-        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}';
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
     _namespace text;
     _fits boolean;
 begin
