@@ -9,10 +9,10 @@ CODE := python sql tests docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format bench fault snapshot docs clean
+.PHONY: help setup run test lint format bench bench-peers fault snapshot docs clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
 
 setup: $(VENV)/.run ## Install what `make run` needs
 
@@ -38,6 +38,9 @@ fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing);
 
 bench: $(VENV)/.test ## Print how fast jobs are enqueued, claimed and finished; PART=http, delivery or schedules for those
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
+
+bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less
+	@$(BIN)/python tests/bench/peers/run.py $(ARGS)
 
 snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
 	@$(PYTHON) sql/snapshot.py
