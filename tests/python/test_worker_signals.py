@@ -198,3 +198,17 @@ def test_every_line_about_a_job_says_which(database: str, client: Client, tmp_pa
         "error_code": "UNKNOWN_KIND",
     }
     assert expected.items() <= line.items()
+
+
+def test_a_thread_that_ends_after_its_timeout_does_not_hold_up_the_end(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    gate = Gate.within(tmp_path)
+    with working(database, tmp_path, "--poll", "60", "--grace", "600") as worker:
+        payload = {"started": gate.started, "open": gate.open}
+        job_id = client.enqueue("wait_in_thread", payload, timeout="100 ms").job_id
+        until(lambda: client.get(job_id).state == "retrying", "for the timeout")
+        worker.signal(signal.SIGTERM)
+        until(lambda: "stopping: waiting" in worker.log)
+        gate.let_through()
+        assert worker.wait() == 0

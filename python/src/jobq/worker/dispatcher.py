@@ -250,6 +250,9 @@ class Dispatcher:
             self._running.pop(held.job_id, None)
         self._mean += (time.monotonic() - held.started_at - self._mean) * SMOOTHING
         self._fill()
+        if held.settlement is not None:
+            # Settled before it ended: only now is its slot free.
+            self.look()
         self.settle(held, settlement)
 
     def _expire(self, held: Held) -> None:
