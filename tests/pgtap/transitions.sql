@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(185);
+select plan(188);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -405,10 +405,12 @@ from (
     ('succeeded', 'queued', '23503 job_archive_transition_fkey'),
     ('succeeded', null, '23514 job_archive_state_check'),
     ('dead', 'succeeded', '23503 job_archive_transition_fkey'),
-    ('running', 'queued', '23514 job_archive_state_check'),
-    ('retrying', 'running', '23514 job_archive_state_check'),
-    ('running', 'dead', '23503 job_archive_transition_fkey'),
-    ('queued', 'succeeded', '23503 job_archive_transition_fkey')
+    ('running', 'queued', 'JQ002 ILLEGAL_STATE'),
+    ('retrying', 'running', 'JQ002 ILLEGAL_STATE'),
+    ('running', 'dead', 'JQ002 ILLEGAL_STATE'),
+    ('queued', 'succeeded', 'JQ002 ILLEGAL_STATE'),
+    ('queued', 'dead', 'JQ002 ILLEGAL_STATE'),
+    ('queued', 'cancelled', 'JQ002 ILLEGAL_STATE')
 ) as f (state, previous_state, refusal);
 
 -- The rules themselves
