@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq import calls, definitions, schedules
-from jobq.database import conninfo, use_json
+from jobq.database import confirmed, conninfo, use_json
 from jobq.errors import JobCancelled, JobFailed, translate
 from jobq.json_schemas import JsonSchemas
 
@@ -128,6 +128,7 @@ class Client:
         with (
             translate(),
             self._connected() as connection,
+            confirmed(connection),
             connection.cursor(row_factory=call.row_factory) as cursor,
         ):
             return call.read(cursor.execute(statement, given).fetchall())
@@ -262,8 +263,9 @@ class AsyncClient:
                 self._connected() as connection,
                 connection.cursor(row_factory=call.row_factory) as cursor,
             ):
-                await cursor.execute(statement, given)
-                return call.read(await cursor.fetchall())
+                with confirmed(connection):
+                    await cursor.execute(statement, given)
+                    return call.read(await cursor.fetchall())
 
     async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit the schemas that only clients can enforce."""

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 
-if TYPE_CHECKING:
-    from psycopg.abc import AdaptContext
+from jobq.errors import DatabaseUnavailable
 
-__all__ = ["READ_COMMITTED", "conninfo", "use_json"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg import AsyncConnection, Connection
+    from psycopg.abc import AdaptContext
+    from psycopg.errors import Diagnostic
+
+__all__ = ["READ_COMMITTED", "confirmed", "conninfo", "use_json"]
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
 # timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
@@ -54,6 +61,30 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool =
         options = f"{_SERVER_PATIENCE} {isolation} {given.get('options') or ''}"
         parameters["options"] = options.strip()
     return make_conninfo("", **parameters)
+
+
+@contextmanager
+def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
+    """Take a commit that no standby has confirmed as one whose outcome is not known.
+
+    A commit whose wait for a synchronous standby is cancelled ends as if all were well,
+    with a warning; a failover may take it back.
+
+    Raises:
+        DatabaseUnavailable: there was such a warning.
+    """
+    states: list[str | None] = []
+
+    def heed(notice: Diagnostic) -> None:
+        states.append(notice.sqlstate)
+
+    connection.add_notice_handler(heed)
+    try:
+        yield
+    finally:
+        connection.remove_notice_handler(heed)
+    if "01000" in states:
+        raise DatabaseUnavailable("the commit is not confirmed by a standby", sqlstate="01000")
 
 
 def use_json(context: AdaptContext) -> None:

@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from jobq.database import READ_COMMITTED
+from jobq.database import READ_COMMITTED, confirmed
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
@@ -72,13 +72,14 @@ class Database:
     ) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection of a role, whose next call the audit lays to somebody."""
         async with self._pools[role].connection() as connection:
-            if acting_for is None:
-                yield connection
-                return
-            # One transaction and one round trip: both go out before an answer comes.
-            async with connection.pipeline():
-                await connection.execute("select jobq.act_for(%s)", [acting_for])
-                yield connection
+            with confirmed(connection):
+                if acting_for is None:
+                    yield connection
+                    return
+                # One transaction and one round trip: both go out before an answer comes.
+                async with connection.pipeline():
+                    await connection.execute("select jobq.act_for(%s)", [acting_for])
+                    yield connection
 
     async def fetch(
         self, role: str, function: str, acting_for: str | None = None, **arguments: object

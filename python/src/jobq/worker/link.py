@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from jobq.database import conninfo
+from jobq.database import confirmed, conninfo
 from jobq.errors import DatabaseUnavailable, translate
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Link:
         async with self._lock:
             connection = await self.connection()
             try:
-                with translate(), self.deadline(connection):
+                with translate(), confirmed(connection), self.deadline(connection):
                     cursor = await connection.execute(statement, parameters)
                     return await cursor.fetchall() if cursor.description else []
             except BaseException:
