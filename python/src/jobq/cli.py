@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import logging
@@ -298,6 +299,10 @@ def worker(
                 await stack.enter_async_context(delivering(registry, database_url))
             return await Worker(database_url, registry, weights, **options).run()
 
+    # Jobs come and go by the thousand, and none of them in cycles: look for cycles seldom, and
+    # never among what is imported.
+    gc.freeze()
+    gc.set_threshold(50_000)
     with plainly(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         sys.exit(runner.run(work()))
 

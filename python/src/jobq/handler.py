@@ -53,9 +53,10 @@ class Handler:
 
     def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
         """Return the positional arguments of a call."""
-        given = {"context": context, "connection": connection}
-        extras = tuple(given[name] for name in self.extras)
-        return (payload, *extras) if self.takes_payload else extras
+        given = [payload] if self.takes_payload else []
+        for name in self.extras:
+            given.append(context if name == "context" else connection)
+        return tuple(given)
 
 
 def describe(

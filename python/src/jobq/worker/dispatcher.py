@@ -29,7 +29,8 @@ __all__ = ["Dispatcher"]
 logger = logging.getLogger("jobq.worker")
 
 LINGER: Final = 0.02
-PREFETCH: Final = 500
+BATCH: Final = 500
+PREFETCH: Final = 2 * BATCH
 HORIZON: Final = 0.05
 SMOOTHING: Final = 0.01
 BURST: Final = 32
@@ -221,7 +222,7 @@ class Dispatcher:
         if not self.is_claiming:
             return 0
         held = len(self._buffer) + len(self._running)
-        return max(0, min(self._slots + self._prefetch - held, PREFETCH))
+        return max(0, min(self._slots + self._prefetch - held, BATCH))
 
     def _ahead(self) -> int:
         """Return how many jobs to claim ahead: as many as start within `HORIZON`."""
