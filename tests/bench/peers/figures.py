@@ -45,6 +45,23 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
+def tenths(progress: Sequence[tuple[float, int]], jobs: int) -> tuple[float, float]:
+    """Return the rates of the first and of the last tenth of a drain, in jobs a second.
+
+    Args:
+        progress: how many jobs had started in all, at each noted time.
+        jobs: how many there were.
+    """
+    begin = progress[0]
+    first = next(step for step in progress if step[1] >= 0.1 * jobs)
+    ninth = next(step for step in progress if step[1] >= 0.9 * jobs)
+    return _rate(begin, first), _rate(ninth, progress[-1])
+
+
+def _rate(begin: tuple[float, int], end: tuple[float, int]) -> float:
+    return (end[1] - begin[1]) / (end[0] - begin[0])
+
+
 def collected(raw: Sequence[Raw], system: str, measure: str, figure: str) -> list[float]:
     """Return one figure of one measure of a system, of every round."""
     return [
@@ -77,6 +94,15 @@ def middle_and_range(values: Sequence[float], form: str) -> str:
     if len(values) == 1:
         return middle
     return f"{middle} ({format(min(values), form)} to {format(max(values), form)})"
+
+
+def failures(raw: Sequence[Raw]) -> list[str]:
+    """Return a line for each measure that failed, with the reason."""
+    return [
+        f"failed: {entry['system']}, {entry['measure']}: {entry['failed']}"
+        for entry in raw
+        if "failed" in entry
+    ]
 
 
 def table(raw: Sequence[Raw], versions: dict[str, str]) -> str:

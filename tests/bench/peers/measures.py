@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from figures import percentile
+from figures import percentile, tenths
 
 if TYPE_CHECKING:
     from rig import Rig, Team
@@ -36,12 +36,12 @@ class Sizes:
 
     jobs: int = 50_000
     pinned_jobs: int = 500_000
-    limit: float = 20
-    single_seconds: float = 3
+    limit: float = 20.0
+    single_seconds: float = 3.0
     samples: int = 200
-    rate: float = 500
-    loaded_seconds: float = 10
-    idle_seconds: float = 20
+    rate: float = 500.0
+    loaded_seconds: float = 10.0
+    idle_seconds: float = 20.0
 
 
 def drain(rig: Rig, system: System, sizes: Sizes, workers: int) -> Figures:
@@ -201,17 +201,6 @@ def watched(team: Team, own: Connection, unfinished: str, jobs: int, limit: floa
     if not team.progress():
         raise TimeoutError(f"no job started in {limit:.0f} s")
     return None
-
-
-def tenths(progress: list[tuple[float, int]], jobs: int) -> tuple[float, float]:
-    """Return the rates of the first and of the last tenth of a drain, in jobs a second."""
-    moments = {}
-    for share in (0.0, 0.1, 0.9):
-        moments[share] = next(t for t, count in progress if count >= share * jobs)
-    end, last = progress[-1]
-    at_nine = next(count for _, count in progress if count >= 0.9 * jobs)
-    first = 0.1 * jobs / (moments[0.1] - moments[0.0])
-    return first, (last - at_nine) / (end - moments[0.9])
 
 
 def delays(seconds: list[float]) -> Figures:

@@ -125,7 +125,10 @@ class Rig:
         if done.returncode != 0:
             words = done.stderr.strip().splitlines() or ["no message"]
             raise AgentError(f"{verb}: {words[-1][:200]}")
-        return json.loads(done.stdout.splitlines()[-1])
+        try:
+            return json.loads(done.stdout.splitlines()[-1])
+        except (IndexError, ValueError) as error:
+            raise AgentError(f"{verb}: no answer that is JSON: {error}") from error
 
     @contextmanager
     def team(self, system: System, url: str, workers: int) -> Iterator[Team]:

@@ -54,7 +54,7 @@ SYSTEMS: Final = {
             "states, history; `jobq worker` as it comes",
         ),
         System(
-            "jobq, plain SQL",
+            "jobq SQL",
             "jobq_sql_agent.py",
             "product",
             "select exists (select from jobq_private.job)",

@@ -122,6 +122,6 @@ const verbs = {
 export async function main(agent) {
   const [verb, url, ...numbers] = process.argv.slice(2);
   const answer = await verbs[verb](agent, url, ...numbers.map(Number));
-  if (answer) console.log(JSON.stringify(answer));
-  process.exit(0);
+  // What is left open must not keep the process, but the answer must get out first.
+  process.stdout.write(answer ? `${JSON.stringify(answer)}\n` : "", () => process.exit(0));
 }
