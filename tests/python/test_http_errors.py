@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import httpx
 import psycopg
 import pytest
-from http_api import SETTINGS, opened, served
+from http_api import SETTINGS, served
 
 from jobq.http import create_app
-from jobq.http.errors import ERRORS, RENAMED, translate
+from jobq.http.errors import RENAMED, translate
 from jobq.http.limits import is_deeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from http_api import Api
 
 pytest_plugins = ["http_fixtures"]
@@ -265,41 +262,6 @@ def test_every_error_of_the_database_has_its_status(database: str) -> None:
     assert len(rows) > 10
 
 
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        ("INVALID_REQUEST", 400),
-        ("UNAUTHORIZED", 401),
-        ("JOB_NOT_FOUND", 404),
-        ("EXECUTION_NOT_FOUND", 404),
-        ("JOB_NOT_UPDATABLE", 409),
-        ("EXECUTION_NOT_CANCELLABLE", 409),
-        ("MESSAGE_TOO_LARGE", 413),
-        ("INVALID_MESSAGE", 422),
-        ("RATE_LIMITED", 429),
-        ("INTERNAL_ERROR", 500),
-        ("QUEUE_UNAVAILABLE", 503),
-        ("REPO_UNAVAILABLE", 503),
-    ],
-)
-def test_the_documents_codes_have_their_status(code: str, status: int) -> None:
-    assert ERRORS[code][0] == status
-
-
-async def test_an_answer_that_takes_too_long_is_504(
-    database: str, connect: Callable[[], psycopg.Connection[Any]]
-) -> None:
-    async with opened(database, replace(SETTINGS, patience=0.3)) as api:
-        job = await api.job()
-        holder = connect()
-        with holder.transaction():
-            holder.execute("select from jobq_private.job for update")
-            response = await api.ask("POST", f"/jobs/{job['job_id']}/cancel")
-        assert (response.status_code, code_of(response)) == (504, "TIMEOUT")
-        job = (await api.ask("GET", f"/jobs/{job['job_id']}")).json()
-        assert job["state"] == "queued"
-
-
 async def test_an_outage_is_503_and_passes(database: str) -> None:
     """Turn the database off, see /ready and the routes say so, and turn it on again."""
     admin = psycopg.conninfo.make_conninfo(database, dbname="postgres")
@@ -336,7 +298,7 @@ async def test_an_outage_is_503_and_passes(database: str) -> None:
             assert (await api.ask("GET", "/healthz")).json() == {"status": "ok"}
         finally:
             allow(True)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while (await api.ask("GET", "/ready")).status_code != 200:
                 await asyncio.sleep(0.05)
         assert (await api.ask("POST", "/jobs", json={"kind": "a"})).status_code == 201
