@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -59,6 +60,13 @@ async def test_what_fits_passes(client: Client, database: str) -> None:
     assert client.enqueue("other", "anything").created
     async with AsyncClient(database) as other:
         assert (await other.enqueue("mail", {"cc": 1})).created
+
+
+def test_without_the_extra_it_is_left_to_the_delivery(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jobq.delivery.input", None)
+    assert client.enqueue("mail", {}).created
 
 
 def test_no_payload_is_an_empty_one(client: Client) -> None:

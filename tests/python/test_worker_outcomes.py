@@ -282,6 +282,23 @@ async def test_retry_says_when(database: str, client: AsyncClient) -> None:
     assert timedelta(minutes=59) < waiting.run_at - datetime.now(UTC) < timedelta(minutes=61)
 
 
+@pytest.mark.parametrize(
+    ("details", "kept"),
+    [({"status": 503}, {"status": 503}), ({"bad": object()}, None), ({"bad": "\0"}, None)],
+)
+async def test_an_outcome_may_say_more(
+    database: str, client: AsyncClient, details: dict[str, Any], kept: Any
+) -> None:
+    """What cannot be stored is left out, and the job settled all the same."""
+
+    async def handler() -> None:
+        raise Permanent("NO", "no", details=details)
+
+    job = await outcome_of(client, database, handler)
+    [attempt] = await client.attempts(job.job_id)
+    assert (attempt.error_code, attempt.error_details) == ("NO", kept)
+
+
 async def test_snooze_does_not_count(database: str, client: AsyncClient) -> None:
     registry = Registry()
     until = datetime.now(UTC) + timedelta(milliseconds=200)
