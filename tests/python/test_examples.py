@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -205,4 +205,23 @@ async def test_a_health_check_says_when(client: AsyncClient) -> None:
     assert job.result["checked_at"].startswith("20")
     [line] = await client.logs(job.job_id)
     assert line.message.startswith("healthy at")
-    await asyncio.sleep(0)
+
+
+async def test_a_health_check_recurs(client: AsyncClient) -> None:
+    """The same handler on a schedule: the worker's own maintenance fires it, slot by slot."""
+    schedule_id = await client.create_schedule("health", "health_check", "* * * * * *")
+
+    async def ran_twice() -> list[Job]:
+        jobs = await client.list_jobs(state="succeeded", kind="health_check")
+        return jobs if len(jobs) > 1 else []
+
+    jobs = await until_async(ran_twice, "for two slots")
+    assert {job.schedule_id for job in jobs} == {schedule_id}
+    assert len({job.slot_at for job in jobs}) == len(jobs), (
+        "a row for each run, a run for each slot"
+    )
+    for job in jobs:
+        assert job.slot_at is not None
+        assert datetime.fromisoformat(job.result["checked_at"]) >= job.slot_at
+        [line] = await client.logs(job.job_id)
+        assert line.message == f"healthy at {job.result['checked_at']}"

@@ -130,14 +130,20 @@ async def test_metrics_and_health_are_served(database: str, client: AsyncClient)
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.metrics_port}") as http,
     ):
         await client.enqueue_many([{"kind": kind} for kind in ("good", "good", "bad")])
-        await until_async(lambda: finished(client, 3))
-        metrics = (await http.get("/metrics")).text
+
+        async def counted() -> str:
+            text = (await http.get("/metrics")).text
+            return text if text.count("worker_jobs_completed_total{") == 2 else ""
+
+        metrics = await until_async(counted, "for the worker to know what it has settled")
         health = await http.get("/healthz")
         nothing = await http.get("/")
     assert 'worker_jobs_started_total{kind="good"} 2.0' in metrics
     assert 'worker_jobs_completed_total{kind="good",outcome="succeeded"} 2.0' in metrics
     assert 'worker_jobs_completed_total{kind="bad",outcome="dead"} 1.0' in metrics
     assert 'worker_job_duration_seconds_count{kind="good",outcome="succeeded"} 2.0' in metrics
+    assert 'worker_job_duration_seconds_bucket{kind="bad",le="+Inf",outcome="dead"} 1.0' in metrics
+    assert "# TYPE worker_job_duration_seconds histogram" in metrics
     assert "worker_jobs_running 0.0" in metrics
     assert health.status_code == 200
     assert health.json()["ok"] is True

@@ -1,4 +1,8 @@
-"""The smallest job: say that the worker is alive."""
+"""The smallest job: say that the worker is alive, once or for ever.
+
+client.enqueue("health_check", HealthCheck())  # now
+client.create_schedule("health", "health_check", "*/5 * * * *")  # every five minutes
+"""
 
 from __future__ import annotations
 
