@@ -2,17 +2,21 @@
 
 The functions are those of the catalog, so a new one is tested from the day it is made.
 Each argument in turn takes each hostile value of its type while the others are sane;
-then all of them take hostile values at random (JOBQ_FUZZ_SEED repeats a run).
+then all of them take hostile values at random (JOBQ_FUZZ_SEED repeats a run). Text that
+would run as SQL, if it got there, draws from a sequence, which no rollback hides.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pytest
+from psycopg import sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +42,14 @@ where p.pronamespace = 'jobq'::regnamespace
 order by p.proname
 """
 
+INJECTED = "nextval('public.hijacked')"
+INJECTIONS = [
+    f"' || {INJECTED} || '", f"'; select {INJECTED}; --", f"x'); select {INJECTED}; --",
+    f'"; select {INJECTED}; --', f"$$; select {INJECTED}; --", f"1; select {INJECTED}",
+    f"\\'; select {INJECTED}; --", f"x union select {INJECTED}::text", f"({INJECTED})",
+]  # fmt: skip
 TEXT = [
+    *INJECTIONS,
     "", " ", "x" * 100_000, "Ω" * 600, "'; drop table jobq_private.job; --", "%s %I $1 {} \\",
     "\x01\x1b[2J\u202e", "null", "infinity", "a\nb", "../../etc/passwd", "${jndi:x}",
     "* * * * *", "Europe/Berlin", "(((((((((((a+)+)+)+)+)+)+)+)+)+)+$",
@@ -58,6 +69,7 @@ MEMBERS = (
     "error_code", "retryable", "retry_in",
 )  # fmt: skip
 SCALARS = [
+    *(json.dumps(text) for text in INJECTIONS[:3]),
     "null", "1e131071", "-1", "2147483648", '"infinity"', '"-infinity"', '""', "[]", "{}",
     '"x"', "true", '"-178000000 years"', '"294276-12-31"', '"\\u0001"',
 ]  # fmt: skip
@@ -86,6 +98,7 @@ HOSTILE: dict[str, list[str]] = {
     ],
     "bytea": ["", "\\x00", "\\x" + "00" * 32, "\\x" + "ff" * 1_000_000],
     "text[]": [
+        *(json.dumps([text]).replace("[", "{").replace("]", "}") for text in INJECTIONS),
         "{}", "{NULL}", '{""}', "{{a,b},{c,d}}", "[5:6]={a,b}", "{default,default}",
         "{" + ",".join(f"q{n}" for n in range(20_000)) + "}",
     ],
@@ -115,6 +128,11 @@ def undone(connection: Connection) -> Iterator[None]:
         connection.execute("select pg_advisory_unlock_all()")
 
 
+def is_refusal(error: psycopg.Error) -> bool:
+    state = error.sqlstate or "no SQLSTATE"
+    return state.startswith(REFUSALS) or state in REFUSED
+
+
 def statement(function: str, names: list[str], types: list[str]) -> str:
     given = ", ".join(f"{n} => %s::{t}" for n, t in zip(names, types, strict=True))
     return f"select * from jobq.{function}({given})"
@@ -127,7 +145,8 @@ class Fuzzer:
         self.connection = connection
         self.problems: list[str] = []
         self.calls = 0
-        connection.execute("set statement_timeout = '20s'")
+        connection.execute("set statement_timeout = '120s'")
+        connection.execute("create sequence public.hijacked")
         connection.execute("select jobq.put_kind('fuzz', payload_schema => '{}')")
         connection.execute("select jobq.enqueue('fuzz', queue => 'fuzz')")
         ((self.job_id,),) = connection.execute(
@@ -166,12 +185,11 @@ class Fuzzer:
             try:
                 self.connection.execute(statement(function, names, types), values)
             except psycopg.Error as error:
-                state = error.sqlstate or "no SQLSTATE"
-                if state.startswith(REFUSALS) or state in REFUSED:
+                if is_refusal(error):
                     return
                 shown = [v if v is None or len(v) < 60 else f"{v[:60]}…" for v in values]
                 self.problems.append(f"{function}{dict(zip(names, shown, strict=True))}: "
-                                     f"{state} {str(error)[:160]}")  # fmt: skip
+                                     f"{error.sqlstate} {str(error)[:160]}")  # fmt: skip
 
     def fuzz(self, function: str, names: list[str], types: list[str], needed: int) -> None:
         sane = [self.sane(name) for name in names]
@@ -194,15 +212,172 @@ class Fuzzer:
                 [draw.choice([*self.hostile(t), s]) for t, s in zip(types, sane, strict=True)],
             )  # fmt: skip
 
+    def was_hijacked(self) -> bool:
+        """Tell whether any text has run as SQL."""
+        [(drawn,)] = self.connection.execute("select is_called from public.hijacked").fetchall()
+        return bool(drawn)
 
-def test_hostile_arguments_are_refused_or_answered(
-    connect: Callable[[], Connection],
-) -> None:
-    fuzzer = Fuzzer(connect())
+
+@pytest.fixture
+def fuzzer(connect: Callable[[], Connection]) -> Fuzzer:
+    return Fuzzer(connect())
+
+
+def test_hostile_arguments_are_refused_or_answered(fuzzer: Fuzzer) -> None:
     functions = fuzzer.connection.execute(FUNCTIONS).fetchall()
     for function, names, types, needed in functions:
         fuzzer.fuzz(function, names, types, needed)
         assert not fuzzer.connection.closed, f"{function} ended the connection"
+        assert not fuzzer.was_hijacked(), f"{function} ran an argument as SQL"
     report = "\n".join(dict.fromkeys(fuzzer.problems))
     assert not fuzzer.problems, f"JOBQ_FUZZ_SEED={SEED}\n{report}"
     assert fuzzer.calls > 1000, "the catalog was not read"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "execute 'select 1 from jobq_private.job where queue = ''' || queue || ''''",
+        "execute format('select 1 from jobq_private.job where queue = ''%s''', queue)",
+        "execute 'select ' || queue",
+    ],
+)
+def test_a_function_that_runs_its_argument_is_found_out(fuzzer: Fuzzer, body: str) -> None:
+    fuzzer.connection.execute(
+        "create function jobq.weak(queue text) returns void language plpgsql "
+        f"as $weak$ begin {body}; end $weak$"
+    )
+    fuzzer.fuzz("weak", ["queue"], ["text"], 1)
+    assert fuzzer.was_hijacked()
+
+
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        ('"\\u0000"', "22P05"),
+        ('"\\ud800"', "22P02"),
+        ('"\\udc00\\ud800"', "22P02"),
+        ('"\x01"', "22P02"),
+        ("[" * 100_000, "54001"),
+        ("1e1000000", "22003"),
+        ("NaN", "22P02"),
+    ],
+)
+def test_what_is_no_jsonb_never_gets_in(
+    connect: Callable[[], Connection], value: str, state: str
+) -> None:
+    with pytest.raises(psycopg.Error) as raised:
+        connect().execute("select jobq.enqueue('x', %s::jsonb)", (value,))
+    assert raised.value.sqlstate == state
+
+
+def test_a_nul_is_no_text(connect: Callable[[], Connection]) -> None:
+    statement = "select jobq.enqueue(convert_from(%b, 'UTF8'))"
+    with pytest.raises(psycopg.errors.CharacterNotInRepertoire):
+        connect().execute(statement, (b"a\0b",))
+
+
+MILLION = {
+    "text[]": "select array_agg('q' || n) from generate_series(1, 1000000) as n",
+    "uuid[]": "select array_agg(gen_random_uuid()) from generate_series(1, 1000000) as n",
+    "integer[]": "select array_agg(1) from generate_series(1, 1000000) as n",
+    "jsonb": "select jsonb_agg('{}'::jsonb) from generate_series(1, 1000000) as n",
+}
+
+
+def test_a_million_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
+    """Every function, all its arrays and documents with a million elements at once."""
+    connection = fuzzer.connection
+    for type_, query in MILLION.items():
+        connection.execute(f'create table "{type_}" (value) as {query}')
+    called = 0
+    for function, names, types, needed in connection.execute(FUNCTIONS).fetchall():
+        given = [
+            f'{name} => (select value from "{type_}")'
+            if type_ in MILLION
+            else f"{name} => {literal(fuzzer.sane(name))}::{type_}"
+            for n, (name, type_) in enumerate(zip(names, types, strict=True))
+            if type_ in MILLION or n < needed
+        ]
+        if not MILLION.keys() & set(types):
+            continue
+        called += 1
+        with undone(connection):
+            try:
+                connection.execute(f"select count(*) from jobq.{function}({', '.join(given)})")
+            except psycopg.Error as error:
+                if not is_refusal(error):
+                    fuzzer.problems.append(f"{function}: {error}")
+    assert not fuzzer.problems
+    assert called > 20
+
+
+# A batch whose last part is bad: none of it may stay.
+HALF_BAD = {
+    "enqueue_many": """jobs => '[{"kind": "a"}, {"kind": "b", "dedup_key": "k"},
+        {"kind": "c", "idempotency_key": "k"}, {"kind": ""}]'""",
+    "complete_many": """job_ids => array[%(job)s, null], attempts => '{1,1}',
+        results => '[1, 1e131071]'""",
+    "fail_many": """failures => jsonb_build_array(
+        jsonb_build_object('job_id', %(job)s, 'attempt', 1),
+        jsonb_build_object('job_id', %(job)s, 'attempt', 1, 'retry_in', '-1 s'))""",
+    "release_many": "job_ids => array[%(job)s], attempts => '{1}', run_at => 'infinity'",
+    "heartbeat": "worker => 'new', job_ids => array[%(job)s], attempts => '{1,1}'",
+    "exchange": """queues => '{other}', worker => repeat('w', 300), max_jobs => 1,
+        job_ids => array[%(job)s], attempts => '{1}'""",
+    "claim": "queues => '{other,null}', worker => 'w'",
+    "create_api_key": """name => 'a', key_hash => sha256('a'), prefix => 'a',
+        scopes => '{read,all}'""",
+    "submit_job": """kind => 'a', payload => '{}', metadata => '{"a": 1e131071}'""",
+    "submit_schedule": """given => '{"name": "s", "kind": "a", "cron": "* * * * * * * *"}'""",
+    "create_schedule": """name => 's', kind => 'a', cron => '@daily',
+        payload => '1e131071'""",
+    "put_config": """config => 'c', entries => '[]'""",
+    "put_endpoint": """endpoint => 'e', type => 'HTTP',
+        spec => '{"url": "https://a.example/{{config.nothing}}"}'""",
+    "put_payload_spec": """payload_spec => 'p', schema => '[]'""",
+    "put_kind": """kind => 'k', retry_jitter => 2""",
+    "revise_job": "job_id => (select schedule_id from jobq.schedule), changes => '[]'",
+    "update_schedule": """schedule => 'standing', changes => '{"payload": 1e131071}'""",
+    "set_progress": "job_id => %(job)s, attempt => 1, progress => '1e131071'",
+    "fail": "job_id => %(job)s, attempt => 1, error => 'x', retry_in => '-1 s'",
+    "complete": "job_id => %(job)s, attempt => 1, result => '1e131071'",
+    "enqueue": """kind => 'a', idempotency_key => 'k', metadata => '[]'""",
+}
+READ_ONLY = {
+    "begin_wait", "due_in", "health", "list_payload_schemas", "next_due", "page_jobs",
+}  # fmt: skip
+STATE = """
+    select (select md5(string_agg(j::text, ' ' order by j.job_id)) from jobq.job as j),
+        (select count(*) from jobq_private.idempotency_key),
+        (select count(*) from jobq_private.schedule),
+        (select count(*) from jobq_private.kind), (select count(*) from jobq_private.worker),
+        (select count(*) from jobq_private.api_key),
+        (select count(*) from jobq_private.definition_version)
+"""
+
+
+def test_every_function_that_takes_a_batch_is_tried_with_a_bad_one(fuzzer: Fuzzer) -> None:
+    takers = {
+        function
+        for function, _, types, _ in fuzzer.connection.execute(FUNCTIONS).fetchall()
+        if MILLION.keys() & set(types)
+    }
+    assert takers - HALF_BAD.keys() - READ_ONLY == set()
+
+
+@pytest.mark.parametrize("function", HALF_BAD)
+def test_a_batch_that_is_refused_leaves_nothing(fuzzer: Fuzzer, function: str) -> None:
+    connection = fuzzer.connection
+    connection.execute("select jobq.enqueue('x', queue => 'other')")
+    connection.execute("select jobq.create_schedule('standing', 'x', '@daily')")
+    before = connection.execute(STATE).fetchall()
+    given = HALF_BAD[function].replace("%(job)s", f"{literal(str(fuzzer.job_id))}::uuid")
+    with pytest.raises(psycopg.Error) as raised:
+        connection.execute(f"select * from jobq.{function}({given})")
+    assert (raised.value.sqlstate or "").startswith(REFUSALS), raised.value
+    assert connection.execute(STATE).fetchall() == before
+
+
+def literal(value: str | None) -> str:
+    return sql.Literal(value).as_string()
