@@ -299,8 +299,7 @@ def worker(
                 await stack.enter_async_context(delivering(registry, database_url))
             return await Worker(database_url, registry, weights, **options).run()
 
-    # Jobs come and go by the thousand, and none of them in cycles: look for cycles seldom, and
-    # never among what is imported.
+    # Jobs come and go by the thousand, none of them in cycles: look for those seldom.
     gc.freeze()
     gc.set_threshold(50_000)
     with plainly(), asyncio.Runner(loop_factory=loop_factory()) as runner:

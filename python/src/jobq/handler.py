@@ -53,10 +53,10 @@ class Handler:
 
     def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
         """Return the positional arguments of a call."""
-        given = [payload] if self.takes_payload else []
-        for name in self.extras:
-            given.append(context if name == "context" else connection)
-        return tuple(given)
+        given = (payload,) if self.takes_payload else ()
+        if not self.extras:
+            return given
+        return (*given, *(context if e == "context" else connection for e in self.extras))
 
 
 def describe(

@@ -3,6 +3,8 @@
 One loop makes one exchange after the other. Meanwhile jobs run as tasks: what ends while an
 exchange is under way is settled by the next, so batches grow by themselves with the load.
 A job is never settled later than `LINGER` after its end, unless an exchange is under way.
+While jobs come as fast as one exchange after the other can bring them, two are under way at a
+time, so that neither the database nor the worker waits for the other.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ logger = logging.getLogger("jobq.worker")
 
 LINGER: Final = 0.02
 BATCH: Final = 500
-PREFETCH: Final = 2 * BATCH
+PREFETCH: Final = 3 * BATCH
 HORIZON: Final = 0.05
 SMOOTHING: Final = 0.01
 BURST: Final = 32
@@ -43,7 +45,7 @@ class Dispatcher:
     """Claims, starts and settles jobs.
 
     Args:
-        exchange: the calls that settle and claim.
+        exchanges: make the calls that settle and claim, each one at a time.
         listener: what tells of new jobs, or None to poll.
         run: runs a job and returns how it is to be settled.
         due_in: tells for how many seconds no job will be due, None for any.
@@ -56,7 +58,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchanges: Iterable[Exchange],
         listener: Listener | None,
         run: Callable[[Held], Awaitable[Settlement]],
         due_in: Callable[[], Awaitable[float | None]],
@@ -67,7 +69,7 @@ class Dispatcher:
         on_start: Callable[[Held], None],
         on_end: Callable[[Held, str], None],
     ) -> None:
-        self._exchange = exchange
+        self._exchanges = list(exchanges)
         self._listener = listener
         self._run_job = run
         self._due_in = due_in
@@ -81,6 +83,11 @@ class Dispatcher:
         self._running: dict[str, Held] = {}
         self._settled: list[Held] = []
         self._unsent: list[Held] = []
+        self._sent: list[list[Held]] = []
+        self._asked = 0
+        self._trades: set[asyncio.Task[None]] = set()
+        self._is_pressed = False
+        self._pace = Pace()
         self._settled_since = 0.0
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -97,7 +104,8 @@ class Dispatcher:
     @property
     def is_idle(self) -> bool:
         """Whether no job is held."""
-        return not (self._buffer or self._running or self._settled or self._unsent)
+        held = self._buffer or self._running or self._settled or self._unsent
+        return not (held or self._trades)
 
     @property
     def running(self) -> list[Held]:
@@ -106,7 +114,7 @@ class Dispatcher:
 
     def held(self) -> Iterator[Held]:
         """Yield the jobs whose leases are to be kept."""
-        for jobs in (self._buffer, self._settled, self._unsent):
+        for jobs in (self._buffer, self._settled, self._unsent, *self._sent):
             yield from jobs
         yield from (held for held in self._running.values() if held.settlement is None)
 
@@ -163,34 +171,60 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Work until `stop_claiming` was called and nothing is held."""
-        pace = Pace()
-        while self.is_claiming or not self.is_idle:
-            self._wake.clear()
-            try:
-                if self._is_due():
-                    await self._trade()
-                    pace.reset()
-                elif self._should_announce():
-                    await self._announce()
-                else:
-                    await self._sleep()
-            except DatabaseUnavailable as error:
-                logger.warning("the database is unavailable: %s", error)
-                await asyncio.sleep(pace.next())
-                self._is_hungry = True
+        try:
+            while self.is_claiming or not self.is_idle:
+                self._wake.clear()
+                try:
+                    await self._step()
+                except DatabaseUnavailable as error:
+                    logger.warning("the database is unavailable: %s", error)
+                    await asyncio.sleep(self._pace.next())
+                    self._is_hungry = True
+        finally:
+            for trade in self._trades:
+                trade.cancel()
 
-    async def _trade(self) -> None:
+    async def _step(self) -> None:
+        """Do what is to be done next, or wait until something is."""
+        for trade in [trade for trade in self._trades if trade.done()]:
+            self._trades.discard(trade)
+            trade.result()
+        if self._may_trade():
+            trade = self._loop.create_task(self._trade(self._exchanges.pop()))
+            self._trades.add(trade)
+            trade.add_done_callback(lambda _: self._wake.set())
+        elif self._trades:
+            await self._wake.wait()
+        elif self._should_announce():
+            await self._announce()
+        else:
+            await self._sleep()
+
+    async def _trade(self, exchange: Exchange) -> None:
         """Make one exchange."""
         asked = self._room()
         is_repeat = bool(self._unsent)
-        self._unsent += self._settled
-        self._settled = []
-        self._is_hungry = False
-        claimed = await self._exchange.settle_and_claim(self._unsent, self._order(), asked)
+        settled = self._unsent + self._settled
+        self._unsent, self._settled = [], []
+        self._is_hungry = self._is_pressed
+        self._asked += asked
+        self._sent.append(settled)
+        try:
+            claimed = await exchange.settle_and_claim(settled, self._order(), asked)
+        except BaseException:
+            self._unsent += settled
+            self._is_pressed = False
+            raise
+        finally:
+            self._asked -= asked
+            self._sent.remove(settled)
+            self._exchanges.append(exchange)
+        self._pace.reset()
         self.answered_at = time.monotonic()
-        settled, self._unsent = self._unsent, []
         self._prefetch = self._ahead()
-        self._is_hungry = self._is_hungry or (asked > 0 and len(claimed.jobs) == asked)
+        is_full = 0 < asked == len(claimed.jobs)
+        self._is_hungry = self._is_hungry or is_full
+        self._is_pressed = is_full and asked == BATCH
         if claimed.jobs:
             self._rest = REST
             if self.is_claiming:
@@ -206,6 +240,10 @@ class Dispatcher:
             if self._listener is not None:
                 await self._listener.end_wait()
 
+    def _may_trade(self) -> bool:
+        """Whether to begin an exchange: one at a time, or two while jobs press."""
+        return len(self._trades) <= self._is_pressed and self._is_due()
+
     def _is_due(self) -> bool:
         """Whether it is time for an exchange."""
         if self._unsent:
@@ -214,14 +252,14 @@ class Dispatcher:
             waited = time.monotonic() - self._settled_since
             if not self._buffer or waited >= LINGER:
                 return True
-        has_room = len(self._buffer) <= self._prefetch // 2 and self._room() > 0
+        has_room = len(self._buffer) + self._asked <= self._prefetch // 2 and self._room() > 0
         return self._is_hungry and has_room
 
     def _room(self) -> int:
         """How many jobs to ask for."""
         if not self.is_claiming:
             return 0
-        held = len(self._buffer) + len(self._running)
+        held = len(self._buffer) + len(self._running) + self._asked
         return max(0, min(self._slots + self._prefetch - held, BATCH))
 
     def _ahead(self) -> int:
@@ -248,6 +286,7 @@ class Dispatcher:
             settlement = Released()
         finally:
             timer.cancel()
+            held.task = None  # which holds the job too, through its context
             self._running.pop(held.job_id, None)
         self._mean += (time.monotonic() - held.started_at - self._mean) * SMOOTHING
         self._fill()
@@ -265,7 +304,7 @@ class Dispatcher:
         """Wake the loop when it is time for an exchange, or see to it that it will be."""
         if self._wake.is_set():
             return
-        if self._is_due() or not (self.is_claiming or self._running):
+        if self._may_trade() or not (self.is_claiming or self._running):
             self._wake.set()
         elif self._settled and self._timer is None:
             self._timer = self._loop.call_later(LINGER, self._on_linger)

@@ -213,14 +213,17 @@ class Worker:
         stack.push_async_callback(places.close)
         notes = Notes(link)
         execution = Execution(self._registry, places, notes)
-        exchange = Exchange(self._database, self.name, is_pooled=self._is_pooled)
-        stack.push_async_callback(exchange.close)
+        exchanges = [
+            Exchange(self._database, self.name, is_pooled=self._is_pooled) for _ in range(2)
+        ]
+        for exchange in exchanges:
+            stack.push_async_callback(exchange.close)
         listener = self._make_listener()
         dispatcher = Dispatcher(
-            exchange,
+            exchanges,
             listener,
             lambda held: self._run_job(execution, held),
-            lambda: exchange.due_in(self._queues),
+            lambda: exchanges[0].due_in(self._queues),
             self._order,
             slots=self._concurrency,
             poll=self._poll,
