@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,6 +21,8 @@ from servers import ROOT, Cluster, copy_project, take_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,6 +84,67 @@ def test_verify_notices_damage(database: str) -> None:
         deploy.verify(database)
     for change in ("api/claim_job", "api/cancel", "trigger/job_birth"):
         assert f'Verify script "verify/{change}.sql" failed' in str(raised.value)
+
+
+def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
+    project: Path, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed between a change's commit and Sqitch's note of it, held there by a lock."""
+    copy = copy_project(tmp_path, project)
+    plan = (copy / "sqitch.plan").read_text()
+    (copy / "sqitch.plan").write_text(plan[: plan.index("table/error ")])
+    monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    sqitch(copy, "deploy", "--to", "type/job", target=empty_database)
+    with (
+        psycopg.connect(empty_database) as holder,
+        psycopg.connect(empty_database, autocommit=True) as watcher,
+    ):
+        holder.execute("lock table sqitch.events in share mode")
+        target, environment = deploy._target(empty_database)
+        killed = subprocess.Popen(
+            ["sqitch", "deploy", target],
+            cwd=copy, env=os.environ | environment | deploy._identity(),
+            stdout=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            await_lock(watcher, "sqitch.events")
+        finally:
+            os.killpg(killed.pid, signal.SIGKILL)
+            killed.wait()
+    assert scalar(empty_database, "select to_regtype('jobq_private.cron') is not null")
+    assert "+ type/cron" not in deploy.deploy(empty_database)
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+def await_lock(watcher: psycopg.Connection[tuple[object, ...]], table: str) -> None:
+    """Return as soon as somebody waits for a table."""
+    waits = "select from pg_locks where not granted and relation = %s::regclass"
+    deadline = time.monotonic() + PATIENCE
+    while watcher.execute(waits, [table]).fetchone() is None:
+        assert time.monotonic() < deadline, f"nobody waits for {table}"
+
+
+@contextmanager
+def suppress_that_it_exists() -> Iterator[None]:
+    """Pass over psql's failure when what it was to make is there."""
+    try:
+        yield
+    except AssertionError as error:
+        if "already exists" not in str(error):
+            raise
+
+
+def test_every_change_can_be_repeated_or_says_that_it_is_there(
+    cluster: Cluster, database: str
+) -> None:
+    """What a killed deployment left behind is found by these words alone."""
+    before = catalog(database)
+    plan = snapshot.Plan.read((cluster.project / "sqitch.plan").read_text())
+    for path in plan.scripts():
+        script = cluster.project / "deploy" / f"{path}.sql"
+        with suppress_that_it_exists():
+            cluster.psql(database, script)
+    assert catalog(database) == before
 
 
 def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -> None:
