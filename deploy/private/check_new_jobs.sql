@@ -14,6 +14,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _problem text[];
