@@ -112,11 +112,13 @@ def made(folder: Path) -> Path:
 
 def start(project: Path, rig: Rig) -> subprocess.Popen[str]:
     """Start a deployment as the leader of a group of processes."""
-    return subprocess.Popen(
+    deployment = subprocess.Popen(
         [sys.executable, str(DEPLOYER), str(project), rig.url],
         start_new_session=True, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+    rig.groups.append(deployment)
+    return deployment
 
 
 def kill(deployment: subprocess.Popen[str], rig: Rig) -> None:

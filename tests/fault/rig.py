@@ -127,6 +127,7 @@ class Rig:
     is_over: threading.Event = field(default_factory=threading.Event)
     outcome: Outcome | None = None
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    groups: list[subprocess.Popen[str]] = field(default_factory=list)
     producers: list[Producer] = field(default_factory=list)
 
     @property
@@ -256,6 +257,10 @@ class Rig:
     def stop(self) -> None:
         """Stop what the run has started."""
         self.is_over.set()
+        for leader in self.groups:
+            if leader.poll() is None:
+                os.killpg(leader.pid, signal.SIGKILL)
+                leader.wait()
         for producer in self.producers:
             producer.join(30)
         for worker in self.workers:

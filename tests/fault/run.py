@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--keep", action="store_true", help="keep journals and logs")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     names = options.faults or (SHORT if options.short else FAULTS)
     seconds = options.seconds or (1.5 if options.short else 20.0)
 
