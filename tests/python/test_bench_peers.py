@@ -60,10 +60,11 @@ def test_a_cell_is_the_median_with_the_range() -> None:
 def test_what_was_cut_short_or_failed_is_marked() -> None:
     raw = [
         entry("drain1", rate=9.0, cut_short=0.0),
-        entry("drain1", rate=9.0, cut_short=1.0),
+        entry("drain1", rate=9.0, cut_short=1.0, bulk=7.0),
         {"system": "slow", "measure": "idle", "failed": "no answer"},
     ]
     assert figures.cell(raw, "slow", [("drain1", "rate", ".0f")]) == "9 (9 to 9)†"
+    assert figures.cell(raw, "slow", [("drain1", "bulk", ".0f")]) == "7", "that was not cut short"
     assert figures.cell(raw, "slow", [("idle", "per_second", ".1f")]) == "failed"
     assert figures.cell(raw, "slow", [("pinned", "ratio", ".1f")]) == ""
     assert figures.failures(raw) == ["failed: slow, idle: no answer"]

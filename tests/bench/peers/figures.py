@@ -83,7 +83,9 @@ def cell(raw: Sequence[Raw], system: str, shown: Sequence[tuple[str, str, str]])
             return "failed" if failed else ""
         parts.append(middle_and_range(values, form))
         marks |= {
-            mark for flag, mark in MARKS.items() if any(collected(raw, system, measure, flag))
+            mark
+            for flag, mark in MARKS.items()
+            if figure != "bulk" and any(collected(raw, system, measure, flag))
         }
     return " / ".join(parts) + "".join(sorted(marks))
 

@@ -69,6 +69,8 @@ def pinned(rig: Rig, system: System, sizes: Sizes) -> Figures:
             run = drained(
                 rig, system, url, loaded["jobs"], workers=system.max_workers, limit=2 * sizes.limit
             )
+        if len(run.progress) < 20:
+            raise TimeoutError(f"{run.jobs} jobs are too few to compare their tenths")
         first, last = tenths(run.progress, run.jobs)
         return {
             "ratio": last / first,

@@ -73,12 +73,7 @@ class Rig:
     @contextmanager
     def database(self, system: System) -> Iterator[str]:
         """Make a fresh database with a system in it, yield its URL, and drop it."""
-        version = system.postgres
-        template = f"template_{system.agent.partition('.')[0]}"
-        if system.name not in self.versions:
-            self.admin(version, "create database {}", template)
-            url = self.server(version).url_of(template)
-            self.versions[system.name] = self.ask(system, "install", url)["version"]
+        version, template = system.postgres, self._template(system)
         name = f"bench_{next(self._numbers)}"
         self.admin(version, "create database {} template {}", name, template)
         self.admin(version, "checkpoint")
@@ -86,6 +81,20 @@ class Rig:
             yield self.server(version).url_of(name)
         finally:
             self.admin(version, "drop database {} with (force)", name)
+
+    def _template(self, system: System) -> str:
+        """Return the database that a system has been installed into, once."""
+        template = f"template_{system.agent.partition('.')[0]}"
+        if system.name in self.versions:
+            return template
+        self.admin(system.postgres, "create database {}", template)
+        try:
+            url = self.server(system.postgres).url_of(template)
+            self.versions[system.name] = self.ask(system, "install", url)["version"]
+        except AgentError:
+            self.admin(system.postgres, "drop database {} with (force)", template)
+            raise
+        return template
 
     def ask(
         self,

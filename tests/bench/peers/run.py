@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import environments
 import figures
+import psycopg
 from measures import MEASURES, ONCE, Sizes
 from rig import SETTINGS, AgentError, Rig
 from systems import SYSTEMS, System
@@ -127,7 +128,7 @@ def measure(
                 try:
                     entry["figures"] = MEASURES[name](rig, system, sizes)
                     said = ", ".join(f"{k} {v:,.4g}" for k, v in entry["figures"].items())
-                except (AgentError, TimeoutError) as error:
+                except (AgentError, TimeoutError, psycopg.Error) as error:
                     entry["failed"] = said = str(error)
                 raw.append(entry)
                 seconds = time.monotonic() - begin

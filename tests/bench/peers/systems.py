@@ -118,7 +118,7 @@ SYSTEMS: Final = {
             "pg_boss_agent.mjs",
             "node",
             "select exists (select from pgboss.job where state < 'completed')",
-            "batches of 1,000, bursts, notifications",
+            "batches of 2,000, two at a time, bursts, notifications; states, history",
         ),
         System(
             "pgmq",

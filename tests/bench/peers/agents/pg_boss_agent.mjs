@@ -29,7 +29,12 @@ await main({
   },
   async work(url, notes) {
     const boss = await started({ connectionString: url, useListenNotify: true });
-    const options = { batchSize: 1000, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 };
+    const options = {
+      batchSize: 2000,
+      localConcurrency: 2,
+      burstWhenBatchFull: true,
+      pollingIntervalSeconds: 0.5,
+    };
     await boss.work("noop", options, async (jobs) => {
       for (const _job of jobs) notes.noop();
     });
