@@ -77,6 +77,11 @@ select jobq.put_kind('plain', retry_strategy => 'fixed', retry_initial_delay => 
     retry_max_delay => '1 h', retry_jitter => 0);
 select jobq.put_kind('reuse', reuse_key_after_failure => true);
 """
+# A vacuum that gives pages back may lock a table for longer than the sessions wait.
+KEEP_PAGES = """
+select format('alter table %s set (vacuum_truncate = off)', c.oid::regclass)
+from pg_class as c where c.relnamespace = 'jobq_private'::regnamespace and c.relkind = 'r'
+"""
 EMPTY = """
 set session_replication_role = replica;
 delete from jobq_private.job;
@@ -1029,6 +1034,8 @@ def test_the_queue_does_as_its_model(database: str, level: str) -> None:
     Machine.database, Machine.isolation = database, level
     with psycopg.connect(database, autocommit=True) as connection:
         for statement in filter(str.strip, SETUP.split(";")):
+            connection.execute(statement)
+        for (statement,) in connection.execute(KEEP_PAGES).fetchall():
             connection.execute(statement)
     seed(f"{SEED} {level}")(Machine)
     try:
