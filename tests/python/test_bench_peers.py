@@ -71,7 +71,7 @@ def test_what_was_cut_short_or_failed_is_marked() -> None:
 
 
 def test_tenths_are_rates_of_the_first_and_the_last_jobs() -> None:
-    progress = [(0.0, 0), (1.0, 100), (5.0, 900), (7.0, 1000)]
+    progress = [(0.0, 0), (1.0, 100), (4.0, 800), (5.0, 900), (7.0, 1000)]
     assert figures.tenths(progress, 1000) == (pytest.approx(100), pytest.approx(50))
 
 
