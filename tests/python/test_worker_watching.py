@@ -218,7 +218,9 @@ async def test_leaving_the_context_lets_jobs_finish(database: str, client: Async
         await may_end.wait()
         return "finished"
 
-    async with Worker(database, registry) as worker:
+    # With poll and grace out of reach, it must itself see that all is done.
+    worker = Worker(database, registry, poll=3600, grace=3600)
+    async with asyncio.timeout(60), worker:
         job = await client.enqueue("a")
 
         async def runs() -> bool:

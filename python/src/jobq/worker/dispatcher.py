@@ -186,9 +186,12 @@ class Dispatcher:
 
     async def _step(self) -> None:
         """Do what is to be done next, or wait until something is."""
-        for trade in [trade for trade in self._trades if trade.done()]:
+        done = [trade for trade in self._trades if trade.done()]
+        for trade in done:
             self._trades.discard(trade)
             trade.result()
+        if done:
+            return  # that may have been all
         if self._may_trade():
             trade = self._loop.create_task(self._trade(self._exchanges.pop()))
             self._trades.add(trade)
