@@ -1,6 +1,6 @@
 -- What jobq.page_jobs() promises: every job once, in pages, newest first.
 begin;
-select plan(9);
+select plan(10);
 
 select jobq.enqueue('k' || n % 2, metadata => jsonb_build_object('n', n))
 from generate_series(1, 7) as n;
@@ -45,6 +45,41 @@ select is(
 );
 select throws_ok('select jobq.page_jobs(states => ''{lost}'')', '22023', null,
     'a state that there is not is refused');
+
+-- What a page reads does not grow with the pages before it.
+create function pg_temp.buffers(statement text)
+returns bigint
+language plpgsql
+as $$
+declare
+    _plan json;
+begin
+    execute statement;
+    execute 'explain (analyze, buffers, format json) ' || statement into _plan;
+    return (_plan #>> '{0,Plan,Shared Hit Blocks}')::bigint
+        + (_plan #>> '{0,Plan,Shared Read Blocks}')::bigint;
+end
+$$;
+insert into jobq_private.job_archive (
+    job_id, kind, queue, lease, timeout, max_attempts, attempt, state, previous_state,
+    finished_at
+)
+select
+    jobq_private.new_id(), 'many', 'default', '30 s', '1 min', 5, 1, 'succeeded', 'running',
+    now()
+from generate_series(1, 20000);
+analyze jobq_private.job_archive;
+select job_id as late
+from jobq_private.job_archive
+where kind = 'many'
+order by job_id
+offset 1000 limit 1 \gset
+select cmp_ok(
+    pg_temp.buffers(format('select * from jobq.page_jobs(before => %L)', :'late')),
+    '<',
+    pg_temp.buffers('select * from jobq.page_jobs()') + 20,
+    'the 380th page reads no more than the first'
+);
 
 select * from finish();
 rollback;

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from http_api import SETTINGS, opened
 from psycopg.conninfo import make_conninfo
 
-from jobq.http import create_key, keys
+from jobq.http import auth, create_key, keys
 from jobq.http.app import OPERATIONS
 from jobq.http.auth import ROLE_OF_SCOPE, SCOPES
 from jobq.http.database import Database
@@ -71,13 +71,21 @@ async def test_a_key_expires(api: Api) -> None:
     assert (await api.ask("GET", "/jobs", headers=valid)).status_code == 200
 
 
-async def test_a_revoked_key_is_forgotten_within_five_seconds(api: Api) -> None:
+async def test_a_revoked_key_works_as_long_as_it_is_remembered(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert auth.MEMORY <= 5
+    monkeypatch.setattr(auth, "MEMORY", 1e6)
     header = api.key(["read"])
     assert (await api.ask("GET", "/jobs", headers=header)).status_code == 200
+    monkeypatch.setattr(auth, "MEMORY", 0.2)
+    other = api.key(["read"])
+    assert (await api.ask("GET", "/jobs", headers=other)).status_code == 200
     api.run("select jobq.revoke_api_key(name) from jobq.list_api_keys()")
-    async with asyncio.timeout(7):
-        while (await api.ask("GET", "/jobs", headers=header)).status_code != 401:
+    async with asyncio.timeout(60):
+        while (await api.ask("GET", "/jobs", headers=other)).status_code != 401:
             await asyncio.sleep(0.05)
+    assert (await api.ask("GET", "/jobs", headers=header)).status_code == 200
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -162,10 +170,14 @@ async def test_a_key_is_stored_as_its_hash_alone(api: Api) -> None:
 async def test_a_key_that_asks_too_often_has_to_wait(database: str) -> None:
     async with opened(database, replace(SETTINGS, requests_per_second=2)) as api:
         header = api.key(["read"])
-        answers = [await api.ask("GET", "/queues", headers=header) for _ in range(5)]
-        assert [x.status_code for x in answers] == [200] * 4 + [429]
-        assert answers[-1].json()["error"]["code"] == "RATE_LIMITED"
-        assert int(answers[-1].headers["retry-after"]) >= 1
+        answers = await asyncio.gather(
+            *(api.ask("GET", "/queues", headers=header) for _ in range(50))
+        )
+        refused = [x for x in answers if x.status_code != 200]
+        assert 4 <= len(answers) - len(refused) < 50
+        for answer in refused:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (429, "RATE_LIMITED")
+            assert int(answer.headers["retry-after"]) >= 1
         other = await api.ask("GET", "/queues", headers=api.key(["read"]))
         assert other.status_code == 200
         own = api.key(["read"], requests_per_second=100)
@@ -178,6 +190,7 @@ async def test_guessing_keys_has_to_wait(api: Api) -> None:
         header = {"authorization": f"Bearer jobq_{n}"}
         return (await api.ask("GET", "/jobs", headers=header)).status_code
 
+    assert (await api.ask("GET", "/jobs")).status_code == 200
     statuses = await asyncio.gather(*(guess(n) for n in range(200)))
     assert set(statuses) == {401, 429}
     assert (await api.ask("GET", "/jobs")).status_code == 200

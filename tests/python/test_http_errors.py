@@ -177,6 +177,13 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
         404,
         "JOB_NOT_FOUND",
     ),
+    "a log line of no job": (
+        "POST",
+        f"/jobs/{GONE}/attempts/1/logs",
+        {"message": "x"},
+        404,
+        "JOB_NOT_FOUND",
+    ),
     "no such path": ("GET", "/nothing", None, 404, "NOT_FOUND"),
     "no such method": ("PATCH", "/jobs", None, 405, "METHOD_NOT_ALLOWED"),
 }

@@ -370,13 +370,13 @@ async def test_a_claim_waits_for_a_job(api: Api) -> None:
     while api.run(polls) == [(0,)]:
         await asyncio.sleep(0.01)
     job = await api.job()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         [claimed] = (await claim).json()["jobs"]
     assert claimed["job_id"] == job["job_id"]
 
 
 async def test_a_claim_that_finds_nothing_ends_in_time(api: Api) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):
         response = await api.ask("POST", "/workers/w/claim", json={"wait_ms": 200})
     assert response.json() == {"jobs": []}
 

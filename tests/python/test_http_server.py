@@ -52,9 +52,8 @@ BROWSER = [
 ]
 
 
-async def events_of(api: Api, job_id: str) -> list[tuple[str, dict[str, Any]]]:
-    """Follow a job to its end."""
-    found = []
+async def follow(api: Api, job_id: str, found: list[tuple[str, dict[str, Any]]]) -> None:
+    """Follow a job to its end, and add each event to those found."""
     async with api.client.stream("GET", f"/jobs/{job_id}/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         name = ""
@@ -64,21 +63,21 @@ async def events_of(api: Api, job_id: str) -> list[tuple[str, dict[str, Any]]]:
                 name = value
             elif field == "data":
                 found.append((name, json.loads(value)))
-    return found
 
 
 async def test_events_follow_a_job_to_its_end(live: Api) -> None:
     job = await live.job()
-    async with asyncio.timeout(20):
-        following = asyncio.create_task(events_of(live, job["job_id"]))
+    events: list[tuple[str, dict[str, Any]]] = []
+    async with asyncio.timeout(60):
+        following = asyncio.create_task(follow(live, job["job_id"], events))
         claimed = await live.claim()
         attempt = f"/jobs/{claimed['job_id']}/attempts/1"
         await live.ask("POST", f"{attempt}/progress", json={"progress": {"percent": 50}})
-        await asyncio.sleep(1)
+        while {"percent": 50} not in [item.get("progress") for _, item in events]:
+            await asyncio.sleep(0.01)
         await live.ask("POST", f"{attempt}/complete", json={"result": "done"})
-        events = await following
+        await following
     assert [name for name, _ in events[-2:]] == ["job", "end"]
-    assert {"percent": 50} in [item.get("progress") for _, item in events]
     assert events[-2][1]["result"] == "done"
 
 
@@ -90,16 +89,18 @@ async def test_events_of_a_job_that_is_not_there_are_404(live: Api) -> None:
 async def test_what_waits_ends_when_the_server_stops(database: str) -> None:
     async with served(database) as api:
         job = await api.job(run_at="2126-01-01T00:00:00Z")
-        following = asyncio.create_task(events_of(api, job["job_id"]))
+        events: list[tuple[str, dict[str, Any]]] = []
+        following = asyncio.create_task(follow(api, job["job_id"], events))
         claim = asyncio.create_task(api.ask("POST", "/workers/w/claim", json={"wait_ms": 20000}))
         asked = "select count(*) from pg_stat_activity where query like %s"
         for function in ("show_job", "claim"):
             while api.run(asked, f'%"{function}"%') == [(0,)]:
                 await asyncio.sleep(0.01)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             api.stop()
             assert (await claim).json() == {"jobs": []}
-            assert [name for name, _ in await following] == ["job"]
+            await following
+        assert [name for name, _ in events] == ["job"]
 
 
 async def test_a_connection_is_kept_and_carries_request_ids(live: Api) -> None:
@@ -181,7 +182,7 @@ async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    async with asyncio.timeout(180):
+    async with asyncio.timeout(600):
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()[-6000:]
 
@@ -195,8 +196,7 @@ def test_the_page_needs_no_other_host() -> None:
 
 async def test_the_page_shows_the_specification_in_a_browser(database: str, tmp_path: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
+    assert chromium is not None, "chromium is missing: run .ci/packages test"
     async with served(database) as api:
         asked = urlsplit(str(api.client.base_url))
         process = await asyncio.create_subprocess_exec(
@@ -209,7 +209,7 @@ async def test_the_page_shows_the_specification_in_a_browser(database: str, tmp_
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )
-        async with asyncio.timeout(90):
+        async with asyncio.timeout(300):
             page, _ = await process.communicate()
     text = page.decode()
     assert text.count('class="opblock-summary-path"') >= 25
