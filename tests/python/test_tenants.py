@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import re
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -19,6 +20,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from jobq import AsyncClient, Registry, Worker
+from servers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -486,3 +488,23 @@ async def test_a_worker_and_a_client_need_no_more_than_their_queue(database: str
     async with AsyncClient(url) as client, Worker(url, registry, ["mine"]):
         job = await client.enqueue("mine.double", 21, idempotency_key="k")
         assert await client.result(job.job_id, timeout=30) == 42
+
+
+def test_the_guides_grants_do_as_it_says(connect: Callable[[], Connection]) -> None:
+    text = (ROOT / "docs" / "security.md").read_text()
+    [snippet] = re.findall(r"^```sql\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    connection = connect()
+    connection.execute("begin")
+    connection.execute(snippet)
+    connection.execute("set local session authorization shop_app")
+    connection.execute(
+        "select jobq.enqueue('x', queue => q) from unnest('{orders,mail}'::text[]) q"
+    )
+    claimed = connection.execute("select queue from jobq.claim('{orders,other}', 'w', 9)")
+    assert claimed.fetchall() == [("orders",)]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+        connection.execute("select from jobq.claim('{mail}', 'w')")
+    connection.execute("set local session authorization platform_app")
+    jobs = connection.execute("select queue from jobq.list_jobs() order by 1")
+    assert jobs.fetchall() == [("mail",), ("orders",)]
+    connection.execute("rollback")
