@@ -36,8 +36,8 @@ class Sizes:
 
     jobs: int = 50_000
     pinned_jobs: int = 500_000
-    limit: float = 20.0
-    single_seconds: float = 3.0
+    limit: float = 10.0
+    single_seconds: float = 2.0
     samples: int = 200
     rate: float = 500.0
     loaded_seconds: float = 10.0
