@@ -54,7 +54,8 @@ def main() -> None:
     print(figures.table(report["figures"], report["versions"]))
     print()
     print(figures.LEGEND)
-    print("\n".join(figures.failures(report["figures"])))
+    for line in figures.failures(report["figures"]):
+        print(line)
     for name, reason in not_run.items():
         print(f"not run: {name}: {reason}")
     print(f"figures: {options.json}")
