@@ -8,7 +8,7 @@ import importlib
 import json
 import logging
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,7 +28,33 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+# The commands of extras, and where they are.
+EXTRAS = {"keys": "jobq.http.keys", "secrets": "jobq.delivery.commands"}
+
+
+class Commands(click.Group):
+    """All commands; those of extras are imported when they are asked for, to save memory."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every name; those that `get_command` does not find are not shown."""
+        return sorted([*super().list_commands(ctx), *EXTRAS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None where there is none or its extra is not installed."""
+        if cmd_name not in EXTRAS:
+            return super().get_command(ctx, cmd_name)
+        try:
+            module = importlib.import_module(EXTRAS[cmd_name])
+        except ModuleNotFoundError:
+            return None
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 @click.version_option(__version__, prog_name="jobq")
 def main() -> None:
     """Run and look after jobs in PostgreSQL."""
@@ -383,16 +409,6 @@ def needing(extras: str) -> Iterator[None]:
 main.add_command(doctor)
 main.add_command(schedules)
 main.add_command(preview)
-
-with suppress(ModuleNotFoundError):  # the extra `http` is not installed
-    from jobq.http.keys import keys
-
-    main.add_command(keys)
-
-with suppress(ModuleNotFoundError):  # the extra `delivery` is not installed
-    from jobq.delivery.commands import secrets
-
-    main.add_command(secrets)
 
 if __name__ == "__main__":
     main()

@@ -9,7 +9,6 @@ from jobq.client import AsyncClient
 from jobq.delivery.address import Guard
 from jobq.delivery.connections import trusting
 from jobq.delivery.endpoint import Endpoint, Endpoints
-from jobq.delivery.http import HttpSender
 from jobq.delivery.limit import Limit
 from jobq.delivery.message import Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
@@ -148,6 +147,8 @@ class Deliverer:
             Retry: this worker has no driver for it.
         """
         if kind == "HTTP":
+            from jobq.delivery.http import HttpSender  # noqa: PLC0415 - a driver
+
             return HttpSender(self._guard, self._trust)
         if kind == "KAFKA":
             from jobq.delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver

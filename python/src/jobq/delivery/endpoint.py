@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from jobq.calls import Call
-from jobq.delivery.input import InputSchema
 from jobq.models import record
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from jobq.client import AsyncClient
     from jobq.context import JobContext
+    from jobq.delivery.input import InputSchema
 
 __all__ = ["Endpoint", "Endpoints"]
 
@@ -78,7 +78,11 @@ class Endpoint:
     @cached_property
     def input_schema(self) -> InputSchema | None:
         """What checks input, or None."""
-        return None if self.schema is None else InputSchema(self.schema)
+        if self.schema is None:
+            return None
+        from jobq.delivery.input import InputSchema  # noqa: PLC0415 - memory
+
+        return InputSchema(self.schema)
 
     @property
     def versions(self) -> dict[str, int | None]:
