@@ -112,6 +112,14 @@ select job_id, array_agg((attempt::text || ' ' || state) order by started_at, at
 from jobq.attempt group by job_id
 """
 
+HOURS_LATER = """
+update jobq_private.schedule
+set next_run_at = greatest(next_run_at - interval '3 h', last_tick_at + interval '1 h')
+where schedule_id in (
+    select s.schedule_id from jobq_private.schedule as s
+    where s.status = 'active' for update skip locked
+)
+"""
 SLOTS = """
 select j.schedule_id, count(*), count(distinct j.slot_at),
     1 + extract(epoch from max(j.slot_at) - min(j.slot_at)) / 3600
@@ -848,6 +856,9 @@ class QueueMachine(RuleBasedStateMachine):
             self.other(number, name, OTHERS[name][pick % len(OTHERS[name])])
 
     def other(self, number: int, name: str, arguments: str) -> None:
+        if name == "tick":
+            self.clock.execute(HOURS_LATER)
+
         def act(session: Session, _queue: Queue) -> str:
             self.tolerated = ("JQ",)
             session.connection.execute(f"select * from jobq.{name}({arguments})")
