@@ -1191,6 +1191,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
@@ -4227,6 +4228,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare
@@ -4574,6 +4576,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -4822,6 +4825,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -4963,6 +4967,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -5147,6 +5152,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -5648,7 +5654,10 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -7434,6 +7443,7 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -8917,7 +8927,8 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
--- Invariant: rows are locked in the order of their ids; a lease is never extended past
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids; a lease is never extended past
 -- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
 -- or 'lost'. queues, where given, tells explain() what the worker serves.
 -- Raises: 22004, 22023.
@@ -8930,7 +8941,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -8947,7 +8961,8 @@ begin
         select j.job_id
         from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
         join jobq_private.job as j
-            on j.job_id = f.job_id
+            on j.job_id = any(heartbeat.job_ids)
+            and j.job_id = f.job_id
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
@@ -8957,7 +8972,8 @@ begin
         update jobq_private.job as j
         set heartbeat_at = clock_timestamp()
         from held as h
-        where j.job_id = h.job_id
+        where j.job_id = any(heartbeat.job_ids)
+        and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.cancel_requested_at
     )
     select f.job_id, f.attempt, case
@@ -9425,6 +9441,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare
@@ -9519,6 +9536,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -9785,6 +9803,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare
@@ -9873,6 +9892,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 begin
@@ -10746,10 +10766,12 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
+    _now constant timestamptz := clock_timestamp();
     _expired jobq_private.failure[];
     _queues text[];
 begin
@@ -10771,7 +10793,7 @@ begin
     from (
         select j.job_id, j.attempt, j.worker, j.queue
         from jobq_private.job as j
-        where j.state = 'running' and j.lease_expires_at < clock_timestamp()
+        where j.state = 'running' and j.lease_expires_at < _now
         order by j.lease_expires_at
         limit recover.max_jobs
         for update skip locked
@@ -10966,7 +10988,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -10982,7 +11007,8 @@ begin
         select j.job_id
         from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
         join jobq_private.job as j
-            on j.job_id = f.job_id
+            on j.job_id = any(release_many.job_ids)
+            and j.job_id = f.job_id
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
@@ -10996,7 +11022,8 @@ begin
             end,
             run_at = coalesce(release_many.run_at, j.run_at)
         from held as h
-        where j.job_id = h.job_id
+        where j.job_id = any(release_many.job_ids)
+        and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.state
     )
     select f.job_id, f.attempt, r.state
@@ -11006,8 +11033,8 @@ begin
     order by f.n;
 
     select array_agg(distinct j.queue) into _queues
-    from unnest(release_many.job_ids) as f (job_id)
-    join jobq_private.job as j on j.job_id = f.job_id and j.state = 'queued';
+    from jobq_private.job as j
+    where j.job_id = any(release_many.job_ids) and j.state = 'queued';
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
@@ -11330,6 +11357,7 @@ stable
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare

@@ -4,7 +4,8 @@ begin;
 set local role jobq_owner;
 
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
--- Invariant: rows are locked in the order of their ids; a lease is never extended past
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids; a lease is never extended past
 -- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
 -- or 'lost'. queues, where given, tells explain() what the worker serves.
 -- Raises: 22004, 22023.
@@ -17,7 +18,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -34,7 +38,8 @@ begin
         select j.job_id
         from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
         join jobq_private.job as j
-            on j.job_id = f.job_id
+            on j.job_id = any(heartbeat.job_ids)
+            and j.job_id = f.job_id
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
@@ -44,7 +49,8 @@ begin
         update jobq_private.job as j
         set heartbeat_at = clock_timestamp()
         from held as h
-        where j.job_id = h.job_id
+        where j.job_id = any(heartbeat.job_ids)
+        and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.cancel_requested_at
     )
     select f.job_id, f.attempt, case

@@ -14,6 +14,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare

@@ -14,10 +14,12 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 #variable_conflict use_column
 declare
+    _now constant timestamptz := clock_timestamp();
     _expired jobq_private.failure[];
     _queues text[];
 begin
@@ -39,7 +41,7 @@ begin
     from (
         select j.job_id, j.attempt, j.worker, j.queue
         from jobq_private.job as j
-        where j.state = 'running' and j.lease_expires_at < clock_timestamp()
+        where j.state = 'running' and j.lease_expires_at < _now
         order by j.lease_expires_at
         limit recover.max_jobs
         for update skip locked

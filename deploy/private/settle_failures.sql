@@ -18,7 +18,10 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare

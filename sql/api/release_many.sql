@@ -11,7 +11,10 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
@@ -27,7 +30,8 @@ begin
         select j.job_id
         from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
         join jobq_private.job as j
-            on j.job_id = f.job_id
+            on j.job_id = any(release_many.job_ids)
+            and j.job_id = f.job_id
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
@@ -41,7 +45,8 @@ begin
             end,
             run_at = coalesce(release_many.run_at, j.run_at)
         from held as h
-        where j.job_id = h.job_id
+        where j.job_id = any(release_many.job_ids)
+        and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.state
     )
     select f.job_id, f.attempt, r.state
@@ -51,8 +56,8 @@ begin
     order by f.n;
 
     select array_agg(distinct j.queue) into _queues
-    from unnest(release_many.job_ids) as f (job_id)
-    join jobq_private.job as j on j.job_id = f.job_id and j.state = 'queued';
+    from jobq_private.job as j
+    where j.job_id = any(release_many.job_ids) and j.state = 'queued';
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;

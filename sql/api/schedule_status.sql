@@ -10,6 +10,7 @@ stable
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
 declare

@@ -1,0 +1,195 @@
+"""Plan guards: what a hot call reads does not grow with what else is stored.
+
+Each call is explained on a small database and on a big one, whose statistics are fresh, or
+from a time when it was empty, as they are in a queue that fills at once. EXPLAIN
+counts the buffers of everything that a function does.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+    Connect = Callable[[], Connection]
+
+PATIENCE = 10.0
+"""Seconds until something that must happen is called missing."""
+MANY = 10_000
+SLACK = 200
+"""Buffers for deeper indexes, and for pages of dead entries that nobody has vacuumed."""
+FILL = """
+    select count(*) from jobq.enqueue_many((
+        select jsonb_agg(jsonb_build_object('kind', 'k', 'run_at', %s::timestamptz))
+        from generate_series(1, %s)
+    ))
+"""
+HELD = """
+    select array_agg(job_id), array_agg(attempt)
+    from (
+        select job_id, attempt from jobq_private.job
+        where state = 'running' order by job_id limit 100
+    ) as j
+"""
+CALLS = {
+    "claim": "jobq.claim('{default}', 'w', 100)",
+    "exchange": "jobq.exchange('{default}', 'w', 100, %(ids)s, %(attempts)s)",
+    "complete_many": "jobq.complete_many(%(ids)s, %(attempts)s)",
+    "heartbeat": "jobq.heartbeat('w', %(ids)s, %(attempts)s)",
+    "release_many": "jobq.release_many(%(ids)s, %(attempts)s)",
+    "fail_many": """jobq.fail_many((
+        select jsonb_agg(jsonb_build_object('job_id', i, 'attempt', 1, 'error', 'e'))
+        from unnest(%(ids)s::uuid[]) as i
+    ))""",
+    "cancel": "jobq.cancel((%(ids)s::uuid[])[1])",
+    "recover": "jobq.recover(100)",
+    "due_in": "jobq.due_in('{default}')",
+    "enqueue": "jobq.enqueue('k')",
+    "get_job": "jobq.get_job((%(ids)s::uuid[])[1])",
+    "explain": "jobq.explain((%(ids)s::uuid[])[1])",
+}
+
+
+def fill(connection: Connection, jobs: int) -> None:
+    """Store jobs due now, due tomorrow, running, and finished."""
+    connection.execute("select jobq.put_kind('k', lease => '1 h')")
+    for run_at in ("now", "tomorrow", "now"):
+        connection.execute(FILL, [run_at, jobs])
+    connection.execute("select jobq.claim('{default}', 'w', %s)", [jobs])
+    connection.execute(
+        f"""
+        update jobq_private.job as j set state = 'succeeded'
+        from ({HELD}) as h (ids, attempts)
+        where j.state = 'running' and j.job_id <> all (h.ids)
+        """
+    )
+
+
+def costs(connection: Connection) -> dict[str, tuple[int, int]]:
+    """Return how many buffers, and how many whole tables, each call reads.
+
+    Each is made twice, since the first marks dead index entries for those that follow.
+    """
+    [[ids, attempts]] = connection.execute(HELD)
+    given = {"ids": ids, "attempts": attempts}
+    return {
+        name: [cost(connection, call, given) for _ in range(2)][1] for name, call in CALLS.items()
+    }
+
+
+def cost(connection: Connection, call: str, given: dict[str, Any]) -> tuple[int, int]:
+    """Make a call, take it back, and return how many buffers and whole tables it has read."""
+    tables = """
+        select coalesce(sum(seq_scan), 0) from pg_stat_xact_user_tables
+        where schemaname = 'jobq_private' and relname ~ '^(job|attempt)'
+    """
+    explain = f"explain (analyze, buffers, timing off, format json) select * from {call}"
+    with connection.transaction(force_rollback=True):
+        [[before]] = connection.execute(tables)
+        [[[plan]]] = connection.execute(explain, given)
+        [[after]] = connection.execute(tables)
+    return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"], after - before
+
+
+def prepare(connection: Connection, statistics: str) -> None:
+    """Make a big database whose statistics are as named."""
+    connection.execute(
+        "alter table jobq_private.job set (autovacuum_enabled = off);"
+        "alter table jobq_private.job_archive_default set (autovacuum_enabled = off)"
+    )
+    if statistics == "of an empty table":
+        connection.execute("vacuum analyze jobq_private.job")
+    fill(connection, MANY)
+    if statistics == "fresh":
+        connection.execute("vacuum analyze jobq_private.job")
+
+
+@pytest.mark.every_version
+@pytest.mark.parametrize("statistics", ["fresh", "of an empty table"])
+def test_a_hot_call_reads_what_it_is_about(connect: Connect, statistics: str) -> None:
+    small = connect()
+    fill(small, 200)
+    expected = costs(small)
+    small.execute("truncate jobq_private.job, jobq_private.job_archive")
+    prepare(small, statistics)
+    too_much = {
+        name: f"{buffers} buffers, {scans} whole tables; on a small one {expected[name][0]} buffers"
+        for name, (buffers, scans) in costs(connect()).items()
+        if scans or buffers > 1.5 * expected[name][0] + SLACK
+    }
+    assert not too_much
+
+
+class Pinned:
+    """A queue beside a snapshot that keeps the dead entries of the jobs claimed before."""
+
+    def __init__(self, connect: Connect) -> None:
+        self.worker = connect()
+        self.worker.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+        for _ in range(3):
+            self.worker.execute(FILL, ["now", MANY])
+        self.holder = connect()
+        self.holder.execute("begin isolation level repeatable read")
+        self.holder.execute("select count(*) from jobq.job")
+
+    def claim(self, jobs: int) -> list[str]:
+        """Claim jobs, and return their kinds."""
+        query = "select kind from jobq.claim('{default}', 'w', %s)"
+        return [row[0] for row in self.worker.execute(query, [jobs])]
+
+    def claim_buffers(self) -> int:
+        """Claim ten jobs, take that back, and return how many buffers it has read."""
+        return cost(self.worker, "jobq.claim('{default}', 'w', 10)", {})[0]
+
+
+def test_beside_a_pinned_snapshot_claims_cost_as_before(connect: Connect) -> None:
+    pinned = Pinned(connect)
+    first = [pinned.claim_buffers() for _ in range(2)][1]
+    for _ in range(20):
+        pinned.claim(MANY // 10)
+    later = min(pinned.claim_buffers() for _ in range(10) if pinned.claim(10))
+    assert later < 2 * first
+
+
+def test_beside_a_pinned_snapshot_an_urgent_job_comes_soon(connect: Connect) -> None:
+    pinned = Pinned(connect)
+    for jobs in (MANY, MANY, 1, 1, 1, 1):
+        pinned.claim(jobs)
+    pinned.worker.execute("select jobq.enqueue('urgent', priority => 9)")
+    deadline = time.monotonic() + PATIENCE
+    while pinned.claim(1) != ["urgent"]:
+        assert time.monotonic() < deadline, "an urgent job waits while others are claimed"
+
+
+def test_beside_a_pinned_snapshot_every_job_is_claimed(connect: Connect) -> None:
+    pinned = Pinned(connect)
+    late, claimed = 10, 0
+    for n in itertools.count():
+        found = len(pinned.claim(900))
+        claimed += found
+        if n < late:
+            pinned.worker.execute("select jobq.enqueue('late', run_at => now() - interval '1 h')")
+        elif not found:
+            break
+    assert claimed == 3 * MANY + late
+
+
+@pytest.mark.every_version
+def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
+    """What cannot be avoided is priced so high, before PostgreSQL 18, that JIT would set in."""
+    found = connect().execute(
+        """
+        select oid::regprocedure::text from pg_proc
+        where pronamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+        and proconfig::text like '%enable_%' and proconfig::text not like '%jit=off%'
+        """
+    )
+    assert not found.fetchall()
