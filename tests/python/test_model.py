@@ -1019,7 +1019,7 @@ class QueueMachine(RuleBasedStateMachine):
         worker.rows("recover", 1000)
         while worker.rows("tick"):
             pass
-        rows = worker.rows("claim", [*QUEUES, "other"], worker.worker, 10000)
+        rows = worker.rows("claim", [*QUEUES, "other", "default"], worker.worker, 10000)
         done = worker.rows("complete_many", [r[0] for r in rows], [r[1] for r in rows],
                            casts="%s::uuid[], %s::int[]")  # fmt: skip
         assert all(row[2] == "succeeded" for row in done)
