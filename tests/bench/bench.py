@@ -25,7 +25,7 @@ import psycopg
 from jobq.embedded import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB"}
@@ -63,10 +63,24 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    with TemporaryDirectory() as folder, Server(Path(folder) / "data", settings=SETTINGS) as server:
+    with database() as (connection, url):
+        measure(connection, url, options.jobs, options.rounds)
+
+
+@contextmanager
+def database(**settings: str) -> Iterator[tuple[Connection, str]]:
+    """Start a server with jobq in it; give a connection to it and its URL.
+
+    Args:
+        settings: parameters of the server, beside those of every benchmark.
+    """
+    with (
+        TemporaryDirectory() as folder,
+        Server(Path(folder) / "data", settings={**SETTINGS, **settings}) as server,
+    ):
         install(server.url)
         with psycopg.connect(server.url, autocommit=True) as connection:
-            measure(connection, server.url, options.jobs, options.rounds)
+            yield connection, server.url
 
 
 def measure(connection: Connection, url: str, jobs: int, rounds: int) -> None:
@@ -179,18 +193,29 @@ def pick_up(connection: Connection, url: str) -> None:
 
 
 @contextmanager
-def working(url: str, workers: int) -> Iterator[None]:
-    """Run worker processes with a handler that does nothing."""
+def working(
+    url: str, workers: int, *options: str, target: str = "noop:registry", fds: Sequence[int] = ()
+) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Run worker processes, by default with a handler that does nothing.
+
+    Args:
+        url: the database.
+        workers: how many.
+        options: of the command line.
+        target: the registry.
+        fds: files that they inherit.
+    """
     command = [
         sys.executable,
         "-m",
         "jobq.cli",
         "worker",
-        "noop:registry",
+        target,
         "--metrics-port",
         "0",
         "--log-level",
         "warning",
+        *options,
     ]
     children = [
         subprocess.Popen(
@@ -198,11 +223,12 @@ def working(url: str, workers: int) -> Iterator[None]:
             env={**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(Path(__file__).parent)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            pass_fds=fds,
         )
         for _ in range(workers)
     ]
     try:
-        yield
+        yield children
     finally:
         for child in children:
             child.terminate()
