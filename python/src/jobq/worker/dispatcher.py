@@ -37,6 +37,7 @@ HORIZON: Final = 0.05
 SMOOTHING: Final = 0.01
 BURST: Final = 32
 REST: Final = 0.02
+SHORTEST_REST: Final = 0.002
 LONGEST_REST: Final = 0.25
 LONGEST_POLL: Final = 2.0
 
@@ -93,7 +94,7 @@ class Dispatcher:
         self._timer: asyncio.TimerHandle | None = None
         self._is_hungry = True
         self._announce_at = 0.0
-        self._rest = REST
+        self._rest = SHORTEST_REST
         self._prefetch = 0
         self._mean = 0.1
         self.is_claiming = True
@@ -229,7 +230,7 @@ class Dispatcher:
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
         if claimed.jobs:
-            self._rest = REST
+            self._rest = SHORTEST_REST
             if self.is_claiming:
                 self._buffer += claimed.jobs
                 self._fill()
@@ -238,7 +239,7 @@ class Dispatcher:
         for held in settled:
             outcome = claimed.outcomes.get(held.job_id, "lost")
             self._on_end(held, "unknown" if is_repeat and outcome == "lost" else outcome)
-        if self._is_hungry or len(claimed.jobs) >= BURST:
+        if is_full or len(claimed.jobs) >= BURST:
             self._announce_at = self.answered_at + REST
             if self._listener is not None:
                 await self._listener.end_wait()
@@ -341,12 +342,12 @@ class Dispatcher:
         if not self.is_claiming or self._room() == 0:
             await self._wait(self._poll)
             return
-        if await self._wait(REST):
+        listener = self._listener
+        is_told = listener is not None and listener.is_waiting
+        if listener is not None and listener.is_listening and not is_told:
+            await self._wait(max(0.0, self._announce_at - time.monotonic()))
             return
-        is_told = self._listener is not None and self._listener.is_waiting
-        if not is_told and self._listener is not None and self._listener.is_listening:
-            pause = max(0.0, self._announce_at - time.monotonic())
-            await self._wait(pause)
+        if await self._wait(REST):
             return
         longest = self._poll if is_told else min(self._poll, self._next_poll())
         pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
@@ -358,7 +359,7 @@ class Dispatcher:
 
     def _next_poll(self) -> float:
         """Return the pause of a worker that nobody wakes: longer while nothing comes."""
-        self._rest = min(self._rest * 2, LONGEST_POLL)
+        self._rest = min(max(REST, self._rest) * 2, LONGEST_POLL)
         return self._rest
 
     async def _wait(self, seconds: float) -> bool:
