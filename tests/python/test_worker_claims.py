@@ -111,7 +111,11 @@ async def test_a_slow_job_does_not_delay_the_settling_of_others(
         await connection.execute("select 1")
         await slow()
 
-    modes = {"coroutine": slow, "thread": slow_in_thread, "transaction": slow_in_transaction}
+    modes: dict[str, Callable[..., Any]] = {
+        "coroutine": slow,
+        "thread": slow_in_thread,
+        "transaction": slow_in_transaction,
+    }
     registry.handler("slow", transactional=mode == "transaction")(modes[mode])
 
     @registry.handler("quick")
