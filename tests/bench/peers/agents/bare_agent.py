@@ -55,7 +55,7 @@ class BareAgent:
             yield BareProducer(connection)
 
     async def work(self, _url: str, _notes: Notes) -> None:
-        raise NotImplementedError("nothing works on a bare table")
+        raise RuntimeError("nothing works on a bare table")
 
 
 if __name__ == "__main__":
