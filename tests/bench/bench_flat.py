@@ -102,7 +102,7 @@ def add(connection: Connection, fields: str, jobs: int) -> None:
     """Enqueue jobs with the given fields."""
     batch = 50_000
     for first in range(1, jobs + 1, batch):
-        connection.execute(ADD.format(fields, first, first + batch - 1))
+        connection.execute(ADD.format(fields, first, min(first + batch - 1, jobs)))
 
 
 def keep_finished(connection: Connection, jobs: int) -> None:

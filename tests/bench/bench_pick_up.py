@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from bench import Connection
 
 ENQUEUE = "select jobq.enqueue('stamp', to_jsonb(%s::bigint))"
-IDLE_ROUNDS = 500
 LATE = 1.0
 
 
 def main() -> None:
     """Measure a worker that is idle, one that falls asleep, and one under load."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--idle-rounds", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--rate", type=float, default=500)
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with database() as (connection, url), stamping(url, "--poll", "60") as pipe:
-        show("pick-up by an idle worker", [one(connection, pipe, 0.02) for _ in range(IDLE_ROUNDS)])
+        taken = [one(connection, pipe, 0.02) for _ in range(options.idle_rounds)]
+        show("pick-up by an idle worker", taken)
         taken = [one(connection, pipe, random.uniform(0, 0.008)) for _ in range(options.rounds)]
         show(f"{options.rounds:,} rounds, polling each 60 s", taken)
         print(f"later than {LATE:.0f} s, of {len(taken):,}: {sum(t > LATE for t in taken)}")

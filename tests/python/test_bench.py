@@ -1,0 +1,72 @@
+"""Parts of `make bench` in a tiny size, and the plot that one of them draws."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from servers import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BENCH = ROOT / "tests" / "bench"
+plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
+
+
+@pytest.mark.parametrize(
+    ("part", "options", "lines"),
+    [
+        (
+            "pick_up",
+            "--idle-rounds 5 --rounds 5 --seconds 0.2",
+            [r"later than 1 s, of 5: \d", r"pick-up at 500 jobs/s +p50 [\d.]+ ms"],
+        ),
+        (
+            "flat",
+            "--finished 100 --tomorrow 100",
+            [r"100 jobs due tomorrow +claim of 1 +\d+ buffers", r"completion of 100 .* times\)"],
+        ),
+        (
+            "drain",
+            "--rounds 1 --tomorrow 100 --pinned 2000",
+            [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
+        ),
+    ],
+)
+def test_a_part_prints_its_figures(part: str, options: str, lines: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, str(BENCH / f"bench_{part}.py"), *options.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, f"{done.stderr}\n{done.stdout}"
+    for line in lines:
+        assert re.search(line, done.stdout), done.stdout
+
+
+def test_a_plot_has_a_line_for_each_series_within_its_frame(tmp_path: Path) -> None:
+    file = tmp_path / "plot.svg"
+    panels = [
+        plot.Panel("Pick-up, ms", {"p50": [1.0, 2.0, 1.5], "p99": [3.0, 6.0, 4.0]}),
+        plot.Panel("Jobs/s", {"started": [0.0]}),
+    ]
+    plot.save(file, panels, minutes=0.5)
+    drawn = ET.parse(file).findall(".//{*}polyline")
+    lines = [
+        [tuple(map(float, point.split(","))) for point in line.attrib["points"].split()]
+        for line in drawn
+    ]
+    assert [len(line) for line in lines] == [3, 3, 1]
+    assert all(0 <= x <= plot.WIDTH and 0 <= y <= plot.HEIGHT for line in lines for x, y in line)
+    assert lines[1][1][0] == plot.WIDTH / 2
+    assert lines[1][1][1] == pytest.approx(plot.HEIGHT * (1 - 1 / 1.2), abs=0.1)
