@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -95,12 +96,31 @@ def stored(storage: Path) -> list[str]:
 # ---- acceptance scenarios
 
 
-def test_idempotent_triple_submit(repo: JobRepo, queue: QueueContract) -> None:
+def fields(record: logging.LogRecord) -> dict[str, Any]:
+    """The fields that the contract asks of a line, as far as this one has them."""
+    names = ("job_id", "idempotency_key", "symbol", "asof", "status", "error_code")
+    return {name: getattr(record, name, None) for name in names}
+
+
+def test_idempotent_triple_submit(
+    repo: JobRepo, queue: QueueContract, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "daily_pipeline")
     made = [submit(repo, queue, "ACME", DAY, "tests") for _ in range(3)]
     assert [m.created for m in made] == [True, False, False]
     assert len({m.job_id for m in made}) == 1
     assert isinstance(made[0].outcome, EnqueueResult)
     assert made[0].outcome.message_id == str(made[0].job_id)
+    assert [m.outcome for m in made[1:]] == [None, None]
+    conflict = {
+        "job_id": str(made[0].job_id),
+        "idempotency_key": KEY,
+        "symbol": "ACME",
+        "asof": "2026-03-13",
+        "status": "queued",
+        "error_code": "IDEMPOTENCY_CONFLICT",
+    }
+    assert [fields(r) for r in caplog.records if r.name == "daily_pipeline"] == [conflict] * 2
 
 
 def test_worker_crash(client: Client, repo: JobRepo, connect: Callable[[], Connection]) -> None:
@@ -144,6 +164,11 @@ def test_empty_upstream(
     [started] = [line for line in lines if line["message"] == "pipeline started"]
     assert (started["symbol"], started["asof"]) == ("ACME", "2026-03-13")
     assert (started["job_id"], started["status"]) == (str(job_id), "running")
+    [failed] = [line for line in lines if line["message"] == "pipeline failed"]
+    assert (failed["job_id"], failed["idempotency_key"]) == (str(job_id), KEY)
+    assert (failed["symbol"], failed["asof"]) == ("ACME", "2026-03-13")
+    assert (failed["status"], failed["error_code"]) == ("failed", "UPSTREAM_EMPTY")
+    assert failed["attempt"] == 1
 
 
 def test_repeat_job(
@@ -170,7 +195,15 @@ def test_queue_down(repo: JobRepo, caplog: pytest.LogCaptureFixture) -> None:
     assert isinstance(made.outcome, Refusal)
     assert (made.outcome.error_code, made.outcome.is_retryable) == ("QUEUE_UNAVAILABLE", True)
     assert pauses == [0.1, 0.2]
-    assert [getattr(r, "error_code", "") for r in caplog.records].count("QUEUE_UNAVAILABLE") == 2
+    refusal = {
+        "job_id": str(made.job_id),
+        "idempotency_key": KEY,
+        "symbol": "ACME",
+        "asof": "2026-03-13",
+        "status": "queued",
+        "error_code": "QUEUE_UNAVAILABLE",
+    }
+    assert [fields(r) for r in caplog.records if r.name == "daily_pipeline"] == [refusal] * 3
 
 
 def psycopg_client_of_nobody() -> Client:
@@ -186,8 +219,7 @@ def test_ready(pg: str, project: Path, tmp_path: Path) -> None:
         Client(url, patience=1.0) as client,
     ):
         queue, repo = QueueContract(client), JobRepo(client)
-        status, body = ready(queue, repo)
-        assert (status, body["queue"], body["repo"]) == (200, "ok", "ok")
+        until(lambda: ready(queue, repo)[0] == 200, "for the first connection")
         server._pg_ctl("stop", "-m", "immediate")
         status, body = ready(queue, repo)
         assert status == 503
@@ -196,6 +228,21 @@ def test_ready(pg: str, project: Path, tmp_path: Path) -> None:
         assert datetime.fromisoformat(body["timestamp"]).tzinfo is not None
         server._launch()
         until(lambda: ready(queue, repo)[0] == 200, "for the database to be back")
+
+
+def test_ready_names_the_part_that_is_down(
+    database: str, queue: QueueContract, repo: JobRepo
+) -> None:
+    read_only = make_conninfo(database, options="-c default_transaction_read_only=on")
+    status, body = ready(queue, repo)
+    assert (status, body["queue"], body["repo"]) == (200, "ok", "ok")
+    with Client(read_only) as reader:
+        status, body = ready(QueueContract(reader), JobRepo(reader))
+    assert (status, body["queue"], body["repo"]) == (503, "error(read_only)", "ok")
+    with psycopg_client_of_nobody() as down:
+        status, body = ready(queue, JobRepo(down))
+    assert (status, body["queue"]) == (503, "ok")
+    assert body["repo"].startswith("error(")
 
 
 # ---- the failure matrix and the state machine
@@ -238,6 +285,30 @@ def test_a_job_runs_and_succeeds(repo: JobRepo) -> None:
     assert (record.status, record.result_ref) == (JobStatus.SUCCEEDED, "storage/ACME")
     assert record.finished_at is not None
     assert repo.create_queued(uuid4(), KEY, JOB_TYPE, "ACME", DAY, "tests", NOW).job_id == job_id
+
+
+def test_a_cancelled_job_is_a_dead_letter(client: Client, repo: JobRepo) -> None:
+    job_id = create(repo)
+    client.cancel(job_id)
+    assert repo.get_by_id(job_id).status == JobStatus.DEAD_LETTER
+    assert repo.get_by_idempotency(KEY) is None
+
+
+def test_a_message_that_can_never_be_taken_is_offered_once(
+    client: Client, repo: JobRepo, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refusing(QueueContract):
+        """A queue that every message comes to spoilt."""
+
+        def enqueue(self, message: JobMessage) -> EnqueueResult | Refusal:
+            return super().enqueue(replace(message, symbol="no symbol"))
+
+    pauses: list[float] = []
+    made = submit(repo, Refusing(client), "ACME", DAY, "tests", pause=pauses.append)
+    assert pauses == []
+    assert isinstance(made.outcome, Refusal)
+    [line] = [r for r in caplog.records if r.name == "daily_pipeline"]
+    assert fields(line)["error_code"] == made.outcome.error_code == "INVALID_MESSAGE"
 
 
 def test_states_do_not_regress(repo: JobRepo) -> None:

@@ -22,6 +22,7 @@ from jobq.examples.daily_pipeline.contract import (
     VISIBILITY_TIMEOUT,
     ErrorCode,
     JobMessage,
+    JobStatus,
 )
 from jobq.registry import JobContext, Registry, Retry
 
@@ -62,13 +63,19 @@ def run_pipeline(payload: JobMessage, context: JobContext) -> dict[str, str]:
         Retry: with the code of what failed; the fifth failure makes a dead letter.
     """
     fields = {"symbol": payload.symbol, "asof": payload.asof.isoformat()}
-    logger.info("pipeline started", extra={**fields, "status": "running"})
-    rows = fetch(payload)
-    context.progress({"rows": len(rows)})
-    bar = transform(payload, rows)
-    quality(bar)
-    path = store(bar)
-    logger.info("pipeline finished", extra={**fields, "status": "succeeded"})
+    logger.info("pipeline started", extra={**fields, "status": JobStatus.RUNNING})
+    try:
+        rows = fetch(payload)
+        context.progress({"rows": len(rows)})
+        bar = transform(payload, rows)
+        quality(bar)
+        path = store(bar)
+    except Exception as error:
+        code = error.code if isinstance(error, Retry) else "ERROR"
+        failure = {"status": JobStatus.FAILED, "error_code": code}
+        logger.warning("pipeline failed", extra={**fields, **failure})
+        raise
+    logger.info("pipeline finished", extra={**fields, "status": JobStatus.SUCCEEDED})
     return {"result_ref": str(path)}
 
 

@@ -35,6 +35,7 @@ _STATUS = {
     "succeeded": JobStatus.SUCCEEDED,
     "retrying": JobStatus.FAILED,
     "dead": JobStatus.DEAD_LETTER,
+    "cancelled": JobStatus.DEAD_LETTER,
 }
 
 

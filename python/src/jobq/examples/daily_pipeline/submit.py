@@ -11,8 +11,11 @@ from uuid import UUID, uuid4
 
 from jobq.examples.daily_pipeline.contract import (
     JOB_TYPE,
+    Created,
     EnqueueResult,
+    ErrorCode,
     JobMessage,
+    JobStatus,
     Refusal,
     make_idempotency_key,
 )
@@ -69,21 +72,46 @@ def submit(
     """
     key = make_idempotency_key(JOB_TYPE, symbol, asof)
     found = repo.get_by_idempotency(key)
-    if found is not None:
-        return Submitted(found, created=False, outcome=None)
-    made = repo.create_queued(uuid4(), key, JOB_TYPE, symbol, asof, requested_by, datetime.now(UTC))
-    message = JobMessage(key, JOB_TYPE, symbol, asof, requested_by)
-    outcome = queue.enqueue(message)
-    for n in range(tries - 1):
-        if not isinstance(outcome, Refusal) or not outcome.is_retryable:
-            break
-        fields = {"job_id": str(made.job_id), "idempotency_key": key, "symbol": symbol}
-        logger.warning(
-            "the queue took no message", extra={**fields, "error_code": outcome.error_code}
+    if found is None:
+        made = repo.create_queued(
+            uuid4(), key, JOB_TYPE, symbol, asof, requested_by, datetime.now(UTC)
         )
-        pause(0.1 * 2.0**n)
-        outcome = queue.enqueue(message)
-    return Submitted(made.job_id, made.created, outcome)
+    else:
+        made = Created(found, created=False)
+    fields = {
+        "job_id": str(made.job_id),
+        "idempotency_key": key,
+        "symbol": symbol,
+        "asof": asof.isoformat(),
+    }
+    if not made.created:
+        status = repo.get_by_id(made.job_id).status
+        conflict = {"status": status, "error_code": ErrorCode.IDEMPOTENCY_CONFLICT}
+        logger.info("the job is there already", extra={**fields, **conflict})
+        return Submitted(made.job_id, created=False, outcome=None)
+    message = JobMessage(key, JOB_TYPE, symbol, asof, requested_by)
+    fields["status"] = JobStatus.QUEUED
+    outcome = _offer(queue, message, fields, tries=tries, pause=pause)
+    return Submitted(made.job_id, created=True, outcome=outcome)
+
+
+def _offer(
+    queue: QueueContract,
+    message: JobMessage,
+    fields: dict[str, str],
+    *,
+    tries: int,
+    pause: Callable[[float], None],
+) -> EnqueueResult | Refusal:
+    """Offer a message until the queue takes it or never will; log every refusal."""
+    pauses = [0.1 * 2.0**n for n in range(tries - 1)]
+    while isinstance(outcome := queue.enqueue(message), Refusal):
+        refusal = {**fields, "error_code": outcome.error_code}
+        logger.warning("the queue took no message", extra=refusal)
+        if not (outcome.is_retryable and pauses):
+            break
+        pause(pauses.pop(0))
+    return outcome
 
 
 def ready(queue: QueueContract, repo: JobRepo) -> tuple[int, dict[str, Any]]:
