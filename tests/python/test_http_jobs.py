@@ -340,6 +340,41 @@ async def test_a_worker_claims_beats_and_completes(api: Api) -> None:
     assert done.json()["state"] == "cancelled"
 
 
+async def test_a_failure_says_more_by_details(api: Api) -> None:
+    job = await api.job()
+    path = f"/jobs/{job['job_id']}/attempts"
+    failures: list[dict[str, Any]] = [
+        {"details": {"status_code": 503, "host": {"name": "a"}}},
+        {"details": {}},
+        {"details": None},
+        {},
+    ]
+    for n, more in enumerate(failures, 1):
+        await api.claim()
+        body = {"error": "busy", "error_code": "HTTP_ERROR", "retry_in_ms": 0, **more}
+        failed = await api.ask("POST", f"{path}/{n}/fail", json=body)
+        assert (failed.status_code, failed.json()["state"]) == (200, "retrying")
+    told = {"type": "HTTP_ERROR", "message": "busy"}
+    errors = [item["error"] for item in (await api.ask("GET", path)).json()["items"]]
+    assert errors == [{**told, "status_code": 503, "host": {"name": "a"}}, told, told, told]
+
+
+async def test_a_failure_whose_details_are_no_object_is_refused(api: Api) -> None:
+    job = await api.job()
+    await api.claim()
+    for details in ([1], "text", 1):
+        body = {"error": "busy", "details": details}
+        refused = await api.ask("POST", f"/jobs/{job['job_id']}/attempts/1/fail", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    assert (await api.ask("GET", f"/jobs/{job['job_id']}")).json()["state"] == "running"
+
+
+async def test_the_specification_has_the_details_of_a_failure(api: Api) -> None:
+    schemas = (await api.ask("GET", "/openapi.json")).json()["components"]["schemas"]
+    details = schemas["Failure"]["properties"]["details"]
+    assert {branch["type"] for branch in details["anyOf"]} == {"object", "null"}
+
+
 async def test_a_result_counts_once_and_a_stale_attempt_never(api: Api) -> None:
     job = await api.job()
     await api.claim()

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from jobq import Client, JobContext, Permanent, Registry, Retry, Snooze
+from jobq.errors import InvalidArgument
 from jobq.testing import run_due
 
 if TYPE_CHECKING:
@@ -80,6 +81,34 @@ def test_a_failure_is_settled_and_its_rows_are_gone(
     assert (ran.state, ran.error) == (state, error)
     assert Client(connection).get(ran.job_id).last_error_code == code
     assert connection.execute("select to_regclass('public.made')").fetchone() == (None,)
+
+
+@pytest.mark.parametrize("outcome", [Retry("busy", details={"n": 1}), Permanent("NO", details={})])
+def test_an_outcome_may_say_more(connection: Connection, outcome: Retry | Permanent) -> None:
+    registry = Registry()
+
+    @registry.handler("a")
+    def handler() -> None:
+        raise outcome
+
+    client = Client(connection)
+    job = client.enqueue("a")
+    run_due(connection, registry)
+    [attempt] = client.attempts(job.job_id)
+    assert attempt.error_details == outcome.details
+
+
+def test_details_that_are_not_json_are_told(connection: Connection) -> None:
+    """A worker would leave them out."""
+    registry = Registry()
+
+    @registry.handler("a")
+    def handler() -> None:
+        raise Retry(details={"bad": object()})
+
+    Client(connection).enqueue("a")
+    with pytest.raises(InvalidArgument):
+        run_due(connection, registry)
 
 
 def test_a_failure_can_be_raised(connection: Connection) -> None:

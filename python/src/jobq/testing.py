@@ -154,12 +154,15 @@ def _settle(connection: Connection[Any], job: ClaimedJob, error: Exception) -> N
         connection.execute("select jobq.release(%s, %s, %s)", (job.job_id, job.attempt, moment))
         return
     is_final = isinstance(error, Permanent | Cancelled)
-    code = error.code if isinstance(error, Retry | Permanent) else "ERROR"
-    text = str(error) if isinstance(error, Retry | Permanent) else error_text(error)
     retry_in = error.in_ if isinstance(error, Retry) else None
+    if isinstance(error, Retry | Permanent):
+        code, text = error.code, error_text(error.message)
+        details = None if error.details is None else dict(error.details)
+    else:
+        code, text, details = "ERROR", error_text(error), None
     connection.execute(
-        "select jobq.fail(%s, %s, %s, %s, %s, %s)",
-        (job.job_id, job.attempt, error_text(text), code, not is_final, retry_in),
+        "select jobq.fail(%s, %s, %s, %s, %s, %s, %s)",
+        (job.job_id, job.attempt, text, code, not is_final, retry_in, as_jsonb(details)),
     )
 
 

@@ -207,6 +207,7 @@ FAILURE: Final = {
     "error_code": "SMTP_421",
     "retryable": True,
     "retry_in_ms": 60000,
+    "details": {"enhanced_code": "4.3.2"},
 }
 
 REVISION: Final = {

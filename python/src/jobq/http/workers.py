@@ -16,7 +16,7 @@ from jobq.http import documents, examples
 from jobq.http.documents import Moment
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
-from jobq.http.values import Json, Name
+from jobq.http.values import Json, JsonMembers, Name
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -59,12 +59,18 @@ class Completion(Struct, forbid_unknown_fields=True):
 
 
 class Failure(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Why an attempt failed; the text is cut at 512 characters."""
+    """Why an attempt failed; the text is cut at 512 characters.
+
+    The members of ``details`` are shown with the attempt's error.
+    """
 
     error: str
     error_code: Annotated[str, Meta(min_length=1, max_length=128)] = "ERROR"
     retryable: bool = True
     retry_in_ms: Annotated[int, Meta(ge=0, le=31_536_000_000)] | None = None
+    details: (
+        Annotated[JsonMembers, Meta(description="What else programs may want to know.")] | None
+    ) = None
 
 
 class Release(Struct, forbid_unknown_fields=True):
@@ -166,6 +172,7 @@ async def fail_job(call: Call) -> Response:
         error_code=body.error_code,
         retryable=body.retryable,
         retry_in=None if wait is None else timedelta(milliseconds=wait),
+        details=None if body.details is None else text(body.details),
     )
     return encoded({**attempt, "state": state})
 
