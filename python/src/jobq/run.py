@@ -108,7 +108,8 @@ def run(
         say(f"failed: {', '.join(failed)}" if failed else f"all {len(states)} jobs succeeded")
         if not is_brief:
             hints(database_url, api, say)
-            signal.pause()
+            while True:  # not signal.pause(), which misses a signal that comes just before it
+                time.sleep(0.5)
         return 1 if failed else 0
     say("stopped")
     return 130 if is_brief else 0
