@@ -1180,6 +1180,7 @@ set local role jobq_owner;
 -- foreign key refuses an illegal change. The state is deliberately not compared with
 -- 'running', and the ids stand as an array, so that only the primary key can serve the
 -- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb,
@@ -1233,6 +1234,7 @@ begin
         g.result
     from gone as g;
     get diagnostics moved = row_count;
+    perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
 $$;
 
@@ -6031,6 +6033,49 @@ comment on function jobq_private.store_jobs(jobq_private.new_job[]) is
 
 reset role;
 
+-- Deploy jobq:private/tell_ended to pg
+-- Made by sql/snapshot.py from sql/private/tell_ended.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
+-- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- needless. A completion that looked before a client announced itself tells it nothing:
+-- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+create or replace function jobq_private.tell_ended(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+    _job_id uuid;
+begin
+    if pg_try_advisory_lock(_ending, _any_job) then
+        perform pg_advisory_unlock(_ending, _any_job);
+    elsif pg_notification_queue_usage() < 0.5 then
+        foreach _job_id in array tell_ended.job_ids loop
+            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
+                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
+            else
+                perform pg_notify('jobq_ended', _job_id::text);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.tell_ended(uuid[]) from public;
+
+comment on function jobq_private.tell_ended(uuid[]) is
+'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+reset role;
+
 -- Deploy jobq:private/template_references to pg
 -- Made by sql/snapshot.py from sql/private/template_references.sql: edit that.
 set local role jobq_owner;
@@ -8189,9 +8234,10 @@ reset role;
 -- Made by sql/snapshot.py from sql/api/end_wait.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: the listening session of a worker says that it is awake.
--- Invariant: drops every advisory lock of its session, so the session must be the
--- worker's listener and nothing else. Raises: nothing.
+-- Purpose: the listening session of a worker says that it is awake, or that of a client
+-- that it waits for no job.
+-- Invariant: drops every advisory lock of its session, so the session must be a
+-- listener and nothing else. Raises: nothing.
 create or replace function jobq.end_wait()
 returns void
 language sql
@@ -8204,10 +8250,11 @@ as $$
 $$;
 
 revoke all on function jobq.end_wait() from public;
-grant execute on function jobq.end_wait() to jobq_worker;
+grant execute on function jobq.end_wait()
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.end_wait() is
-'Marks the listening session as awake, so that producers need not notify it.';
+'Marks the listening session as awake or waiting for no job, so that nobody need notify it.';
 
 reset role;
 
@@ -11879,6 +11926,43 @@ to jobq_producer, jobq_operator;
 
 comment on function jobq.update_schedule(text, jsonb) is
 'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';
+
+reset role;
+
+-- Deploy jobq:api/wait to pg
+-- Made by sql/snapshot.py from sql/api/wait.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: the listening session of a client says that it waits for a job to end.
+-- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
+-- before the job is looked at again, so a completion that commits between the two looks is
+-- seen; one that is in flight may not be, so the client looks again within 250 ms.
+-- Raises: 22004, JQ001, and then nothing is locked.
+create or replace function jobq.wait(job_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+begin
+    perform jobq.get_job(wait.job_id);
+    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
+    return (jobq.get_job(wait.job_id)).finished_at is not null;
+end
+$$;
+
+revoke all on function jobq.wait(uuid) from public;
+grant execute on function jobq.wait(uuid)
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.wait(uuid) is
+'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';
 
 reset role;
 

@@ -8,6 +8,7 @@ set local role jobq_owner;
 -- foreign key refuses an illegal change. The state is deliberately not compared with
 -- 'running', and the ids stand as an array, so that only the primary key can serve the
 -- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb,
@@ -61,6 +62,7 @@ begin
         g.result
     from gone as g;
     get diagnostics moved = row_count;
+    perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
 $$;
 

@@ -41,7 +41,7 @@ insert into may_execute values
 ('delete_queue', 'o'),
 ('delete_secret', 'o'),
 ('due_in', 'w o r'),
-('end_wait', 'w'),
+('end_wait', 'p w o r'),
 ('enforce_queue_grants', null),
 ('enqueue', 'p'),
 ('enqueue_many', 'p'),
@@ -114,7 +114,8 @@ insert into may_execute values
 ('submit_job', 'p'),
 ('submit_schedule', 'p o'),
 ('tick', 'w o'),
-('update_schedule', 'p o');
+('update_schedule', 'p o'),
+('wait', 'p w o r');
 
 create temporary table may_use (view text, privileges text);
 insert into may_use values

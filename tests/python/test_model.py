@@ -168,6 +168,7 @@ OTHERS = {
     "submit_schedule": ("""'{"name": "s1", "kind": "other", "every": "1 h"}'""",),
     "tick": ("", "1"),
     "update_schedule": ("""'s1', '{"priority": 1}'""", """'s2', '{"priority": 2}'"""),
+    "wait": ("coalesce((select max(j.job_id::text) from jobq.job as j)::uuid, gen_random_uuid())",),
 }
 # Schedules need both of these, one after the other.
 FAVOURED = [*sorted(OTHERS), *(["create_schedule", "tick"] * 6)]

@@ -186,7 +186,7 @@ HARMLESS = {
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
-TELLING = {"due_in", "next_due", "preview_schedule"}
+TELLING = {"due_in", "next_due", "preview_schedule", "wait"}
 
 
 # What a session may try to set so as to be taken for somebody else.

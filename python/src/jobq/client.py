@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import itertools
+import math
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
@@ -24,11 +24,13 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq import calls, definitions, schedules
 from jobq.database import confirmed, conninfo, use_json
+from jobq.endings import Ending, Endings
 from jobq.errors import JobCancelled, JobFailed, translate
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from uuid import UUID
 
     from psycopg import AsyncConnection, Connection
@@ -44,6 +46,8 @@ M = TypeVar("M", bound="Callable[..., Any]")
 
 POOL_SIZE: Final = 8
 PATIENCE: Final = 10.0
+FIRST_PAUSE: Final = 0.005
+LONGEST_PAUSE: Final = 0.25
 
 
 def _waiting(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
@@ -86,6 +90,9 @@ class Client:
             transaction every call joins and which stays the caller's to end.
         pool_size: at most so many connections, opened when they are needed.
         patience: seconds to wait for a connection of the pool.
+        listen_database: a libpq URL that leads to the server directly, not to a pooler in
+            transaction mode; `result` listens there, on one more connection for as long as
+            it waits. None polls.
 
     Raises:
         JobqError: every method, as the function of the same name in ``jobq.calls`` says;
@@ -98,6 +105,7 @@ class Client:
         *,
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
+        listen_database: str | None = None,
     ) -> None:
         self._home: Connection[Any] | ConnectionPool = (
             ConnectionPool(
@@ -106,6 +114,7 @@ class Client:
             if isinstance(database, str)
             else database
         )
+        self._listen_database = listen_database
         self._schemas = JsonSchemas()
 
     def __enter__(self) -> Self:
@@ -194,7 +203,8 @@ class Client:
     def result(self, job_id: UUID | str, timeout: float | None = None) -> Json:
         """Wait until a job has ended and return its result.
 
-        It looks every 5 ms at first and every 250 ms in the end.
+        It looks every 5 ms at first and every 250 ms in the end; with ``listen_database``
+        when the job has ended, and every 250 ms in case that this was missed.
 
         Args:
             job_id: the job; its transaction must have been committed.
@@ -206,12 +216,23 @@ class Client:
             JobNotFound: there is no such job.
             TimeoutError: it has not ended in time.
         """
-        for pause in _pauses(timeout):
-            job = self.get(job_id)
-            if job.is_finished:
-                return _result_of(job)
-            time.sleep(pause)
-        raise TimeoutError(f"job {job_id} has not ended within {timeout} s")
+        job = self.get(job_id)
+        with self._told_of(job) as wait:
+            for pause in _pauses(timeout, self._listen_database is not None):
+                if job.is_finished:
+                    break
+                wait(pause)
+                job = self.get(job_id)
+        return _result_of(job)
+
+    @contextmanager
+    def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        if self._listen_database is None:
+            yield time.sleep
+            return
+        with closing(Ending(self._listen_database, str(job.job_id))) as ending:
+            yield ending.wait
 
 
 class AsyncClient:
@@ -221,6 +242,8 @@ class AsyncClient:
         database: a libpq URL, for a pool of its own; or a connection of the caller's.
         pool_size: at most so many connections, opened when they are needed.
         patience: seconds to wait for a connection of the pool.
+        listen_database: as `Client` has it, but one connection serves all that wait, and
+            stays open.
     """
 
     def __init__(
@@ -229,6 +252,7 @@ class AsyncClient:
         *,
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
+        listen_database: str | None = None,
     ) -> None:
         self._home: AsyncConnection[Any] | AsyncConnectionPool = (
             AsyncConnectionPool(
@@ -239,6 +263,7 @@ class AsyncClient:
             if isinstance(database, str)
             else database
         )
+        self._endings = None if listen_database is None else Endings(listen_database)
         self._schemas = JsonSchemas()
 
     async def __aenter__(self) -> Self:
@@ -249,6 +274,8 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the client's own connections; the caller's are left alone."""
+        if self._endings is not None:
+            await self._endings.close()
         if isinstance(self._home, AsyncConnectionPool):
             await self._home.close()
 
@@ -342,12 +369,20 @@ class AsyncClient:
             JobNotFound: there is no such job.
             TimeoutError: it has not ended in time.
         """
-        for pause in _pauses(timeout):
-            job = await self.get(job_id)
-            if job.is_finished:
-                return _result_of(job)
-            await asyncio.sleep(pause)
-        raise TimeoutError(f"job {job_id} has not ended within {timeout} s")
+        job = await self.get(job_id)
+        with self._told_of(job) as wait:
+            for pause in _pauses(timeout, self._endings is not None):
+                if job.is_finished:
+                    break
+                await wait(pause)
+                job = await self.get(job_id)
+        return _result_of(job)
+
+    def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
+        """Give what waits for so many seconds, or only until the job has ended."""
+        if self._endings is None or job.is_finished:
+            return nullcontext(asyncio.sleep)
+        return self._endings.of(str(job.job_id))
 
 
 def _pool(size: int, patience: float) -> dict[str, Any]:
@@ -367,21 +402,18 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
     use_json(connection)
 
 
-def _pauses(timeout: float | None) -> Iterator[float]:
-    """Yield how long to wait between looks, from 5 ms to 250 ms, until time is up."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    for n in itertools.count():
-        pause = min(0.005 * 1.3**n, 0.25)
-        if deadline is None:
-            yield pause
-            continue
-        left = deadline - time.monotonic()
-        if left < 0:
-            return
+def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:
+    """Yield how long to wait between looks until time is up; they grow, unless one is told."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    pause = LONGEST_PAUSE if is_told else FIRST_PAUSE
+    while (left := deadline - time.monotonic()) > 0:
         yield min(pause, left)
+        pause = min(1.3 * pause, LONGEST_PAUSE)
 
 
 def _result_of(job: Job) -> Json:
+    if not job.is_finished:
+        raise TimeoutError(f"job {job.job_id} has not ended in time")
     if job.state == "dead":
         raise JobFailed(job)
     if job.state == "cancelled":

@@ -10,15 +10,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-import psycopg
-
 from jobq.errors import JobqError
+from jobq.notifications import Notifications
 from jobq.worker.link import Link, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from psycopg import AsyncConnection, Notify
 
 __all__ = ["Listener"]
 
@@ -46,7 +43,7 @@ class Listener:
         self._queues = list(queues)
         self.on_job: Callable[[], None] = _nothing
         self.on_cancel: Callable[[], None] = _nothing
-        self._connection: AsyncConnection[Any] | None = None
+        self._notifications: Notifications | None = None
         self._lost = asyncio.Event()
         self._is_closed = False
         self.is_waiting = False
@@ -54,7 +51,7 @@ class Listener:
     @property
     def is_listening(self) -> bool:
         """Whether notifications arrive."""
-        return self._connection is not None
+        return self._notifications is not None
 
     async def run(self) -> None:
         """Connect, listen, and begin again whenever the connection is lost."""
@@ -79,7 +76,7 @@ class Listener:
 
         The caller claims once more, whatever the answer.
         """
-        if self._connection is None:
+        if self._notifications is None:
             return False
         rows = await self._call("select jobq.begin_wait(%s)", [self._queues])
         self.is_waiting = bool(rows and rows[0][0])
@@ -101,46 +98,23 @@ class Listener:
         self._lost.clear()
         await self._link.call("listen jobq")
         await self._link.call("listen jobq_cancel")
-        self._connection = await self._link.connection()
-        self._connection.add_notify_handler(self._on_notify)
-        self._watch()
+        connection = await self._link.connection()
+        self._notifications = Notifications(connection, self._dispatch, self._forget)
+        self._notifications.watch()
 
     async def _call(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
         """Make a call on the listening session; an error means that it is lost."""
-        self._unwatch()
+        if self._notifications is not None:
+            self._notifications.unwatch()
         try:
             rows = await self._link.call(statement, parameters)
         except JobqError as error:
             logger.warning("the listening connection fails: %s", error)
             self._forget()
             return []
-        self._watch()
+        if self._notifications is not None:
+            self._notifications.watch()
         return rows
-
-    def _watch(self) -> None:
-        """Look at the socket while no call uses it."""
-        if self._connection is not None:
-            loop = asyncio.get_running_loop()
-            loop.add_reader(self._connection.fileno(), self._on_readable)
-
-    def _unwatch(self) -> None:
-        if self._connection is not None and not self._connection.closed:
-            asyncio.get_running_loop().remove_reader(self._connection.fileno())
-
-    def _on_readable(self) -> None:
-        assert self._connection is not None  # noqa: S101 - it is watched
-        raw = self._connection.pgconn
-        try:
-            raw.consume_input()
-        except psycopg.Error:
-            self._forget()
-            return
-        while note := raw.notifies():
-            self._dispatch(note.relname.decode(), note.extra.decode())
-
-    def _on_notify(self, note: Notify) -> None:
-        """Take a notification that came with the answer to a call."""
-        self._dispatch(note.channel, note.payload)
 
     def _dispatch(self, channel: str, queue: str) -> None:
         if queue in self._queues and channel == "jobq":
@@ -149,8 +123,9 @@ class Listener:
             self.on_cancel()
 
     def _forget(self) -> None:
-        self._unwatch()
-        self._connection = None
+        if self._notifications is not None:
+            self._notifications.unwatch()
+        self._notifications = None
         self.is_waiting = False
         self._lost.set()
 
