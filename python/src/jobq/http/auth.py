@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Keys:
         self._rates = Rates(requests_per_second)
         self._guesses = Rates(GUESSES_PER_SECOND)
         self._known: dict[bytes, tuple[Key, float]] = {}
+        self._asked: dict[bytes, asyncio.Task[Key]] = {}
 
     async def admit(self, authorization: str | None, address: str) -> Key:
         """Return who sent this Authorization header, and count the request.
@@ -84,9 +86,17 @@ class Keys:
         hashed = hashlib.sha256(token.strip().encode()).digest()
         key, until = self._known.get(hashed, (None, 0.0))
         if key is None or until < time.monotonic():
-            key = await self._look_up(hashed, address)
+            key = await self._look_up_once(hashed, address)
         self._rates.spend(key.name, key.requests_per_second)
         return key
+
+    async def _look_up_once(self, hashed: bytes, address: str) -> Key:
+        """Look a key up once for all requests that come with it meanwhile."""
+        asked = self._asked.get(hashed)
+        if asked is None:
+            asked = self._asked[hashed] = asyncio.create_task(self._look_up(hashed, address))
+            asked.add_done_callback(lambda _: self._asked.pop(hashed))
+        return await asyncio.shield(asked)
 
     async def _look_up(self, hashed: bytes, address: str) -> Key:
         if hashed not in self._known:
