@@ -26,6 +26,7 @@ def environment(database: str | None) -> dict[str, str]:
 
 
 def start(folder: Path, env: Mapping[str, str], *arguments: str) -> subprocess.Popen[str]:
+    """Start `jobq run`, with Ctrl-C as a terminal gives it, even if these tests ignore it."""
     return subprocess.Popen(
         [sys.executable, "-m", "jobq.cli", "run", *arguments],
         cwd=folder,
@@ -33,6 +34,7 @@ def start(folder: Path, env: Mapping[str, str], *arguments: str) -> subprocess.P
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
 
 
