@@ -6,7 +6,8 @@ set local role jobq_owner;
 -- Purpose: make a history table ready for one day (UTC).
 -- Invariant: rows that came to the default partition meanwhile are moved. The parent is
 -- locked first, so that a completion waits there and not with its row on the way to the
--- default partition, where it would fail. Waits at most 100 ms for a lock, for completions
+-- default partition, where it would fail. Other partitions are not locked, so that a
+-- vacuum of theirs is not in the way. Waits at most 100 ms for a lock, for completions
 -- go first. Raises: 55P03 when the lock is not had.
 create or replace function jobq_private.make_partition(relation text, day date)
 returns boolean
@@ -26,7 +27,9 @@ begin
     if to_regclass('jobq_private.' || _name) is not null then
         return false;
     end if;
-    execute format('lock table jobq_private.%I in share row exclusive mode', relation);
+    execute format(
+        'lock table only jobq_private.%I in share row exclusive mode', relation
+    );
     execute format(
         'lock table jobq_private.%I in access exclusive mode', relation || '_default'
     );

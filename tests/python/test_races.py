@@ -682,6 +682,22 @@ def test_maintenance_leaves_a_table_in_use_to_the_next_call(connect: Connect) ->
     assert state(caller, job_id) == "succeeded"
 
 
+def test_a_vacuum_of_one_partition_does_not_hold_up_the_making_of_others(connect: Connect) -> None:
+    vacuum, caller = connect(), connect()
+    caller.execute("select jobq.maintain()")
+    today, last = column(
+        caller,
+        "select 'jobq_private.job_archive_' || to_char((now() at time zone 'UTC')::date + n,"
+        " 'YYYYMMDD') from unnest(array[0, 7]) as n order by n",
+    )
+    caller.execute(f"drop table {last}")
+    vacuum.execute("begin")
+    vacuum.execute(f"lock table {today} in share update exclusive mode")  # as VACUUM does
+    query = "select affected from jobq.maintain() where task = 'made_partitions'"
+    assert value(caller, query) == 1
+    vacuum.execute("rollback")
+
+
 def test_completions_go_on_while_partitions_are_made(connect: Connect) -> None:
     maintainer, worker, watcher = connect(), connect(), connect()
     [job_id] = running(worker)
