@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.abc import Buffer
 
+    from jobq.worker.link import Silence
+
 __all__ = ["DUE_IN", "Claimed", "Exchange", "array"]
 
 logger = logging.getLogger("jobq.worker")
@@ -58,10 +60,13 @@ class Exchange:
         url: the database.
         worker: the name under which jobs are claimed.
         is_pooled: whether a pooler in transaction mode is in between.
+        silence: shared with the worker's other connections.
     """
 
-    def __init__(self, url: str, worker: str, *, is_pooled: bool) -> None:
-        self._link = Link(url, "jobq worker", is_pooled=is_pooled, configure=configure)
+    def __init__(self, url: str, worker: str, *, is_pooled: bool, silence: Silence) -> None:
+        self._link = Link(
+            url, "jobq worker", is_pooled=is_pooled, configure=configure, silence=silence
+        )
         self._worker = worker
 
     async def settle_and_claim(

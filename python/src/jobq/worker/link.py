@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict
 
 from jobq.database import confirmed, conninfo
 from jobq.errors import DatabaseUnavailable, translate
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Params
     from psycopg.sql import Composed
 
-__all__ = ["Link", "Pace"]
+__all__ = ["Link", "Pace", "Silence"]
 
 DEADLINE: Final = 10.0
 
@@ -49,6 +50,33 @@ class Pace:
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, hides nothing
 
 
+class Silence:
+    """What the links of one worker learn from each other: since when one had no answer.
+
+    When the network goes silent, it does for all of them. So the first call that meets its
+    deadline speaks for every connection that has not been heard of since that call began,
+    and calls that follow each other do not wait one deadline after the other.
+    """
+
+    def __init__(self) -> None:
+        self.since = float("-inf")
+        self._on_notice: list[Callable[[], None]] = []
+
+    def tell(self, on_notice: Callable[[], None]) -> None:
+        """Have this called whenever a call has met its deadline."""
+        self._on_notice.append(on_notice)
+
+    def notice(self, since: float) -> None:
+        """Take note of a call without an answer.
+
+        Args:
+            since: when it began, by the event loop's clock.
+        """
+        self.since = max(self.since, since)
+        for tell in self._on_notice:
+            tell()
+
+
 class Link:
     """One connection to the database, used by one call at a time.
 
@@ -61,6 +89,7 @@ class Link:
         is_pooled: whether a pooler in transaction mode is in between.
         deadline: seconds after which a call has failed.
         configure: prepares each new connection.
+        silence: shared with the other links of the worker.
     """
 
     def __init__(
@@ -71,13 +100,23 @@ class Link:
         is_pooled: bool = False,
         deadline: float = DEADLINE,
         configure: Callable[[AsyncConnection[Any]], None] | None = None,
+        silence: Silence | None = None,
     ) -> None:
         self._conninfo = conninfo(url, name, is_pooled=is_pooled)
+        hosts = str(conninfo_to_dict(self._conninfo).get("host") or "").split(",")
+        self._connect_deadline = DEADLINE * len(hosts)
         self._prepare_threshold = None if is_pooled else 0
         self._deadline = deadline
         self._configure = configure
+        self._silence = silence or Silence()
+        self._heard_at = float("-inf")
         self._lock = asyncio.Lock()
         self._connection: AsyncConnection[Any] | None = None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the connection has not been heard of since another one fell silent."""
+        return self._heard_at < self._silence.since
 
     async def call(self, statement: str | Composed, parameters: Params = ()) -> list[Any]:
         """Run one statement and return its rows.
@@ -95,6 +134,8 @@ class Link:
             except BaseException:
                 await self._drop_unless_idle()
                 raise
+            finally:
+                self._hear()
 
     async def call_many(self, statement: str, parameters: Sequence[Sequence[object]]) -> None:
         """Run one statement with many sets of parameters, in one round trip.
@@ -110,6 +151,8 @@ class Link:
             except BaseException:
                 await self._drop_unless_idle()
                 raise
+            finally:
+                self._hear()
 
     async def connection(self) -> AsyncConnection[Any]:
         """Return the open connection, a new one if need be.
@@ -119,10 +162,12 @@ class Link:
             NotPermitted: it does not let this user in.
         """
         if self._connection is not None and not self._connection.closed:
-            return self._connection
+            if not self.is_suspect:
+                return self._connection
+            await self.close()
         try:
             with translate():
-                async with asyncio.timeout(self._deadline):
+                async with asyncio.timeout(self._connect_deadline):
                     connection = await AsyncConnection.connect(
                         self._conninfo,
                         autocommit=True,
@@ -133,17 +178,22 @@ class Link:
         if self._configure is not None:
             self._configure(connection)
         self._connection = connection
+        self._hear()
         return connection
 
     def deadline(self, connection: AsyncConnection[Any]) -> Deadline:
         """Return what bounds the time of a call on a connection."""
-        return Deadline(connection, self._deadline)
+        return Deadline(connection, self._deadline, self._silence)
 
     async def close(self) -> None:
         """Close the connection, if one is open."""
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+    def _hear(self) -> None:
+        """Take note that the connection, if it is open still, has just answered."""
+        self._heard_at = asyncio.get_running_loop().time()
 
     async def _drop_unless_idle(self) -> None:
         """Close a connection that is not fit for another call."""
@@ -161,18 +211,21 @@ class Deadline:
     answer which may never come.
     """
 
-    def __init__(self, connection: AsyncConnection[Any], seconds: float) -> None:
+    def __init__(self, connection: AsyncConnection[Any], seconds: float, silence: Silence) -> None:
         self._connection = connection
         self._seconds = seconds
+        self._silence = silence
 
     def __enter__(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._cut)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._seconds, self._cut, loop.time())
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
 
-    def _cut(self) -> None:
+    def _cut(self, began_at: float) -> None:
         if self._connection.closed:
             return
+        self._silence.notice(began_at)
         with socket.socket(fileno=os.dup(self._connection.fileno())) as end:
             end.shutdown(socket.SHUT_RDWR)

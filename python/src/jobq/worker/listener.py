@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobq.errors import JobqError
 from jobq.notifications import Notifications
-from jobq.worker.link import Link, Pace
+from jobq.worker.link import Link, Pace, Silence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +31,7 @@ class Listener:
     Args:
         url: a libpq URL that leads to the server itself, not to a pooler.
         queues: whose jobs the worker takes.
+        silence: shared with the worker's other connections.
 
     Attributes:
         on_job: called when a job of these queues may have become runnable.
@@ -38,8 +39,9 @@ class Listener:
         is_waiting: whether producers know that the worker sleeps.
     """
 
-    def __init__(self, url: str, queues: Sequence[str]) -> None:
-        self._link = Link(url, "jobq listener", deadline=DEADLINE)
+    def __init__(self, url: str, queues: Sequence[str], silence: Silence) -> None:
+        self._link = Link(url, "jobq listener", deadline=DEADLINE, silence=silence)
+        silence.tell(self._doubt)
         self._queues = list(queues)
         self.on_job: Callable[[], None] = _nothing
         self.on_cancel: Callable[[], None] = _nothing
@@ -121,6 +123,11 @@ class Listener:
             self.on_job()
         elif queue in self._queues:
             self.on_cancel()
+
+    def _doubt(self) -> None:
+        """Connect anew if nothing was heard here either since another call had no answer."""
+        if self._notifications is not None and self._link.is_suspect:
+            self._forget()
 
     def _forget(self) -> None:
         if self._notifications is not None:

@@ -21,7 +21,7 @@ from jobq.worker.exchange import DUE_IN, Exchange
 from jobq.worker.execution import Execution
 from jobq.worker.heart import Heart
 from jobq.worker.held import Failed, Held, Released, Settlement
-from jobq.worker.link import Link, Pace
+from jobq.worker.link import Link, Pace, Silence
 from jobq.worker.listener import Listener
 from jobq.worker.logs import current_job, job_fields
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics
@@ -202,7 +202,11 @@ class Worker:
     # ---- the parts
 
     async def _work(self, stack: AsyncExitStack) -> None:
-        link = Link(self._database, "jobq heartbeat", is_pooled=self._is_pooled, configure=use_json)
+        silence = Silence()
+        link = Link(
+            self._database, "jobq heartbeat", is_pooled=self._is_pooled, configure=use_json,
+            silence=silence,
+        )  # fmt: skip
         stack.push_async_callback(link.close)
         await self._start(link)
         if self._stop.is_set():
@@ -214,11 +218,12 @@ class Worker:
         notes = Notes(link)
         execution = Execution(self._registry, places, notes)
         exchanges = [
-            Exchange(self._database, self.name, is_pooled=self._is_pooled) for _ in range(2)
+            Exchange(self._database, self.name, is_pooled=self._is_pooled, silence=silence)
+            for _ in range(2)
         ]
         for exchange in exchanges:
             stack.push_async_callback(exchange.close)
-        listener = self._make_listener()
+        listener = self._make_listener(silence)
         dispatcher = Dispatcher(
             exchanges,
             listener,
@@ -249,10 +254,10 @@ class Worker:
             await link.call("select jobq.retire_worker(%s)", [self.name])
         logger.info("worker stopped", extra={"worker": self.name, "jobs": self._ended})
 
-    def _make_listener(self) -> Listener | None:
+    def _make_listener(self, silence: Silence) -> Listener | None:
         if self._listen_database is None:
             return None
-        return Listener(self._listen_database, self._queues)
+        return Listener(self._listen_database, self._queues, silence)
 
     async def _start(self, link: Link) -> None:
         """Wait for the database, and declare the kinds.
