@@ -16,6 +16,8 @@ as $$
     from (
         select * from jobq_private.server_health()
         union all
+        select * from jobq_private.setting_health()
+        union all
         select * from jobq_private.queue_health()
         union all
         select * from jobq_private.client_health(health.client_time, health.release)

@@ -1,5 +1,5 @@
 begin;
-select plan(7);
+select plan(14);
 
 -- A vacuum of what other scripts have rolled back may be at work, and maintenance would
 -- leave partitions to its next call; this waits until it has given way.
@@ -40,6 +40,65 @@ select ok(
     (select h.remedy is not null from jobq.health() as h where h.subject = 'synchronous_commit'),
     'commits that do not wait for the disk are named, with the remedy'
 );
+
+-- What is set for a role or the database: other sessions do not show it
+create function pg_temp.found(out finding text, out remedy text)
+language sql
+as $$
+select h.finding, h.remedy from jobq.health() as h
+where h.subject = 'role_settings' and not h.is_ok
+$$;
+select is_empty(
+    'select from pg_temp.found() where finding is not null', 'at first no role is named'
+);
+create role health_producer in role jobq_producer;
+create role health_stranger;
+alter role health_stranger set synchronous_commit = off;
+alter role health_producer set synchronous_commit = local;
+alter role jobq_reader set synchronous_commit = off;
+select is_empty(
+    'select from pg_temp.found() where finding is not null',
+    'roles that may change no job, and commits that wait for the disk, are left alone'
+);
+alter role health_producer set synchronous_commit = 'No';
+select results_eq(
+    'select * from pg_temp.found()',
+    $$ values (
+        'synchronous_commit=No for role health_producer',
+        'alter role health_producer reset synchronous_commit'
+    ) $$,
+    'a producer whose commits do not wait for the disk is named, with the statement that helps'
+);
+alter role health_producer reset all;
+select format('alter database %I set synchronous_commit = off', current_database()),
+    format('alter role health_producer in database %I set session_replication_role = replica',
+        current_database()) \gexec
+select is(
+    (select remedy from pg_temp.found()),
+    format('alter role health_producer in database %1$I reset session_replication_role; '
+        'alter database %1$I reset synchronous_commit', current_database()),
+    'so are the database, and a role in this database whose triggers do not fire'
+);
+select format('alter database %I reset all', current_database()),
+    format('alter role health_producer in database %I reset all', current_database()) \gexec
+alter role all set synchronous_commit = off;
+select is(
+    (select remedy from pg_temp.found()), 'alter role all reset synchronous_commit',
+    'what is set for all roles is named'
+);
+alter role all reset synchronous_commit;
+alter role health_producer in database template1 set synchronous_commit = off;
+select is_empty(
+    'select from pg_temp.found() where finding is not null',
+    'what is set for another database is none of ours'
+);
+alter role jobq_worker set synchronous_commit = off;
+set local role jobq_reader;
+select is(
+    (select h.remedy from jobq.health() as h where h.subject = 'role_settings'),
+    'alter role jobq_worker reset synchronous_commit', 'whoever may ask for health sees it'
+);
+reset role;
 
 select * from finish();
 rollback;

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from click.testing import CliRunner
+from psycopg.conninfo import conninfo_to_dict
 
 from jobq import doctor as doctor_module
 from jobq.cli import main
@@ -69,6 +70,15 @@ def switched_off(url: str, setting: str) -> Iterator[None]:
         yield
         connection.execute(f"alter system reset {setting}")
         connection.execute("select pg_reload_conf()")
+
+
+@contextmanager
+def set_for(url: str, subject: str, setting: str) -> Iterator[None]:
+    """Set something for a role or a database, and take it back."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"alter {subject} set {setting}")
+        yield
+        connection.execute(f"alter {subject} reset all")
 
 
 @contextmanager
@@ -145,6 +155,16 @@ THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "full_page_writes": (
         "full_page_writes", "set full_page_writes = on",
         lambda url: switched_off(url, "full_page_writes"),
+    ),
+    "a role's setting": (
+        "role_settings", "alter role jobq_worker reset synchronous_commit",
+        lambda url: set_for(url, "role jobq_worker", "synchronous_commit = off"),
+    ),
+    "a database's setting": (
+        "role_settings", "reset synchronous_commit",
+        lambda url: set_for(
+            url, f"database {conninfo_to_dict(url)['dbname']}", "synchronous_commit = off"
+        ),
     ),
     "autovacuum": (
         "autovacuum", "set autovacuum = on", lambda url: switched_off(url, "autovacuum"),
