@@ -133,17 +133,25 @@ create type jobq_private.settings as (
     max_attempts integer,
     timeout interval,
     lease interval,
-    retry_strategy text,
-    retry_initial_delay interval,
-    retry_max_delay interval,
-    retry_jitter double precision,
     dedup text,
     reuse_key_after_failure boolean,
     payload_schema jsonb,
+    json_schema jsonb,
+    max_payload_bytes integer,
+    max_payload_depth integer,
     max_depth integer
 );
 
-comment on type jobq_private.settings is 'What holds for a kind in a queue, after resolution.';
+comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
+
+create type jobq_private.retry_policy as (
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision
+);
+
+comment on type jobq_private.retry_policy is 'How a failed job of a kind in a queue is tried again, after resolution.';
 
 reset role;
 
@@ -1417,14 +1425,156 @@ comment on function jobq_private.check_endpoint_spec(text, jsonb) is
 
 reset role;
 
+-- Deploy jobq:private/has_huge_number to pg
+-- Made by sql/snapshot.py from sql/private/has_huge_number.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double.
+-- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
+-- refuse them, and with them the whole batch that a worker has claimed. A short text
+-- cannot hold one, so only long ones are searched. Raises: nothing.
+create or replace function jobq_private.has_huge_number(value jsonb)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        octet_length(value::text) > 308
+        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    )
+$$;
+
+revoke all on function jobq_private.has_huge_number(jsonb) from public;
+
+comment on function jobq_private.has_huge_number(jsonb) is
+'Says whether a JSON value holds a number beyond the range of a double.';
+
+reset role;
+
+-- Deploy jobq:private/new_job_problem to pg
+-- Made by sql/snapshot.py from sql/private/new_job_problem.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
+-- when it is. size is the bytes of payload and metadata as text.
+-- Invariant: the depth of a payload is looked at only where its text is long enough to be
+-- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Raises: nothing.
+create or replace function jobq_private.new_job_problem(
+    job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when job.kind is null then array['NULL_ARGUMENT', 'kind']
+        when pg_catalog.length(job.kind) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when job.priority not between -32768 and 32767
+        then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
+        when job.max_attempts not between 1 and 10000
+        then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
+        when job.timeout not between '1 ms' and '365 days'
+        then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
+        when not pg_catalog.isfinite(job.run_at)
+        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when pg_catalog.length(job.idempotency_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
+        when pg_catalog.length(job.dedup_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
+        when job.dedup not in ('skip', 'enqueue', 'replace')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
+        then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
+        when size > max_bytes
+        then array[
+            'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
+        ]
+        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
+            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
+        when size > 308 and (
+            jobq_private.has_huge_number(job.payload)
+            or jobq_private.has_huge_number(job.metadata)
+        )
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.new_job_problem(
+    jobq_private.new_job, integer, integer, integer
+) from public;
+
+comment on function jobq_private.new_job_problem(
+    jobq_private.new_job, integer, integer, integer
+) is 'Says why a new job is not acceptable by itself, as the code of an error and its detail.';
+
+reset role;
+
+-- Deploy jobq:private/check_new_job to pg
+-- Made by sql/snapshot.py from sql/private/check_new_job.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
+-- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
+-- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_job(
+    job jobq_private.new_job, settings jobq_private.settings
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := coalesce(octet_length(job.payload::text), 0)
+        + coalesce(octet_length(job.metadata::text), 0);
+    _problem constant text[] := jobq_private.new_job_problem(
+        job, _size, settings.max_payload_bytes, settings.max_payload_depth
+    );
+begin
+    if _problem is not null then
+        perform jobq_private.raise_error(
+            _problem[1], format('job %s: %s', job.ordinal, _problem[2])
+        );
+    end if;
+    if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        perform jobq_private.check_payload_schemas(array[job]);
+    end if;
+    if settings.max_depth is not null then
+        perform jobq_private.check_queue_depth(array[job]);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function
+jobq_private.check_new_job(jobq_private.new_job, jobq_private.settings) from public;
+
+comment on function
+jobq_private.check_new_job(jobq_private.new_job, jobq_private.settings) is
+'Refuses a new job that is not acceptable under the settings that hold for it.';
+
+reset role;
+
 -- Deploy jobq:private/check_new_jobs to pg
 -- Made by sql/snapshot.py from sql/private/check_new_jobs.sql: edit that.
 set local role jobq_owner;
 
 -- Purpose: refuse a batch of new jobs when one of them is not acceptable.
--- Invariant: reads only, so that a refused batch leaves nothing. The depth of a payload
--- is looked at only where its text is long enough to be too deep.
--- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
+-- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -1444,43 +1594,12 @@ begin
 
     select array[p.problem[1], format('job %s: %s', p.ordinal, p.problem[2])] into _problem
     from (
-        select j.ordinal, case
-            when j.kind is null then array['NULL_ARGUMENT', 'kind']
-            when length(j.kind) not between 1 and 128
-            then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
-            when length(j.queue) not between 1 and 128
-            then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
-            when j.priority not between -32768 and 32767
-            then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
-            when j.max_attempts not between 1 and 10000
-            then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
-            when j.timeout not between '1 ms' and '365 days'
-            then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
-            when not isfinite(j.run_at)
-            then array['INVALID_ARGUMENT', 'run_at must be finite']
-            when length(j.idempotency_key) not between 1 and 512
-            then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
-            when length(j.dedup_key) not between 1 and 512
-            then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
-            when j.dedup not in ('skip', 'enqueue', 'replace')
-            then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
-            when jsonb_typeof(j.metadata) <> 'object'
-            then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
-            when t.size > _bytes
-            then array['PAYLOAD_TOO_LARGE', format('%s bytes, at most %s', t.size, _bytes)]
-            when t.size > 2 * _depth
-                and jsonb_path_exists(j.payload, format('$.**{%s}', _depth)::jsonpath)
-            then array['PAYLOAD_TOO_DEEP', format('at most %s levels', _depth)]
-            when t.size > 308 and (
-                jobq_private.has_huge_number(j.payload)
-                or jobq_private.has_huge_number(j.metadata)
-            )
-            then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
-        end as problem
+        select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
         from unnest(check_new_jobs.jobs) as j
         cross join lateral (
             select coalesce(octet_length(j.payload::text), 0)
                 + coalesce(octet_length(j.metadata::text), 0) as size
+            offset 0
         ) as t
     ) as p
     where p.problem is not null
@@ -3029,35 +3148,6 @@ comment on function jobq_private.has_failed(uuid) is
 
 reset role;
 
--- Deploy jobq:private/has_huge_number to pg
--- Made by sql/snapshot.py from sql/private/has_huge_number.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: whether a JSON value holds a number beyond the range of a double.
--- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
--- refuse them, and with them the whole batch that a worker has claimed. A short text
--- cannot hold one, so only long ones are searched. Raises: nothing.
-create or replace function jobq_private.has_huge_number(value jsonb)
-returns boolean
-language sql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select coalesce(
-        octet_length(value::text) > 308
-        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
-    )
-$$;
-
-revoke all on function jobq_private.has_huge_number(jsonb) from public;
-
-comment on function jobq_private.has_huge_number(jsonb) is
-'Says whether a JSON value holds a number beyond the range of a double.';
-
-reset role;
-
 -- Deploy jobq:private/hold_key to pg
 -- Made by sql/snapshot.py from sql/private/hold_key.sql: edit that.
 set local role jobq_owner;
@@ -3067,7 +3157,7 @@ set local role jobq_owner;
 -- key may be used again after a failure, the key passes to the new job, once.
 -- Raises: nothing.
 create or replace function jobq_private.hold_key(
-    kind text, idempotency_key text, job_id uuid, is_reusable boolean
+    kind text, queue text, idempotency_key text, job_id uuid
 )
 returns uuid
 language plpgsql
@@ -3091,7 +3181,13 @@ begin
         from jobq_private.idempotency_key as k
         where k.kind = hold_key.kind
         and k.idempotency_key = hold_key.idempotency_key;
-        if found and not (hold_key.is_reusable and jobq_private.has_failed(_holder)) then
+        if found and not (
+            jobq_private.has_failed(_holder)
+            and (
+                select s.reuse_key_after_failure
+                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
+            )
+        ) then
             return _holder;
         end if;
 
@@ -3107,9 +3203,9 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.hold_key(text, text, uuid, boolean) from public;
+revoke all on function jobq_private.hold_key(text, text, text, uuid) from public;
 
-comment on function jobq_private.hold_key(text, text, uuid, boolean) is
+comment on function jobq_private.hold_key(text, text, text, uuid) is
 'Returns the job that an idempotency key stands for, this one or an earlier one.';
 
 reset role;
@@ -3174,9 +3270,9 @@ reset role;
 set local role jobq_owner;
 
 -- Purpose: check and insert a batch of new jobs; the one way in.
--- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys one by
--- one, in the order of their keys, so that batches cannot deadlock on them. A single job
--- takes the way of enqueue(), which is shorter.
+-- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
+-- single job, as by enqueue(), one by one, in the order of their keys, so that batches
+-- cannot deadlock on them.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
@@ -3191,8 +3287,6 @@ declare
     _job jobq_private.new_job;
     _plain jobq_private.new_job[] := insert_jobs.jobs;
 begin
-    perform jobq_private.check_new_jobs(insert_jobs.jobs);
-
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
         return query
@@ -3222,6 +3316,7 @@ begin
     end if;
 
     if _plain is not null then
+        perform jobq_private.check_new_jobs(_plain);
         return query
         select s.ordinal, s.job_id, true
         from jobq_private.store_jobs(_plain) as s;
@@ -4213,6 +4308,42 @@ comment on function jobq_private.refuse_setting(regclass, text) is
 
 reset role;
 
+-- Deploy jobq:private/retry_policy_for to pg
+-- Made by sql/snapshot.py from sql/private/retry_policy_for.sql: edit that.
+set local role jobq_owner;
+
+-- Purpose: how a failed job of a kind in a queue is tried again: the kind's word, else the
+-- queue's, else the global default.
+-- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.retry_policy_for(kind text, queue text)
+returns setof jobq_private.retry_policy
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(k.retry_strategy, p.strategy),
+        coalesce(k.retry_initial_delay, p.initial_delay),
+        coalesce(k.retry_max_delay, p.max_delay),
+        coalesce(k.retry_jitter, p.jitter)
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = retry_policy_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
+    join jobq_private.retry_preset as p
+        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
+$$;
+
+revoke all on function jobq_private.retry_policy_for(text, text) from public;
+
+comment on function jobq_private.retry_policy_for(text, text) is
+'Resolves how a failed job is tried again: kind, else queue, else global default.';
+
+reset role;
+
 -- Deploy jobq:private/schedule_advance to pg
 -- Made by sql/snapshot.py from sql/private/schedule_advance.sql: edit that.
 set local role jobq_owner;
@@ -4343,7 +4474,7 @@ begin
     );
     _set.dedup := coalesce(given.dedup, case
         when given.dedup_key is not null
-        then (jobq_private.settings_for(given.kind, given.queue)).dedup
+        then (select s.dedup from jobq_private.settings_for(given.kind, given.queue) as s)
         when given.every is null then 'enqueue'
         else 'skip'
     end);
@@ -5656,50 +5787,41 @@ reset role;
 -- Made by sql/snapshot.py from sql/private/settings_for.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: what holds for a kind in a queue: the kind's word, else the queue's, else the
--- global default. A call's own argument goes before all three, at the call.
--- Invariant: this is the one place of resolution; undeclared kinds and queues get the
--- defaults. Raises: nothing.
+-- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
+-- else the global default. A call's own argument goes before all three, at the call.
+-- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
+-- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
 create or replace function jobq_private.settings_for(kind text, queue text)
-returns jobq_private.settings
-language plpgsql
+returns setof jobq_private.settings
+language sql
 stable
 parallel safe
 security invoker
-set search_path = pg_catalog, pg_temp
+rows 1
 as $$
-declare
-    _settings jobq_private.settings;
-begin
     select
         coalesce(settings_for.queue, k.queue, 'default'),
         coalesce(k.priority, q.priority, g.priority),
         coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
         coalesce(k.timeout, q.timeout, g.timeout),
         coalesce(k.lease, q.lease, g.lease),
-        coalesce(k.retry_strategy, p.strategy),
-        coalesce(k.retry_initial_delay, p.initial_delay),
-        coalesce(k.retry_max_delay, p.max_delay),
-        coalesce(k.retry_jitter, p.jitter),
         coalesce(k.dedup, g.dedup),
         coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
         k.payload_schema,
+        k.json_schema,
+        g.max_payload_bytes,
+        g.max_payload_depth,
         q.max_depth
-    into _settings
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
         on q.queue = coalesce(settings_for.queue, k.queue, 'default')
-    join jobq_private.retry_preset as p
-        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset);
-    return _settings;
-end
 $$;
 
 revoke all on function jobq_private.settings_for(text, text) from public;
 
 comment on function jobq_private.settings_for(text, text) is
-'Resolves the settings of a kind in a queue: kind, else queue, else global default.';
+'Resolves the settings of a new job: kind, else queue, else global default.';
 
 reset role;
 
@@ -5764,10 +5886,10 @@ begin
             when settle_failures.is_expiry then clock_timestamp()
             else clock_timestamp() + coalesce(h.retry_in, (
                 select jobq.backoff(
-                    s.retry_strategy, s.retry_initial_delay, s.retry_max_delay,
-                    s.retry_jitter, h.spent
+                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                    p.retry_jitter, h.spent
                 )
-                from jobq_private.settings_for(h.kind, h.queue) as s
+                from jobq_private.retry_policy_for(h.kind, h.queue) as p
             ))
         end
     from held as h
@@ -5948,14 +6070,16 @@ reset role;
 -- Made by sql/snapshot.py from sql/private/store_job.sql: edit that.
 set local role jobq_owner;
 
--- Purpose: insert one checked job, or find the job that holds its idempotency or dedup
+-- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
 -- key already.
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
--- lost insert with a new snapshot. Running jobs are never replaced. The key of a
--- schedule's slot is not held: tick() fires each slot once. Who finds a job writes, if
--- only an empty message: so the commit waits for the disk and the standby as that of the
--- job must have, and a repeated call is not answered with what a failover takes back.
--- Raises: JQ004.
+-- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
+-- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- Who finds a job writes, if only an empty message: so the commit waits for the disk and
+-- the standby as that of the job must have, and a repeated call is not answered with what
+-- a failover takes back. A small job without options of its own, of a kind and queue
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
+-- JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, out job_id uuid, out created boolean
 )
@@ -5967,52 +6091,66 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _new constant uuid := jobq_private.new_id();
-    _set constant jobq_private.settings := jobq_private.settings_for(job.kind, job.queue);
-    _run_at constant timestamptz := coalesce(job.run_at, now());
-    _dedup constant text := case
-        when job.dedup_key is not null
-        then nullif(coalesce(job.dedup, _set.dedup), 'enqueue')
-    end;
+    _is_checked boolean := job.schedule_id is not null;
+    _queue text;
+    _tries integer := 0;
 begin
     job_id := _new;
     created := true;
-    if job.idempotency_key is not null and job.schedule_id is null then
-        job_id := jobq_private.hold_key(
-            job.kind, job.idempotency_key, _new, _set.reuse_key_after_failure
-        );
+    if job.idempotency_key is not null and not _is_checked then
+        select jobq_private.check_new_job(job, s) into _is_checked
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
         created := job_id = _new;
     end if;
 
-    for _try in 1 .. 20 loop
-        exit when not created;
+    while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
         )
-        values (
-            _new, job.kind, coalesce(job.payload, '{}'), _set.queue, _run_at,
-            coalesce(job.priority, _set.priority),
-            coalesce(job.max_attempts, _set.max_attempts),
-            coalesce(job.timeout, _set.timeout), _set.lease, job.idempotency_key,
-            job.dedup_key, _dedup, coalesce(job.metadata, '{}'), job.schedule_id,
-            job.slot_at
-        )
-        on conflict (kind, dedup_key) where dedup is not null do nothing;
+        select
+            _new, job.kind, coalesce(job.payload, '{}'), s.queue,
+            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
+            s.lease, job.idempotency_key, job.dedup_key,
+            case
+                when job.dedup_key is not null
+                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+            end,
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+        from jobq_private.settings_for(job.kind, job.queue) as s
+        where case
+            when _is_checked then true
+            when num_nonnulls(
+                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
+                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+            ) = 0
+            and length(job.kind) between 1 and 128
+            and length(s.queue) between 1 and 128
+            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            then true
+            else jobq_private.check_new_job(job, s)
+        end
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning j.queue into _queue;
         if found then
-            if _run_at < now() + interval '60 s' then
-                perform jobq_private.wake(array[_set.queue]);
+            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+                perform jobq_private.wake(array[_queue]);
             end if;
             return;
         end if;
-        select f.job_id, f.created into job_id, created
-        from jobq_private.yield_dedup_key(job.kind, job.dedup_key, _dedup, _new) as f;
+        _tries := _tries + 1;
+        if _tries = 20 then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s', job.kind, job.dedup_key
+            ));
+        end if;
+        _is_checked := true;
+        select y.job_id, y.created into job_id, created
+        from jobq_private.yield_dedup_key(job, _new) as y;
     end loop;
 
-    if created then
-        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-            'kind %s, dedup_key %s', job.kind, job.dedup_key
-        ));
-    end if;
     perform pg_logical_emit_message(true, 'jobq', '');
     update jobq_private.idempotency_key as k
     set job_id = store_job.job_id
@@ -6023,7 +6161,7 @@ $$;
 revoke all on function jobq_private.store_job(jobq_private.new_job) from public;
 
 comment on function jobq_private.store_job(jobq_private.new_job) is
-'Inserts one checked job, or finds the job that holds its idempotency or dedup key.';
+'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
 
 reset role;
 
@@ -6268,7 +6406,7 @@ set local role jobq_owner;
 -- Invariant: replace cancels a job that waits, and never one that runs.
 -- Raises: nothing.
 create or replace function jobq_private.yield_dedup_key(
-    kind text, dedup_key text, dedup text, new_id uuid, out job_id uuid, out created boolean
+    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
 )
 language plpgsql
 volatile
@@ -6281,11 +6419,16 @@ declare
 begin
     select j.job_id, j.state into job_id, _state
     from jobq_private.job as j
-    where j.kind = yield_dedup_key.kind
-    and j.dedup_key = yield_dedup_key.dedup_key
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
     and j.dedup is not null;
 
-    created := not found or (yield_dedup_key.dedup = 'replace' and _state <> 'running');
+    created := not found or (
+        _state <> 'running'
+        and coalesce(job.dedup, (
+            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
+        )) = 'replace'
+    );
     if created then
         update jobq_private.job as j
         set
@@ -6297,9 +6440,9 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.yield_dedup_key(text, text, text, uuid) from public;
+revoke all on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) from public;
 
-comment on function jobq_private.yield_dedup_key(text, text, text, uuid) is
+comment on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) is
 'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
 
 reset role;
@@ -6643,7 +6786,8 @@ set local role jobq_owner;
 -- Purpose: refuse a row that claims a past it does not have.
 -- Invariant: a new job has no previous state (a check then allows queued alone); only the
 -- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
--- keeps the function away from every ordinary enqueue. Raises: JQ002.
+-- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
+-- reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
 returns trigger
 language plpgsql
@@ -6653,6 +6797,14 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state = 'queued'
+        and new.attempt = new.uncounted
+        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and new.previous_state in ('dead', 'cancelled')
+        and pg_trigger_depth() > 1
+    then
+        return new;
+    end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s: a job is born queued, with no previous state, attempt or lease',
         new.job_id
@@ -6672,16 +6824,7 @@ for each row
 when (
     new.state <> 'queued'
     or new.attempt <> new.uncounted
-    or new.claimed_at is not null
-    or new.lease_expires_at is not null
-    or new.worker is not null
-    or (
-        new.previous_state is not null
-        and (
-            new.previous_state not in ('dead', 'cancelled')
-            or pg_trigger_depth() = 0
-        )
-    )
+    or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
 )
 execute function jobq_private.refuse_forged_birth();
 
@@ -8406,23 +8549,12 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _job jobq_private.new_job;
 begin
-    _job.ordinal := 1;
-    _job.kind := enqueue.kind;
-    _job.payload := enqueue.payload;
-    _job.queue := enqueue.queue;
-    _job.run_at := enqueue.run_at;
-    _job.priority := enqueue.priority;
-    _job.max_attempts := enqueue.max_attempts;
-    _job.timeout := enqueue.timeout;
-    _job.idempotency_key := enqueue.idempotency_key;
-    _job.dedup_key := enqueue.dedup_key;
-    _job.dedup := enqueue.dedup;
-    _job.metadata := enqueue.metadata;
-    perform jobq_private.check_new_jobs(array[_job]);
-    return (jobq_private.store_job(_job)).job_id;
+    return (jobq_private.store_job(row(
+        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
+        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
+        enqueue.dedup, enqueue.metadata, null, null
+    )::jobq_private.new_job)).job_id;
 end
 $$;
 
@@ -11586,7 +11718,9 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) from jobq_private.settings_for(kind, queue) as s
+    select to_jsonb(s) || to_jsonb(r)
+    from jobq_private.settings_for(kind, queue) as s
+    cross join jobq_private.retry_policy_for(kind, queue) as r
 $$;
 
 revoke all on function jobq.settings(text, text) from public;
@@ -11802,7 +11936,6 @@ declare
     );
     _job_id uuid;
 begin
-    perform jobq_private.check_new_jobs(array[_job]);
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));

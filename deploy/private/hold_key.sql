@@ -8,7 +8,7 @@ set local role jobq_owner;
 -- key may be used again after a failure, the key passes to the new job, once.
 -- Raises: nothing.
 create or replace function jobq_private.hold_key(
-    kind text, idempotency_key text, job_id uuid, is_reusable boolean
+    kind text, queue text, idempotency_key text, job_id uuid
 )
 returns uuid
 language plpgsql
@@ -32,7 +32,13 @@ begin
         from jobq_private.idempotency_key as k
         where k.kind = hold_key.kind
         and k.idempotency_key = hold_key.idempotency_key;
-        if found and not (hold_key.is_reusable and jobq_private.has_failed(_holder)) then
+        if found and not (
+            jobq_private.has_failed(_holder)
+            and (
+                select s.reuse_key_after_failure
+                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
+            )
+        ) then
             return _holder;
         end if;
 
@@ -48,9 +54,9 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.hold_key(text, text, uuid, boolean) from public;
+revoke all on function jobq_private.hold_key(text, text, text, uuid) from public;
 
-comment on function jobq_private.hold_key(text, text, uuid, boolean) is
+comment on function jobq_private.hold_key(text, text, text, uuid) is
 'Returns the job that an idempotency key stands for, this one or an earlier one.';
 
 commit;

@@ -36,7 +36,7 @@ begin
     );
     _set.dedup := coalesce(given.dedup, case
         when given.dedup_key is not null
-        then (jobq_private.settings_for(given.kind, given.queue)).dedup
+        then (select s.dedup from jobq_private.settings_for(given.kind, given.queue) as s)
         when given.every is null then 'enqueue'
         else 'skip'
     end);

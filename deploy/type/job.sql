@@ -71,16 +71,24 @@ create type jobq_private.settings as (
     max_attempts integer,
     timeout interval,
     lease interval,
-    retry_strategy text,
-    retry_initial_delay interval,
-    retry_max_delay interval,
-    retry_jitter double precision,
     dedup text,
     reuse_key_after_failure boolean,
     payload_schema jsonb,
+    json_schema jsonb,
+    max_payload_bytes integer,
+    max_payload_depth integer,
     max_depth integer
 );
 
-comment on type jobq_private.settings is 'What holds for a kind in a queue, after resolution.';
+comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
+
+create type jobq_private.retry_policy as (
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision
+);
+
+comment on type jobq_private.retry_policy is 'How a failed job of a kind in a queue is tried again, after resolution.';
 
 commit;

@@ -22,23 +22,12 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _job jobq_private.new_job;
 begin
-    _job.ordinal := 1;
-    _job.kind := enqueue.kind;
-    _job.payload := enqueue.payload;
-    _job.queue := enqueue.queue;
-    _job.run_at := enqueue.run_at;
-    _job.priority := enqueue.priority;
-    _job.max_attempts := enqueue.max_attempts;
-    _job.timeout := enqueue.timeout;
-    _job.idempotency_key := enqueue.idempotency_key;
-    _job.dedup_key := enqueue.dedup_key;
-    _job.dedup := enqueue.dedup;
-    _job.metadata := enqueue.metadata;
-    perform jobq_private.check_new_jobs(array[_job]);
-    return (jobq_private.store_job(_job)).job_id;
+    return (jobq_private.store_job(row(
+        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
+        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
+        enqueue.dedup, enqueue.metadata, null, null
+    )::jobq_private.new_job)).job_id;
 end
 $$;
 

@@ -8,7 +8,9 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) from jobq_private.settings_for(kind, queue) as s
+    select to_jsonb(s) || to_jsonb(r)
+    from jobq_private.settings_for(kind, queue) as s
+    cross join jobq_private.retry_policy_for(kind, queue) as r
 $$;
 
 revoke all on function jobq.settings(text, text) from public;

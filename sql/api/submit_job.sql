@@ -32,7 +32,6 @@ declare
     );
     _job_id uuid;
 begin
-    perform jobq_private.check_new_jobs(array[_job]);
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));

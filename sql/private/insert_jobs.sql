@@ -1,7 +1,7 @@
 -- Purpose: check and insert a batch of new jobs; the one way in.
--- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys one by
--- one, in the order of their keys, so that batches cannot deadlock on them. A single job
--- takes the way of enqueue(), which is shorter.
+-- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
+-- single job, as by enqueue(), one by one, in the order of their keys, so that batches
+-- cannot deadlock on them.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
@@ -16,8 +16,6 @@ declare
     _job jobq_private.new_job;
     _plain jobq_private.new_job[] := insert_jobs.jobs;
 begin
-    perform jobq_private.check_new_jobs(insert_jobs.jobs);
-
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
         return query
@@ -47,6 +45,7 @@ begin
     end if;
 
     if _plain is not null then
+        perform jobq_private.check_new_jobs(_plain);
         return query
         select s.ordinal, s.job_id, true
         from jobq_private.store_jobs(_plain) as s;

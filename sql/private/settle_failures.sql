@@ -55,10 +55,10 @@ begin
             when settle_failures.is_expiry then clock_timestamp()
             else clock_timestamp() + coalesce(h.retry_in, (
                 select jobq.backoff(
-                    s.retry_strategy, s.retry_initial_delay, s.retry_max_delay,
-                    s.retry_jitter, h.spent
+                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                    p.retry_jitter, h.spent
                 )
-                from jobq_private.settings_for(h.kind, h.queue) as s
+                from jobq_private.retry_policy_for(h.kind, h.queue) as p
             ))
         end
     from held as h

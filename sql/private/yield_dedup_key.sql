@@ -3,7 +3,7 @@
 -- Invariant: replace cancels a job that waits, and never one that runs.
 -- Raises: nothing.
 create or replace function jobq_private.yield_dedup_key(
-    kind text, dedup_key text, dedup text, new_id uuid, out job_id uuid, out created boolean
+    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
 )
 language plpgsql
 volatile
@@ -16,11 +16,16 @@ declare
 begin
     select j.job_id, j.state into job_id, _state
     from jobq_private.job as j
-    where j.kind = yield_dedup_key.kind
-    and j.dedup_key = yield_dedup_key.dedup_key
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
     and j.dedup is not null;
 
-    created := not found or (yield_dedup_key.dedup = 'replace' and _state <> 'running');
+    created := not found or (
+        _state <> 'running'
+        and coalesce(job.dedup, (
+            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
+        )) = 'replace'
+    );
     if created then
         update jobq_private.job as j
         set
@@ -32,7 +37,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.yield_dedup_key(text, text, text, uuid) from public;
+revoke all on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) from public;
 
-comment on function jobq_private.yield_dedup_key(text, text, text, uuid) is
+comment on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) is
 'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';

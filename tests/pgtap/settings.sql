@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(49);
+select plan(59);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -17,12 +17,13 @@ $$;
 
 -- Defaults
 select is(
-    jobq.settings() - array['payload_schema', 'max_depth'],
+    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth'],
     '{
         "queue": "default", "priority": 0, "max_attempts": 5, "timeout": "00:05:00",
         "lease": "00:00:30", "retry_strategy": "exponential",
         "retry_initial_delay": "00:00:01", "retry_max_delay": "01:00:00",
-        "retry_jitter": 0.25, "dedup": "skip", "reuse_key_after_failure": false
+        "retry_jitter": 0.25, "dedup": "skip", "reuse_key_after_failure": false,
+        "max_payload_bytes": 1048576, "max_payload_depth": 64
     }',
     'without any declaration the documented defaults hold'
 );
@@ -34,12 +35,13 @@ select is(
     jobq.settings() -> array_element, 'null',
     format('%s is not set by default', array_element)
 )
-from unnest(array['payload_schema', 'max_depth']) as array_element;
+from unnest(array['payload_schema', 'json_schema', 'max_depth']) as array_element;
 
 -- Global default, then queue, then kind
 select jobq.configure(
     priority => 1, max_attempts => 11, timeout => '11 s', lease => '11 s',
-    retry_preset => 'powers_of_two', dedup => 'replace', reuse_key_after_failure => true
+    retry_preset => 'powers_of_two', dedup => 'replace', reuse_key_after_failure => true,
+    max_payload_bytes => 2000, max_payload_depth => 20
 );
 select jobq.put_queue(
     'busy', priority => 2, max_attempts => 12, timeout => '12 s', lease => '12 s',
@@ -66,7 +68,10 @@ insert into expected values
 ('dedup', 'replace', 'replace', 'enqueue'),
 ('reuse_key_after_failure', 'true', 'true', 'false'),
 ('max_depth', null, '1000', '1000'),
-('payload_schema', null, null, '{"type": "object"}');
+('max_payload_bytes', '2000', '2000', '2000'),
+('max_payload_depth', '20', '20', '20'),
+('payload_schema', null, null, '{"type": "object"}'),
+('json_schema', null, null, null);
 select is(
     jobq.settings('plain', 'elsewhere') ->> e.setting, e.global,
     format('%s: the global default holds where kind and queue are silent', e.setting)
