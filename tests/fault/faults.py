@@ -59,6 +59,7 @@ def worker_frozen(rig: Rig) -> None:
 
 def postgres_killed(rig: Rig) -> None:
     """SIGKILL for the postmaster, and a new start."""
+    rig.is_cut_off = True
     rig.prepare()
     rig.start()
 
@@ -73,6 +74,7 @@ def postgres_killed(rig: Rig) -> None:
 
 def postgres_restarted(rig: Rig) -> None:
     """An immediate shutdown, and a new start."""
+    rig.is_cut_off = True
     rig.prepare()
     rig.start()
 
@@ -88,6 +90,7 @@ def postgres_restarted(rig: Rig) -> None:
 
 def backends_terminated(rig: Rig) -> None:
     """pg_terminate_backend() for any session, in the middle of whatever it does."""
+    rig.is_cut_off = True
     rig.prepare()
     rig.start()
     with rig.connect() as killer:
@@ -126,6 +129,7 @@ def notify_full(rig: Rig) -> None:
 
 def connections_exhausted(rig: Rig) -> None:
     """Somebody takes every connection that is left, and lets go of them again."""
+    rig.is_cut_off = True
     rig.prepare()
     rig.start()
 
@@ -220,6 +224,7 @@ def own_server(rig: Rig, folder: Path, **environment: str) -> Iterator[None]:
 
 def disk_full(rig: Rig) -> None:
     """The server's disk fills up and has room again; if the server died, it is started."""
+    rig.is_cut_off = True
     disk = rig.folder / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(disk)], check=True)
@@ -258,9 +263,9 @@ def clock_steps(rig: Rig) -> None:
         rig.prepare()
         rig.start()
         for step in ("-3600", "+0", "+3600"):
-            clock.write_text(step)
             rig.faults += 1
-            with rig.connect() as connection:
+            with rig.trouble(), rig.connect() as connection:
+                clock.write_text(step)
                 rig.wait(
                     lambda: abs(seconds_off(connection) - float(step)) < 60,  # noqa: B023
                     "the clock does not step",
@@ -278,6 +283,7 @@ def seconds_off(connection: psycopg.Connection[Any]) -> float:
 
 def pgbouncer(rig: Rig) -> None:
     """PgBouncer in transaction mode between all of them and the server, killed at times."""
+    rig.is_cut_off = True
     rig.prepare()
     folder = rig.folder / "pgbouncer"
     folder.mkdir()
@@ -324,6 +330,7 @@ def pgbouncer(rig: Rig) -> None:
 
 def half_open(rig: Rig) -> None:
     """Workers on another host, whose packets are dropped without a word, both ways."""
+    rig.is_cut_off = True
     name = f"jobq{os.getpid() % 10000}"
     subnet = f"10.{rig.random.randrange(64, 128)}.{rig.random.randrange(256)}"
     with network(name, subnet, rig):

@@ -1,45 +1,98 @@
-"""A worker whose handler writes down each start and end: the history to be checked.
+"""A worker that writes down what it does: the history to be checked.
 
 Usage: python probe.py URL JOURNAL [LISTEN_URL]
+
+Each handler notes its start and end, the worker what it is told of outcomes, and when it
+had no answer from the database for so long that leases may have run out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from jobq import Registry
+from jobq.errors import JobqError
 from jobq.worker import Worker
+from jobq.worker.link import Link
 
 if TYPE_CHECKING:
     from jobq import JobContext
+
+# Leases are of two seconds, renewed when a third has passed: shorter troubles do no harm.
+LONG: Final = 0.5
+PULSE: Final = 0.1
 
 registry = Registry()
 journal = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 
-def note(what: str, context: JobContext) -> None:
+def note(*words: object) -> None:
     """Append a line, whole or not at all."""
-    line = f"{what} {context.job_id} {context.attempt} {time.monotonic():.6f}\n"
-    os.write(journal, line.encode())
+    os.write(journal, (" ".join(str(word) for word in words) + "\n").encode())
+
+
+def now() -> str:
+    return f"{time.monotonic():.6f}"
 
 
 @registry.handler("probe")
 async def probe(payload: dict[str, float], context: JobContext) -> dict[str, float]:
     """Take as long as the payload says."""
-    note("start", context)
+    note("start", context.job_id, context.attempt, os.getpid(), now())
     await asyncio.sleep(payload["seconds"])
-    note("end", context)
+    note("end", context.job_id, context.attempt, os.getpid(), now())
     return payload
 
 
-if __name__ == "__main__":
-    listen = sys.argv[3] if len(sys.argv) > 3 else None
+class Ear(logging.Handler):
+    """Hears what the worker says: outcomes, and that something is refused."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write down what matters."""
+        fields = getattr(record, "job_fields", None)
+        if fields is None:
+            if record.levelno >= logging.WARNING:
+                note("trouble", os.getpid(), now(), now())
+        elif fields["status"] == "succeeded":
+            note("told", fields["job_id"], fields["attempt"], os.getpid(), now())
+
+
+async def feel(url: str) -> None:
+    """Note each time in which the worker had no answer, or no time to ask."""
+    link = Link(url, "fault run", is_pooled=True)
+    name = f"pulse of {os.getpid()}"
+    answered = time.monotonic()
+    while True:
+        with suppress(JobqError):
+            await link.call("select from jobq.heartbeat(%s, '{}', '{}')", [name])
+            since, answered = answered, time.monotonic()
+            if answered - since > LONG:
+                # Other calls may have their answers a little later.
+                note("trouble", os.getpid(), since, answered + LONG)
+        await asyncio.sleep(PULSE)
+
+
+async def main(url: str, listen_url: str | None) -> int:
+    """Work until told to stop."""
+    logger = logging.getLogger("jobq.worker")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(Ear())
     worker = Worker(
-        sys.argv[1], registry, ["probe"], concurrency=8, poll=1.0, grace=5.0,
-        declare=False, listen_database=listen,
+        url, registry, ["probe"], concurrency=8, poll=1.0, grace=5.0,
+        declare=False, listen_database=listen_url,
     )  # fmt: skip
-    sys.exit(asyncio.run(worker.run()))
+    feeling = asyncio.create_task(feel(url))
+    try:
+        return await worker.run()
+    finally:
+        feeling.cancel()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(sys.argv[1], sys.argv[3] if len(sys.argv) > 3 else None)))

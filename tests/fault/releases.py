@@ -69,6 +69,7 @@ def upgrade(rig: Rig) -> None:
     The newer one has a column more in the busiest tables and reworks functions and a
     trigger that all of them call; its deployments are killed, too.
     """
+    rig.is_cut_off = True
     old, new = releases(made(rig.folder / f"{rig.name}-releases"))
     rig.create()
     finish(old, rig)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from jobq.embedded import Server
@@ -118,16 +119,19 @@ class Replicas:
             node.start()
 
     def fail_over(self) -> None:
-        """Promote the standby that has received most, and make the others anew from it."""
+        """Promote the standby that has received most; the other follows it, the dead anew."""
         for node in self.standbys:
             self.wait_for(node, DRAINED)
         dead = self.primary
         self.nodes = [*sorted(self.standbys, key=received, reverse=True), dead]
         with psycopg.connect(self.primary.url, autocommit=True) as connection:
             connection.execute("select pg_promote()")
-        self.standbys[0].stop()
-        self.nodes[1:] = [self.clone(int(n.data_dir.name[-1]), n.port) for n in self.standbys]
+        with psycopg.connect(self.standbys[0].url, autocommit=True) as connection:
+            upstream = sql.Literal(self.primary.url)
+            connection.execute(sql.SQL("alter system set primary_conninfo = {}").format(upstream))
+            connection.execute("select pg_reload_conf()")
         self.wait_for(self.primary, ATTACHED)
+        self.nodes[2] = self.clone(int(dead.data_dir.name[-1]), dead.port)
 
     def wait_for(self, node: Server, condition: str) -> None:
         """Wait until a condition in SQL holds on a node."""
@@ -157,6 +161,7 @@ def failover(rig: Rig) -> None:
 
     Every second time commits have their wait for a standby cancelled before.
     """
+    rig.is_cut_off = True
     settings = {k: v for k, v in rig.server.settings.items() if k != "max_notify_queue_pages"}
     replicas = Replicas(rig, rig.folder, settings)
     try:

@@ -8,30 +8,37 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from fault_history import Journal, Stored, Trouble, lost_of, may_repeat, problems_of
 from psycopg import sql
 
 from jobq.database import conninfo
 from jobq.embedded import Server, ServerError
+from jobq.worker import link, upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from random import Random
 
 ROOT = Path(__file__).resolve().parents[2]
-LEASE = "2 s"
-# How long after the last fault everything must have finished.
-PATIENCE = 90.0
+# Seconds, each at the most: what the documents promise once faults have ended.
+LEASE = 2.0
+SWEEP = 1.5 * upkeep.INTERVAL
+POLL = 1.2
+# Where connections were lost: a call without an answer, and the pause before the next try.
+RECONNECT = link.DEADLINE + 5.0
+# For the work itself, on a machine that is busy: so many seconds, and jobs a second.
+ALLOWANCE = 10.0
+PACE = 20.0
 
+LEFT = "select count(*) from jobq.job where finished_at is null"
 JOBS = """
-select idempotency_key, job_id, state, attempt, finished_at is not null
+select idempotency_key, job_id::text, state::text, attempt, finished_at is not null
 from jobq.job where kind = 'probe'
 """
 GAPS = """
@@ -48,14 +55,20 @@ class Outcome:
         acknowledged: enqueues that the database has confirmed.
         lost: of these, how many are not stored, or never finish.
         repeated: handlers' starts beyond the first of each job.
+        at_most: how many there may be: attempts in hand of a worker when it died, or while
+            it had no answer.
         stall: the longest time, in seconds, in which no handler ended.
+        finished_in: seconds from the end of the load until all had finished.
+        faults: how many there were.
         problems: everything that must not be.
     """
 
     acknowledged: int
     lost: int
     repeated: int
+    at_most: int
     stall: float
+    finished_in: float
     faults: int
     problems: list[str]
 
@@ -107,7 +120,12 @@ class Producer(threading.Thread):
 
 @dataclass
 class Rig:
-    """A database under load, for one run."""
+    """A database under load, for one run.
+
+    Attributes:
+        is_cut_off: whether the faults break connections, or leave calls without an answer.
+        troubles: what the run did to workers that they cannot tell themselves.
+    """
 
     server: Server
     folder: Path
@@ -119,6 +137,8 @@ class Rig:
     seconds: float = 0.02
     pause: float = 0.01
     faults: int = 0
+    is_cut_off: bool = False
+    troubles: list[Trouble] = field(default_factory=list)
     worker_prefix: list[str] = field(default_factory=list)
     database_url: str = ""
     worker_url: str = ""
@@ -174,7 +194,7 @@ class Rig:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("select jobq.maintain()")
             connection.execute(
-                "select jobq.put_queue('probe', lease => %s, max_attempts => 1000)", (LEASE,)
+                "select jobq.put_queue('probe', lease => %s, max_attempts => 1000)", (f"{LEASE} s",)
             )
             connection.execute(
                 "select jobq.put_kind('probe', retry_strategy => 'fixed',"
@@ -196,7 +216,7 @@ class Rig:
         self.producers = [Producer(self, n) for n in range(self.producers_count)]
         for producer in self.producers:
             producer.start()
-        self.wait(lambda: len(self.lines("end")) > 20, "nothing works at all")
+        self.wait(lambda: self.ended() > 20, "nothing works at all")
 
     def add_worker(self) -> None:
         """Start one more worker process."""
@@ -220,10 +240,22 @@ class Rig:
     def kill_worker(self) -> None:
         """Kill a worker in the middle of what it does, and start another."""
         victim = self.workers.pop(self.random.randrange(len(self.workers)))
-        victim.kill()
-        victim.wait()
+        with self.trouble(victim.pid):
+            victim.kill()
+            victim.wait()
         self.faults += 1
         self.add_worker()
+
+    @contextmanager
+    def trouble(self, pid: int | None = None) -> Iterator[None]:
+        """Note that leases may run out, or a process dies, in this time.
+
+        Args:
+            pid: the worker that it happens to; None for all.
+        """
+        since = time.monotonic()
+        yield
+        self.troubles.append(Trouble(since, time.monotonic(), pid))
 
     def every(self, low: float, high: float, act: Callable[[], object]) -> None:
         """Do something again and again, at random times, while the run lasts."""
@@ -276,56 +308,58 @@ class Rig:
 
     # ---- the check
 
-    def lines(self, what: str) -> list[tuple[str, int, float]]:
-        """Read the journal: job, attempt and moment of each line of a sort."""
-        if not self.journal.exists():
-            return []
-        split = [line.split() for line in self.journal.read_text().splitlines()]
-        return [(j, int(a), float(t)) for kind, j, a, t in split if kind == what]
+    def read(self) -> Journal:
+        """Return what the workers have written down."""
+        text = self.journal.read_text() if self.journal.exists() else ""
+        return Journal.read(text.splitlines())
+
+    def ended(self) -> int:
+        """Return how many times a handler has ended."""
+        text = self.journal.read_text() if self.journal.exists() else ""
+        return text.count("end ")
 
     def check(self) -> Outcome:
-        """End the load, let everything finish, and hold the history against the promise."""
-        ended = len(self.lines("end"))
-        self.wait(lambda: len(self.lines("end")) > ended + 20, "work does not go on", PATIENCE)
+        """Let the load go on, end it, let all finish, and hold the history against the promise.
+
+        The faults are over: both must happen within the time that the documents name.
+        """
+        limit = LEASE + SWEEP + POLL + (RECONNECT if self.is_cut_off else 0) + ALLOWANCE
+        ended = self.ended()
+        self.wait(lambda: self.ended() > ended + 20, "work does not go on", limit)
         self.is_over.set()
         for producer in self.producers:
-            producer.join(60)
+            producer.join(30)
         acknowledged = {k: j for p in self.producers for k, j in p.acknowledged.items()}
-        problems: list[str] = []
+        problems = [f"producer {p.number} hangs" for p in self.producers if p.is_alive()]
         with self.connect() as connection:
             connection.execute("set default_transaction_isolation = 'read committed'")
+            since = time.monotonic()
+            limit += count(connection, LEFT) / PACE
             try:
-                self.wait(
-                    lambda: not connection.execute(
-                        "select 1 from jobq.job where finished_at is null limit 1"
-                    ).fetchone(),
-                    "something never finishes", PATIENCE,
-                )  # fmt: skip
-            except TimeoutError as error:
-                problems.append(str(error))
-            rows = connection.execute(JOBS).fetchall()
+                self.wait(lambda: count(connection, LEFT) == 0, "", limit)
+            except TimeoutError:
+                left = count(connection, LEFT)
+                problems.append(f"{left} jobs have not finished after {limit:.1f} s")
+            finished_in = time.monotonic() - since
+            stored = [Stored(*row) for row in connection.execute(JOBS)]
             if gaps := connection.execute(GAPS).fetchall():
                 problems.append(f"{len(gaps)} histories have gaps")
-        stored = {key: (str(job_id), is_finished) for key, job_id, _, _, is_finished in rows}
-        if len(stored) != len(rows):
-            problems.append(f"{len(rows) - len(stored)} keys have two jobs")
-        lost = [k for k, j in acknowledged.items() if stored.get(k) != (j, True)]
-        unsuccessful = [state for _, _, state, _, _ in rows if state != "succeeded"]
-        if unsuccessful:
-            problems.append(f"did not succeed: {dict(Counter(unsuccessful))}")
+        journal = self.read()
+        problems += problems_of(journal, self.troubles, acknowledged, stored)
+        return Outcome(
+            acknowledged=len(acknowledged),
+            lost=len(lost_of(acknowledged, stored)),
+            repeated=len(list(journal.repeats())),
+            at_most=len(may_repeat(journal, self.troubles)),
+            stall=journal.stall,
+            finished_in=finished_in,
+            faults=self.faults,
+            problems=problems,
+        )
 
-        starts, ends = self.lines("start"), self.lines("end")
-        attempts = {str(job_id): attempt for _, job_id, _, attempt, _ in rows}
-        if len({(job, attempt) for job, attempt, _ in starts}) != len(starts):
-            problems.append("an attempt ran twice")
-        if any(attempt > attempts.get(job, 0) for job, attempt, _ in starts):
-            problems.append("an attempt ran that the history does not have")
-        ran = {job for job, _, _ in ends}
-        if unran := [j for _, j, state, _, _ in rows if state == "succeeded" and str(j) not in ran]:
-            problems.append(f"{len(unran)} succeeded without having run")
-        moments = sorted(moment for _, _, moment in ends)
-        stall = max((b - a for a, b in pairwise(moments)), default=0.0)
-        if lost:
-            problems.append(f"lost: {lost[:5]}")
-        repeated = len(starts) - len({job for job, _, _ in starts})
-        return Outcome(len(acknowledged), len(lost), repeated, stall, self.faults, problems)
+
+def count(connection: psycopg.Connection[Any], query: str) -> int:
+    """Return the only number that a query tells."""
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
