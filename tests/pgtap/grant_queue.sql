@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(35);
+select plan(37);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -58,6 +58,16 @@ select results_eq(
     $$ values ('adder', 'q', 'enqueue'), ('doer', 'q', 'work') $$,
     'what is granted is listed, and what is revoked is not'
 );
+select results_eq(
+    'select * from jobq.list_queue_grants()',
+    $$ values ('adder', 'q', 'enqueue'), ('doer', 'q', 'work') $$, 'by a function, too'
+);
+set session authorization doer;
+select results_eq(
+    'select * from jobq.list_queue_grants()', $$ values ('doer', 'q', 'work') $$,
+    'others see their own'
+);
+reset session authorization;
 set session authorization stranger;
 select lives_ok(
     'select jobq.enqueue(''x'', queue => ''q'')', 'grants mean nothing before they are enforced'

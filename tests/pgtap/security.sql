@@ -62,6 +62,7 @@ insert into may_execute values
 ('list_jobs', 'o r'),
 ('list_logs', 'w o r'),
 ('list_payload_schemas', 'p o'),
+('list_queue_grants', 'p w o r'),
 ('list_schedule_versions', 'w o r'),
 ('list_schedules', 'w o r'),
 ('list_versions', 'o r'),

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -174,3 +175,41 @@ def test_help_names_every_command(jobq: Any) -> None:
     listed = said(jobq("--help"))
     for command in "worker enqueue jobs show cancel redrive queues pause resume explain".split():
         assert f"\n  {command} " in listed
+
+
+def test_queues_are_granted_listed_and_taken_back(jobq: Any, client: Client) -> None:
+    for queue, privilege in (("orders", "work"), ("orders", "enqueue"), ("*", "work")):
+        assert said(jobq("grants", "grant", "jobq_producer", queue, privilege)) == ""
+    said(jobq("grants", "revoke", "jobq_producer", "*", "work"))
+    rows = [line.split() for line in said(jobq("grants", "list")).splitlines()]
+    assert rows == [
+        ["grantee", "queue", "privilege"],
+        ["jobq_producer", "orders", "enqueue"],
+        ["jobq_producer", "orders", "work"],
+    ]
+    listed = [json.loads(line) for line in said(jobq("grants", "list", "--json")).splitlines()]
+    assert listed == [asdict(grant) for grant in client.list_queue_grants()]
+
+
+def test_grants_are_enforced_and_no_longer(jobq: Any, connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    query = "select relforcerowsecurity and relrowsecurity from pg_class where oid = %s::regclass"
+    for options, is_on in (((), True), (("--off",), False)):
+        said(jobq("grants", "enforce", *options))
+        assert connection.execute(query, ["jobq_private.job"]).fetchone() == (is_on,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("nobody-at-all", "orders", "work"), "INVALID_ARGUMENT"),
+        (("jobq_producer", "", "work"), "INVALID_ARGUMENT"),
+        (("jobq_producer", "orders", "all"), "is not one of"),
+    ],
+)
+def test_a_grant_that_cannot_be_meant_is_refused(
+    jobq: Any, arguments: tuple[str, ...], reason: str
+) -> None:
+    done = jobq("grants", "grant", *arguments)
+    assert done.returncode != 0
+    assert reason in done.stderr

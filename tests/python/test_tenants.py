@@ -182,7 +182,8 @@ AIMED: dict[str, list[str]] = {
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
     "act_for", "backoff", "begin_wait", "create_api_key", "end_wait", "enforce_queue_grants",
-    "grant_queue", "health", "next_tick", "preview_cron", "ready", "revoke_queue",
+    "grant_queue", "health", "list_queue_grants", "next_tick", "preview_cron", "ready",
+    "revoke_queue",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.

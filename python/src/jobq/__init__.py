@@ -2,7 +2,16 @@
 
 from jobq.client import AsyncClient, Client
 from jobq.errors import JobqError
-from jobq.models import Attempt, ClaimedJob, Enqueued, Explanation, Job, LogLine, QueueStats
+from jobq.models import (
+    Attempt,
+    ClaimedJob,
+    Enqueued,
+    Explanation,
+    Job,
+    LogLine,
+    QueueGrant,
+    QueueStats,
+)
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
 from jobq.schedules import Schedule, Slot
 from jobq.worker import Worker
@@ -20,6 +29,7 @@ __all__ = [
     "JobqError",
     "LogLine",
     "Permanent",
+    "QueueGrant",
     "QueueStats",
     "Registry",
     "Retry",

@@ -24,6 +24,8 @@ from jobq.models import (
     Job,
     Json,
     LogLine,
+    Privilege,
+    QueueGrant,
     QueueStats,
     State,
     record,
@@ -458,3 +460,47 @@ def as_uuid(job_id: UUID | str) -> UUID:
         return UUID(job_id)
     except (ValueError, AttributeError, TypeError) as error:
         raise InvalidArgument("a job id must be a UUID", detail=str(job_id)) from error
+
+
+# ---- grants by queue, for the owner
+
+
+def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
+    """Let a role use a queue once grants by queue are enforced; again changes nothing.
+
+    Args:
+        grantee: the role.
+        queue: its name, or ``*`` for all.
+        privilege: ``enqueue`` to add, see and cancel its jobs; ``work`` for all else.
+
+    Raises:
+        NotPermitted: this user may not act as jobq_owner.
+        InvalidArgument: there is no such role, queue or privilege.
+    """
+    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
+    return Call("grant_queue", arguments, nothing)
+
+
+def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
+    """Take back what `grant_queue` gave, for the next call of every session.
+
+    Raises:
+        NotPermitted, InvalidArgument: as for `grant_queue`.
+    """
+    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
+    return Call("revoke_queue", arguments, nothing)
+
+
+def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
+    """Have every log-in see and touch only the queues that it holds; False ends that.
+
+    Raises:
+        NotPermitted: this user may not act as jobq_owner.
+        JobqError: a transaction has held a table for 5 s (55P03); call again.
+    """
+    return Call("enforce_queue_grants", {"enforced": enforced}, nothing)
+
+
+def list_queue_grants() -> Call[list[QueueGrant]]:
+    """Return the grants by queue: the owner all of them, others their own."""
+    return Call("list_queue_grants", {}, list, record(QueueGrant))

@@ -19,6 +19,7 @@ import click
 from jobq import __version__
 from jobq import deploy as sqitch
 from jobq.doctor import doctor
+from jobq.grants import grants
 from jobq.models import State
 from jobq.registry import Registry
 from jobq.terminal import as_json, asking, database, plain, plainly, say, show_json, show_table
@@ -407,6 +408,7 @@ def needing(extras: str) -> Iterator[None]:
 
 
 main.add_command(doctor)
+main.add_command(grants)
 main.add_command(schedules)
 main.add_command(preview)
 

@@ -26,6 +26,8 @@ __all__ = [
     "Job",
     "Json",
     "LogLine",
+    "Privilege",
+    "QueueGrant",
     "QueueStats",
     "State",
     "record",
@@ -37,6 +39,7 @@ Json: TypeAlias = Any
 """Whatever JSON can hold."""
 
 State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled"]
+Privilege = Literal["enqueue", "work"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 """Every state of a job."""
 
@@ -184,6 +187,21 @@ class QueueStats:
     oldest_runnable: timedelta | None
     finished_last_minute: int
     is_paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueueGrant:
+    """That a log-in may enqueue to a queue, or work it, once such grants are enforced.
+
+    Attributes:
+        grantee: the role.
+        queue: its name, or ``*`` for all.
+        privilege: ``enqueue`` or ``work``.
+    """
+
+    grantee: str
+    queue: str
+    privilege: Privilege
 
 
 class _RecordMaker(Generic[T]):
