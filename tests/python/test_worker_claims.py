@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -18,6 +19,7 @@ from worker_process import working
 from jobq import AsyncClient, Client
 from jobq.registry import JobContext, Registry
 from jobq.worker import Worker
+from jobq.worker.exchange import Claimed, Exchange
 from jobq.worker.link import Link
 
 if TYPE_CHECKING:
@@ -152,7 +154,7 @@ async def test_delayed_jobs_start_when_they_are_due(database: str, client: Async
             await client.enqueue("noop", run_at=due + timedelta(milliseconds=137 * n))
             for n in range(5)
         ]
-        await until_async(lambda: all_finished(client))
+        await until_async(partial(all_finished, client))
     delays = []
     for job in jobs:
         found = await client.get(job.job_id)
@@ -338,7 +340,7 @@ async def test_a_batch_that_the_database_refuses_is_settled_one_by_one(
 
     jobs = await client.enqueue_many([{"kind": "a", "payload": n} for n in range(20)])
     async with Worker(database, registry):
-        await until_async(lambda: all_finished(client))
+        await until_async(partial(all_finished, client))
     states = [(await client.get(job.job_id)).state for job in jobs]
     assert states == ["dead" if n == 7 else "succeeded" for n in range(20)]
 
@@ -352,3 +354,44 @@ async def test_jobs_enqueued_while_the_worker_falls_asleep_are_not_missed(
             job = await client.enqueue("noop")
             await client.result(job.job_id, timeout=20)
             await asyncio.sleep(n / 3000)
+
+
+async def test_heavy_payloads_are_claimed_a_few_at_a_time(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heavy = {"kind": "noop", "payload": {"text": "x" * 131_072}}
+    for _ in range(8):
+        await client.enqueue_many([heavy] * 100)
+    asked: list[int] = []
+    settle_and_claim = Exchange.settle_and_claim
+
+    async def noted(self: Exchange, settled: Any, queues: Any, max_jobs: int) -> Claimed:
+        asked.append(max_jobs)
+        return await settle_and_claim(self, settled, queues, max_jobs)
+
+    monkeypatch.setattr(Exchange, "settle_and_claim", noted)
+    async with Worker(database, noops(), concurrency=100):
+        await until_async(partial(all_finished, client), "for the jobs to end", 60)
+    assert max(asked) <= 128
+
+
+async def test_a_worker_reads_times_whatever_style_the_database_writes_them_in(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    for setting in ("datestyle = German", "intervalstyle = iso_8601", "timezone = 'Asia/Tokyo'"):
+        connect().execute(f"alter database {name} set {setting}")
+    registry = Registry()
+    seen: list[JobContext] = []
+
+    @registry.handler("look")
+    async def look(context: JobContext) -> None:
+        seen.append(context)
+
+    async with AsyncClient(database) as client, Worker(database, registry):
+        job_id = (await client.enqueue("look", timeout=timedelta(minutes=2))).job_id
+        await client.result(job_id, timeout=30)
+        job = await client.get(job_id)
+    [context] = seen
+    assert (context.created_at, context.run_at) == (job.created_at, job.run_at)
+    assert 60 < context.time_left <= 120

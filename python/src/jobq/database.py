@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
     from psycopg.errors import Diagnostic
 
-__all__ = ["READ_COMMITTED", "confirmed", "conninfo", "use_json"]
+__all__ = ["OWN_CALLS", "confirmed", "conninfo", "use_json"]
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
 # timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
@@ -38,9 +38,12 @@ _SERVER_PATIENCE: Final = (
 )
 
 
-# jobq's own calls need no more, and are spared the serialization failures of the levels
-# above; a handler's connection has the database's default.
-READ_COMMITTED: Final = r"-c default_transaction_isolation=read\ committed"
+# jobq's own calls need no more isolation, and are spared the serialization failures of the
+# levels above; and they read times and intervals as they are written by default. A
+# handler's connection has the database's settings.
+OWN_CALLS: Final = (
+    r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres"
+)
 
 
 def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool = False) -> str:
@@ -57,8 +60,8 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool =
     given = conninfo_to_dict(url)
     parameters = {"application_name": name, **_PATIENCE, **given}
     if not is_pooled:
-        isolation = "" if is_handler else READ_COMMITTED
-        options = f"{_SERVER_PATIENCE} {isolation} {given.get('options') or ''}"
+        own = "" if is_handler else OWN_CALLS
+        options = f"{_SERVER_PATIENCE} {own} {given.get('options') or ''}"
         parameters["options"] = options.strip()
     return make_conninfo("", **parameters)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 try:
     from opentelemetry import trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
@@ -47,10 +49,11 @@ def is_on() -> bool:
 @contextmanager
 def attempt_span(held: Held, worker: str) -> Iterator[Span]:
     """Run an attempt in a span, a child of the enqueuer's."""
+    metadata = msgspec.json.decode(held.metadata)
     carrier = {
         name: value
         for name in ("traceparent", "tracestate")
-        if isinstance(value := held.metadata.get(name), str)
+        if isinstance(value := metadata.get(name), str)
     }
     attributes: dict[str, str | int] = {
         "messaging.system": "jobq",

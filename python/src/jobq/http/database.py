@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from jobq.database import READ_COMMITTED, confirmed
+from jobq.database import OWN_CALLS, confirmed
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def conninfo_for(url: str, role: str, patience: float) -> str:
     """Return a connection string whose sessions act as a role, in UTC."""
     given = conninfo_to_dict(url).get("options") or ""
     settings = f"-c role={role} -c timezone=UTC -c statement_timeout={patience:.0f}s"
-    options = f"{given} {settings} {READ_COMMITTED}".strip()
+    options = f"{given} {settings} {OWN_CALLS}".strip()
     return make_conninfo(url, options=options, application_name=f"jobq http {role}")
 
 

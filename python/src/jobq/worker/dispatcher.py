@@ -33,6 +33,7 @@ logger = logging.getLogger("jobq.worker")
 LINGER: Final = 0.02
 BATCH: Final = 500
 PREFETCH: Final = 3 * BATCH
+LOAD: Final = 16 * 1024 * 1024
 HORIZON: Final = 0.05
 SMOOTHING: Final = 0.01
 BURST: Final = 32
@@ -97,6 +98,7 @@ class Dispatcher:
         self._rest = SHORTEST_REST
         self._prefetch = 0
         self._mean = 0.1
+        self._weight = 1.0
         self.is_claiming = True
         self.answered_at = 0.0
 
@@ -225,6 +227,7 @@ class Dispatcher:
             self._exchanges.append(exchange)
         self._pace.reset()
         self.answered_at = time.monotonic()
+        self._weigh(claimed.jobs)
         self._prefetch = self._ahead()
         is_full = 0 < asked == len(claimed.jobs)
         self._is_hungry = self._is_hungry or is_full
@@ -264,11 +267,18 @@ class Dispatcher:
         if not self.is_claiming:
             return 0
         held = len(self._buffer) + len(self._running) + self._asked
-        return max(0, min(self._slots + self._prefetch - held, BATCH))
+        most = max(1, min(BATCH, int(LOAD / self._weight)))
+        return max(0, min(self._slots + self._prefetch - held, most))
 
     def _ahead(self) -> int:
-        """Return how many jobs to claim ahead: as many as start within `HORIZON`."""
-        return min(PREFETCH, int(HORIZON * self._slots / max(self._mean, 1e-6)))
+        """Return how many jobs to claim ahead: what starts within `HORIZON`, at most `LOAD`."""
+        soon = HORIZON * self._slots / max(self._mean, 1e-6)
+        return int(min(PREFETCH, soon, LOAD / self._weight))
+
+    def _weigh(self, jobs: Sequence[Held]) -> None:
+        """Note how long the payloads of claimed jobs are; a rise counts at once."""
+        mean = sum(len(held.payload) for held in jobs) / max(1, len(jobs))
+        self._weight = max(1.0, mean, (self._weight + mean) / 2)
 
     def _fill(self) -> None:
         """Start waiting jobs while there are free slots."""

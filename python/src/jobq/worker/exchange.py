@@ -5,22 +5,19 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from psycopg.adapt import Loader
+from psycopg.types.string import TextLoader
 
-from jobq.database import use_json
 from jobq.errors import DatabaseUnavailable, JobqError
-from jobq.worker.held import CancelConfirmed, Failed, Held, Released, Succeeded
+from jobq.worker.held import CancelConfirmed, Failed, Held, Released, Succeeded, seconds_of
 from jobq.worker.link import Link
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psycopg import AsyncConnection
-    from psycopg.abc import Buffer
 
     from jobq.worker.link import Silence
 
@@ -100,8 +97,8 @@ class Exchange:
         Raises:
             DatabaseUnavailable: there was no answer.
         """
-        [[seconds]] = await self._link.call(DUE_IN, [list(queues)])
-        return None if seconds is None else float(seconds)
+        [[wait]] = await self._link.call(DUE_IN, [list(queues)])
+        return None if wait is None else seconds_of(wait)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -223,42 +220,7 @@ def _seconds(duration: timedelta | None) -> str | None:
     return f"{min(max(duration, timedelta(0)), timedelta(days=365)).total_seconds()} s"
 
 
-class TextLoader(Loader):
-    """Reads an id as text: it only travels back."""
-
-    def load(self, data: Buffer) -> str:
-        """Return the text of a value."""
-        return bytes(data).decode()
-
-
-class SecondsLoader(Loader):
-    """Reads an interval as seconds. Few differ, so each is read once."""
-
-    def load(self, data: Buffer) -> float:
-        """Return the seconds of a value."""
-        return seconds_of(bytes(data))
-
-
-@cache
-def seconds_of(text: bytes) -> float:
-    """Return the seconds of an interval as PostgreSQL writes it, a month being 30 days.
-
-    It is written as ``1 year 2 mons 3 days 04:05:06.7``.
-    """
-    units = {"year": 360, "mon": 30, "day": 1}
-    words = text.decode().split()
-    seconds = 0.0
-    if words and ":" in words[-1]:
-        hours, minutes, rest = words.pop().split(":")
-        sign = -1 if hours.startswith("-") else 1
-        seconds = sign * (abs(int(hours)) * 3600 + int(minutes) * 60 + float(rest))
-    for count, unit in zip(words[::2], words[1::2], strict=True):
-        seconds += int(count) * units[unit.removesuffix("s")] * 86400
-    return seconds
-
-
 def configure(connection: AsyncConnection[Any]) -> None:
-    """Prepare a connection for claims."""
-    use_json(connection)
-    connection.adapters.register_loader("uuid", TextLoader)
-    connection.adapters.register_loader("interval", SecondsLoader)
+    """Prepare a connection for claims: `Held` reads what is needed of a job when it is."""
+    for name in ("uuid", "interval", "timestamptz", "jsonb"):
+        connection.adapters.register_loader(name, TextLoader)

@@ -18,7 +18,14 @@ from jobq import calls
 from jobq.errors import DatabaseUnavailable, JobNotFound, JobqError, LeaseLost, of_database
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
 from jobq.redaction import error_text
-from jobq.worker.held import CancelConfirmed, Failed, Gone, Released, Settlement, Succeeded
+from jobq.worker.held import (
+    CancelConfirmed,
+    Failed,
+    Gone,
+    Released,
+    Settlement,
+    Succeeded,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +71,7 @@ class Execution:
         if handler is None:
             return Failed("UNKNOWN_KIND", f"no handler of kind {held.kind}", is_retryable=False)
         try:
-            payload = handler.parse(held.payload)
+            payload = handler.parse(msgspec.json.decode(held.payload))
         except ValueError as error:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
         try:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
+
+import msgspec
 
 from jobq.context import JobContext
 
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Sequence
-    from datetime import datetime, timedelta
-
-    from msgspec import Raw
+    from datetime import timedelta
 
     from jobq.context import Recorder
 
-__all__ = ["CancelConfirmed", "Failed", "Gone", "Held", "Released", "Settlement", "Succeeded"]
+__all__ = [
+    "CancelConfirmed",
+    "Failed",
+    "Gone",
+    "Held",
+    "Released",
+    "Settlement",
+    "Succeeded",
+    "seconds_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +47,7 @@ class Failed:
     error: str
     is_retryable: bool = True
     retry_in: timedelta | None = None
-    details: Raw | None = None
+    details: msgspec.Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +78,11 @@ Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
 
 
 class Held:
-    """A claimed job.
+    """A claimed job. Most of it stays text until it is needed, which it seldom is.
 
     Attributes:
         job_id: as text, as the database is told it.
+        payload, metadata: JSON text.
         lease: seconds for which the claim holds without a heartbeat.
         timeout: seconds that the handler may take.
         held_at: when the lease was last known to hold, on the clock of time.monotonic.
@@ -82,7 +94,8 @@ class Held:
         is_interruptible: whether the handler is a coroutine, which can be stopped.
 
     Args:
-        row: what was claimed, as `jobq.worker.exchange.JOB_COLUMNS` has it.
+        row: what was claimed, as `jobq.worker.exchange.JOB_COLUMNS` has it; ids, times,
+            intervals and JSON as text.
     """
 
     __slots__ = (
@@ -111,15 +124,13 @@ class Held:
         self.job_id: str
         self.attempt: int
         self.kind: str
-        self.payload: Any
-        self.metadata: dict[str, Any]
+        self.payload: str
+        self.metadata: str
         self.queue: str
         self.max_attempts: int
-        self.timeout: float
-        self.run_at: datetime
-        self.created_at: datetime
+        self.run_at: str
+        self.created_at: str
         self.idempotency_key: str | None
-        self.lease: float
         (
             self.job_id,
             self.attempt,
@@ -128,12 +139,14 @@ class Held:
             self.metadata,
             self.queue,
             self.max_attempts,
-            self.timeout,
+            timeout,
             self.run_at,
             self.created_at,
             self.idempotency_key,
-            self.lease,
+            lease,
         ) = row
+        self.timeout = seconds_of(timeout)
+        self.lease = seconds_of(lease)
         self.held_at = time.monotonic()
         self.started_at = 0.0
         self.context: JobContext | None = None
@@ -149,11 +162,11 @@ class Held:
             attempt=self.attempt,
             kind=self.kind,
             queue=self.queue,
-            metadata=self.metadata,
+            metadata=msgspec.json.decode(self.metadata),
             max_attempts=self.max_attempts,
             idempotency_key=self.idempotency_key,
-            run_at=self.run_at,
-            created_at=self.created_at,
+            run_at=datetime.fromisoformat(self.run_at),
+            created_at=datetime.fromisoformat(self.created_at),
             deadline=self.started_at + self.timeout,
             recorder=recorder,
             cancelled=self.is_cancel_requested,
@@ -170,3 +183,21 @@ class Held:
         self.stop()
         if self.is_interruptible and self.task is not None:
             self.task.cancel()
+
+
+@lru_cache
+def seconds_of(text: str) -> float:
+    """Return the seconds of an interval as PostgreSQL writes it, a month being 30 days.
+
+    It is written as ``1 year 2 mons 3 days 04:05:06.7``.
+    """
+    units = {"year": 360, "mon": 30, "day": 1}
+    words = text.split()
+    seconds = 0.0
+    if words and ":" in words[-1]:
+        hours, minutes, rest = words.pop().split(":")
+        sign = -1 if hours.startswith("-") else 1
+        seconds = sign * (abs(int(hours)) * 3600 + int(minutes) * 60 + float(rest))
+    for count, unit in zip(words[::2], words[1::2], strict=True):
+        seconds += int(count) * units[unit.removesuffix("s")] * 86400
+    return seconds
