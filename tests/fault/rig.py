@@ -308,6 +308,12 @@ class Rig:
 
     # ---- the check
 
+    def words_of_workers(self) -> str:
+        """Return how the workers are, and what they said last."""
+        statuses = [worker.poll() for worker in self.workers]
+        last = (self.folder / f"{self.name}.log").read_text().splitlines()[-15:]
+        return "\n".join([f"exit statuses {statuses}; their last words:", *last])
+
     def read(self) -> Journal:
         """Return what the workers have written down."""
         text = self.journal.read_text() if self.journal.exists() else ""
@@ -325,12 +331,18 @@ class Rig:
         """
         limit = LEASE + SWEEP + POLL + (RECONNECT if self.is_cut_off else 0) + ALLOWANCE
         ended = self.ended()
-        self.wait(lambda: self.ended() > ended + 20, "work does not go on", limit)
+        try:
+            self.wait(lambda: self.ended() > ended + 20, "work does not go on", limit)
+        except TimeoutError as error:
+            error.add_note(self.words_of_workers())
+            raise
         self.is_over.set()
         for producer in self.producers:
             producer.join(30)
         acknowledged = {k: j for p in self.producers for k, j in p.acknowledged.items()}
         problems = [f"producer {p.number} hangs" for p in self.producers if p.is_alive()]
+        if any(worker.poll() is not None for worker in self.workers):
+            problems.append(f"a worker ended by itself: {self.words_of_workers()}")
         with self.connect() as connection:
             connection.execute("set default_transaction_isolation = 'read committed'")
             since = time.monotonic()
