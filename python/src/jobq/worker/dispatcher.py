@@ -227,7 +227,8 @@ class Dispatcher:
             self._exchanges.append(exchange)
         self._pace.reset()
         self.answered_at = time.monotonic()
-        self._weigh(claimed.jobs)
+        if claimed.jobs:
+            self._weigh(claimed.jobs)
         self._prefetch = self._ahead()
         is_full = 0 < asked == len(claimed.jobs)
         self._is_hungry = self._is_hungry or is_full
@@ -277,7 +278,7 @@ class Dispatcher:
 
     def _weigh(self, jobs: Sequence[Held]) -> None:
         """Note how long the payloads of claimed jobs are; a rise counts at once."""
-        mean = sum(len(held.payload) for held in jobs) / max(1, len(jobs))
+        mean = sum(len(held.payload) for held in jobs) / len(jobs)
         self._weight = max(1.0, mean, (self._weight + mean) / 2)
 
     def _fill(self) -> None:
