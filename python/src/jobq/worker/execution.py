@@ -18,14 +18,7 @@ from jobq import calls
 from jobq.errors import DatabaseUnavailable, JobNotFound, JobqError, LeaseLost, of_database
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
 from jobq.redaction import error_text
-from jobq.worker.held import (
-    CancelConfirmed,
-    Failed,
-    Gone,
-    Released,
-    Settlement,
-    Succeeded,
-)
+from jobq.worker.held import CancelConfirmed, Failed, Gone, Released, Settlement, Succeeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -204,9 +204,12 @@ class Worker:
     async def _work(self, stack: AsyncExitStack) -> None:
         silence = Silence()
         link = Link(
-            self._database, "jobq heartbeat", is_pooled=self._is_pooled, configure=use_json,
+            self._database,
+            "jobq heartbeat",
+            is_pooled=self._is_pooled,
+            configure=use_json,
             silence=silence,
-        )  # fmt: skip
+        )
         stack.push_async_callback(link.close)
         await self._start(link)
         if self._stop.is_set():
