@@ -14,6 +14,7 @@ from waiting import PATIENCE, until, until_async
 
 from jobq import AsyncClient, Client
 from jobq.client import _pauses
+from jobq.endings import Endings
 from jobq.errors import JobCancelled, JobFailed, JobNotFound
 
 if TYPE_CHECKING:
@@ -245,6 +246,24 @@ async def test_fifty_waits_share_one_connection(database: str, connect: Connect)
         await until_async(nobody_waits, "for end_wait()")
         assert len(column(watcher, LISTENERS)) == 1, "it stays open"
     until(lambda: not column(watcher, LISTENERS), "for the connection to be closed")
+
+
+async def test_who_joins_a_wait_late_is_told_of_an_end_that_came_before(
+    client: Client, connect: Connect, database: str
+) -> None:
+    watcher = connect()
+    job = client.enqueue("a").job_id
+    endings = Endings(database)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            with endings.of(str(job)) as first:
+                await until_known(watcher, job)
+                watcher.execute(COMPLETE, [job])
+                await first(2 * PATIENCE)
+                with endings.of(str(job)) as late:
+                    await late(2 * PATIENCE)
+    finally:
+        await endings.close()
 
 
 @pytest.mark.usefixtures("deaf")

@@ -103,6 +103,7 @@ class Endings:
             ended.clear()
 
         self._waits[job_id].add(ended)
+        self._told.discard(job_id)  # it may have ended before this wait began: look once more
         self._change()
         try:
             yield wait
