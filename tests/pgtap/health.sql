@@ -1,10 +1,7 @@
 begin;
 select plan(14);
 
--- A vacuum of what other scripts have rolled back may be at work, and maintenance would
--- leave partitions to its next call; this waits until it has given way.
-lock table jobq_private.job_archive, jobq_private.attempt, jobq_private.job_log
-in access exclusive mode;
+select hold_off_vacuum();
 
 select ok(
     not (select h.is_ok from jobq.health() as h where h.subject = 'workers'),

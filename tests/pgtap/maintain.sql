@@ -3,10 +3,7 @@
 begin;
 select plan(10);
 
--- A vacuum of what other scripts have rolled back may be at work, and maintenance would
--- leave partitions to its next call; this waits until it has given way.
-lock table jobq_private.job_archive, jobq_private.attempt, jobq_private.job_log
-in access exclusive mode;
+select hold_off_vacuum();
 
 select jobq.enqueue('work', idempotency_key => 'live') as live,
     jobq.enqueue('work') as lost,

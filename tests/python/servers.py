@@ -24,6 +24,16 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("15", "16", "18")
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 PGTAP = Path("/usr/share/postgresql/15/extension/pgtap--1.2.0.sql")
+# For scripts that call jobq.maintain(): a vacuum of what other scripts have rolled back may be
+# at work, and partitions would be left to the next call. This waits until it has given way.
+HOLD_OFF_VACUUM = """
+    create function hold_off_vacuum() returns setof text language plpgsql as $$
+    begin
+        lock table jobq_private.job_archive, jobq_private.attempt, jobq_private.job_log
+        in access exclusive mode;
+    end
+    $$;
+"""
 # Fast where a crash of the machine would matter, as in production where it would not.
 SETTINGS = {
     "fsync": "off",
@@ -80,11 +90,11 @@ class Cluster:
 
     @cached_property
     def pgtap(self) -> str:
-        """The URL of a database with jobq, and pgTAP in the schema tap."""
+        """The URL of a database with jobq, and in the schema tap pgTAP and a helper."""
         if not PGTAP.is_file():
             raise FileNotFoundError(f"{PGTAP} is missing: install postgresql-15-pgtap")
         head = "create schema tap; grant usage on schema tap to public;"
-        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}"
+        script = f"{head} set search_path = tap;\n{PGTAP.read_text()}\n{HOLD_OFF_VACUUM}"
         return self.server.url_of(self._made("pgtap", self.template, script))
 
     def _made(self, name: str, template: str, script: str | Path) -> str:
