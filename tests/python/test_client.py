@@ -50,7 +50,10 @@ def finish(connection: Connection, kind: str = "a") -> None:
     )
 
 
-def test_a_job_is_enqueued_and_read_back_with_every_option(client: Client) -> None:
+@pytest.mark.parametrize("keys", [{}, {"idempotency_key": "k", "dedup_key": "d"}])
+def test_a_job_is_enqueued_and_read_back_with_every_option(
+    client: Client, keys: dict[str, str]
+) -> None:
     run_at = datetime(2030, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     job = client.enqueue(
         "a",
@@ -60,10 +63,9 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(client: Client) -> No
         priority=7,
         max_attempts=9,
         timeout=timedelta(seconds=90),
-        idempotency_key="k",
-        dedup_key="d",
         dedup="replace",
         metadata={"m": True},
+        **keys,
     )
     found = client.get(job.job_id)
     assert job.created
@@ -73,9 +75,37 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(client: Client) -> No
     assert found.run_at == run_at
     assert (found.priority, found.max_attempts) == (7, 9)
     assert found.timeout == timedelta(seconds=90)
-    assert (found.idempotency_key, found.dedup_key) == ("k", "d")
+    assert (found.idempotency_key, found.dedup_key) == (*keys.values(), None, None)[:2]
     assert found.metadata == {"m": True}
     assert not found.is_finished
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": None},
+        {"kind": ""},
+        {"kind": "a\0"},
+        {"kind": "\ud800"},
+        {"payload": object()},
+        {"payload": {"a": "\0"}},
+        {"queue": "q" * 129},
+        {"priority": 2**40},
+        {"priority": 1.5},
+        {"max_attempts": 0},
+        {"timeout": "soon"},
+        {"timeout": timedelta(seconds=-5)},
+        {"run_at": "infinity"},
+        {"metadata": [1]},
+    ],
+)
+@pytest.mark.parametrize("keys", [{}, {"idempotency_key": "k"}])
+def test_what_cannot_be_enqueued_is_an_invalid_argument(
+    client: Client, options: dict[str, Any], keys: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidArgument):
+        client.enqueue(**{"kind": "a", **options, **keys})
+    assert client.list_jobs() == []
 
 
 def test_defaults_are_the_databases(client: Client) -> None:

@@ -87,7 +87,7 @@ def test_kinds_are_asked_for_once_in_a_while(client: Client, monkeypatch: Any) -
         client.enqueue("work")
         client.enqueue("mail", {"cc": 1})
     assert asked.count("list_payload_schemas") == 2
-    assert asked.count("enqueue_many") == 6
+    assert asked.count("enqueue") == 6
 
 
 @pytest.mark.parametrize("payload", BAD)

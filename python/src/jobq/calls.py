@@ -65,14 +65,16 @@ class Call(Generic[T]):
 
 
 @cache
-def statement(function: str, parameters: tuple[str, ...]) -> sql.Composed:
+def statement(function: str, parameters: tuple[str, ...]) -> bytes:
     """Return the statement that calls a function with named parameters."""
     arguments = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
         for name in parameters
     ]
-    return sql.SQL("select * from jobq.{}({})").format(
-        sql.Identifier(function), sql.SQL(", ").join(arguments)
+    return (
+        sql.SQL("select * from jobq.{}({})")
+        .format(sql.Identifier(function), sql.SQL(", ").join(arguments))
+        .as_bytes()
     )
 
 
@@ -99,6 +101,18 @@ def plain(value: object) -> object:
 def as_jsonb(value: object) -> Jsonb | None:
     """Return a parameter of type jsonb; None stays None."""
     return None if value is None else Jsonb(value, dumps=encode)
+
+
+def as_text(value: object) -> str:
+    """Return a string, number, time or duration as PostgreSQL reads any of its types.
+
+    Raises:
+        InvalidArgument: the value is None, or has no such form.
+    """
+    if value is None:
+        raise InvalidArgument("an argument that is needed is None")
+    text = encode(value)
+    return value if isinstance(value, str) else text.strip('"')
 
 
 def nothing(_rows: list[Any]) -> None:
@@ -160,9 +174,19 @@ def enqueue(
     """
     metadata = with_trace(metadata)
     job = {name: value for name, value in locals().items() if value is not None}
-    return Call(
-        "enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued), [(kind, payload)]
-    )
+    inputs = [(as_text(kind), payload)]
+    if idempotency_key is None and dedup_key is None:
+        given = {
+            name: encode(value) if name in ("payload", "metadata") else as_text(value)
+            for name, value in job.items()
+        }
+        return Call("enqueue", given, new_job, inputs=inputs)
+    return Call("enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued), inputs)
+
+
+def new_job(rows: list[Any]) -> Enqueued:
+    """Read the answer of enqueue() without a key, which always creates a job."""
+    return Enqueued(scalar(rows), created=True)
 
 
 def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
@@ -178,7 +202,7 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
         JobqError: as ``enqueue``; the detail names the job.
     """
     given = [{k: v for k, v in job.items() if v is not None} for job in jobs]
-    inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
+    inputs = [(as_text(str(job.get("kind"))), job.get("payload")) for job in given]
     return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
 
 

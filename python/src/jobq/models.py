@@ -7,6 +7,7 @@ database.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 if TYPE_CHECKING:
@@ -221,6 +222,7 @@ class _RecordMaker(Generic[T]):
         return lambda row: kind(*[row[place] for place in places])
 
 
+@cache
 def record(kind: type[T]) -> _RecordMaker[T]:
     """Return the row factory that makes records of a class, by the names of columns."""
     return _RecordMaker(kind)

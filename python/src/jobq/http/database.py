@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from psycopg import sql
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from jobq import calls
 from jobq.database import OWN_CALLS, confirmed
 from jobq.json_schemas import JsonSchemas
 
@@ -95,7 +94,7 @@ class Database:
         Raises:
             psycopg.Error: the function refused, or the database did not answer.
         """
-        statement = call(function, tuple(arguments))
+        statement = calls.statement(function, tuple(arguments))
         async with self._connection(role, acting_for) as connection:
             cursor = await connection.execute(statement, arguments)
             return await cursor.fetchall()
@@ -122,27 +121,13 @@ class Database:
         self, role: str, function: str, acting_for: str | None = None, **arguments: object
     ) -> list[dict[str, Any]]:
         """Call a function as fetch() does, and return its rows by their columns."""
-        statement = call(function, tuple(arguments))
+        statement = calls.statement(function, tuple(arguments))
         async with (
             self._connection(role, acting_for) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(statement, arguments)
             return await cursor.fetchall()
-
-
-@cache
-def call(function: str, parameters: tuple[str, ...]) -> bytes:
-    """Return the statement that calls a function with named parameters."""
-    arguments = [
-        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
-        for name in parameters
-    ]
-    return (
-        sql.SQL("select * from jobq.{}({})")
-        .format(sql.Identifier(function), sql.SQL(", ").join(arguments))
-        .as_bytes()
-    )
 
 
 def conninfo_for(url: str, role: str, patience: float) -> str:

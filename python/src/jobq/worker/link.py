@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from psycopg.abc import Params
-    from psycopg.sql import Composed
 
 __all__ = ["Link", "Pace", "Silence"]
 
@@ -118,7 +117,7 @@ class Link:
         """Whether the connection has not been heard of since another one fell silent."""
         return self._heard_at < self._silence.since
 
-    async def call(self, statement: str | Composed, parameters: Params = ()) -> list[Any]:
+    async def call(self, statement: str | bytes, parameters: Params = ()) -> list[Any]:
         """Run one statement and return its rows.
 
         Raises:
