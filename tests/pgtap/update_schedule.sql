@@ -117,7 +117,7 @@ select ok(
 -- One that awaits a job goes on to await it
 select jobq.create_schedule('after', 'k3', every => '1 h', from_completion => true) as after \gset
 update jobq_private.schedule set next_run_at = now() where schedule_id = :'after';
-select job_id as awaited from jobq.tick() \gset
+select job_id as awaited from jobq.tick() where schedule_id = :'after' \gset
 select jobq.update_schedule('after', '{"every": "2 h"}');
 select is(
     (jobq.get_schedule('after')).awaited_job_id, :'awaited'::uuid,
