@@ -37,7 +37,11 @@ select results_eq(
     'with the rule for an hour that comes twice'
 );
 select is(
-    (select count(*) from jobq.preview_cron('0 0 0 1 1 ? 2027-2029', after => now())), 3::bigint,
+    (
+        select count(*)
+        from jobq.preview_cron('0 0 0 1 1 ? 2027-2029', after => '2026-01-01 UTC')
+    ),
+    3::bigint,
     'no more than there are'
 );
 select is((select count(*) from jobq.preview_cron('* * * * *')), 5::bigint, 'five if not said');
