@@ -83,7 +83,7 @@ async def test_an_execution_keeps_its_config_though_another_worker_goes_on(
     async with AsyncClient(database) as client:
         async with posting(database) as post:
             await client.put_config("place", {"name": "old"})
-            spec = {"url": f"{post.sink.url}/busy/1", "body_template": "{{config.name}}"}
+            spec = {"url": f"{post.sink.url}/busy/3600", "body_template": "{{config.name}}"}
             await post.endpoint("moved", spec, config="place", max_attempts=2)
             job = await client.enqueue("moved")
             later = await client.enqueue("moved", run_at=datetime.now(UTC) + timedelta(days=1))
