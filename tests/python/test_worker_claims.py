@@ -269,10 +269,15 @@ async def test_a_worker_does_not_hoard(database: str, client: AsyncClient, tmp_p
         await client.result(quick[-1].job_id)
         slow_ones = [{"kind": "slow", "priority": 1}] * 2
         jobs = await client.enqueue_many(slow_ones + [{"kind": "noop"}] * 20)
+
+        async def are_claimed() -> bool:
+            return all([(await client.get(job.job_id)).worker == "busy" for job in jobs[:2]])
+
+        await until_async(are_claimed, "for the slow jobs to be claimed")
         async with Worker(database, noops(), name="free"):
             for job in jobs[2:]:
                 await client.result(job.job_id, timeout=20)
-        assert [(await client.get(job.job_id)).worker for job in jobs[:2]] == ["busy"] * 2
+        assert await are_claimed()
         gate.let_through()
     assert all([(await client.get(job.job_id)).attempts == 1 for job in jobs])
 
