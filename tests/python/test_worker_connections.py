@@ -20,8 +20,8 @@ from worker_process import working
 
 from jobq import AsyncClient, Client
 from jobq.embedded import Server
-from jobq.errors import DatabaseUnavailable, JobqError
-from jobq.registry import Registry
+from jobq.errors import DatabaseUnavailable, JobCancelled, JobqError
+from jobq.registry import JobContext, Registry
 from jobq.worker import Worker
 from jobq.worker.link import Link, Silence
 from jobq.worker.listener import Listener
@@ -152,6 +152,40 @@ async def test_every_connection_comes_back(
                 return listening and not now.keys() & gone.keys()
 
             await until_async(are_back, "for the listener to come back")
+
+
+async def test_a_request_to_cancel_that_the_listener_missed_is_heard_when_it_comes_back(
+    cluster: Cluster, database: str, connect: Callable[[], Connection]
+) -> None:
+    """The lease is so long that no heartbeat is due."""
+    connection = connect()
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    listeners = "from pg_stat_activity where application_name = 'jobq listener' and datname = %s"
+    registry = Registry()
+    has_started = asyncio.Event()
+
+    @registry.handler("a", lease=3600)
+    async def handler(context: JobContext) -> None:
+        has_started.set()
+        while True:
+            context.check_cancelled()
+            await asyncio.sleep(0.005)
+
+    async def is_gone() -> bool:
+        return connection.execute(f"select {listeners}", [name]).fetchall() == []
+
+    async with AsyncClient(database) as client, Worker(database, registry, grace=0):
+        job = await client.enqueue("a")
+        await asyncio.wait_for(has_started.wait(), 30)
+        with psycopg.connect(cluster.server.url, autocommit=True) as admin:
+            admin.execute(f"alter database {name} allow_connections false")
+            admin.execute(f"select pg_terminate_backend(pid) {listeners}", [name])
+            await until_async(is_gone, "for the listener to go")
+            cancelled = connection.execute("select jobq.cancel(%s)", [job.job_id])
+            assert cancelled.fetchall() == [("cancel_requested",)]
+            admin.execute(f"alter database {name} allow_connections true")
+        with pytest.raises(JobCancelled):
+            await client.result(job.job_id, timeout=30)
 
 
 class Proxy:

@@ -35,7 +35,7 @@ class Listener:
 
     Attributes:
         on_job: called when a job of these queues may have become runnable.
-        on_cancel: called when a running job of these queues is to be cancelled.
+        on_cancel: called when a running job of these queues may have to be cancelled.
         is_waiting: whether producers know that the worker sleeps.
     """
 
@@ -67,6 +67,7 @@ class Listener:
                 continue
             pace.reset()
             self.on_job()
+            self.on_cancel()
             await self._lost.wait()
             if self._is_closed:
                 return
