@@ -179,9 +179,11 @@ async def test_an_idle_worker_starts_a_new_job_at_once(database: str, client: As
 
 
 async def a_worker_waits(database: str) -> bool:
+    """Return whether a worker holds a lock of those that wait; maintenance holds another."""
     async with await AsyncConnection.connect(database, autocommit=True) as connection:
         cursor = await connection.execute(
-            "select exists (select from pg_locks where locktype = 'advisory' and database ="
+            "select exists (select from pg_locks where locktype = 'advisory'"
+            " and classid = 1785684593 and mode = 'ShareLock' and database ="
             " (select oid from pg_database where datname = current_database()))"
         )
         row = await cursor.fetchone()
