@@ -44,6 +44,8 @@ def working(
 ) -> Iterator[WorkerProcess]:
     """Run a worker of the test handlers; kill it at the end if it still runs.
 
+    When the test fails, print what the worker has logged.
+
     Args:
         database: its URL.
         folder: where its log goes.
@@ -62,6 +64,9 @@ def working(
         )
     try:
         yield WorkerProcess(process, log_file)
+    except BaseException:
+        print(f"{log_file.name}, exit status {process.poll()}:\n{log_file.read_text()}")
+        raise
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGCONT)
