@@ -51,7 +51,7 @@ def processes_in(folder: Path) -> list[str]:
 
 def test_examples_succeed_on_a_given_database(empty_database: str, tmp_path: Path) -> None:
     process = start(tmp_path, environment(empty_database), "--exit")
-    report, _ = process.communicate(timeout=180)
+    report, _ = process.communicate(timeout=600)
 
     assert process.returncode == 0, report
     for kind in KINDS:
