@@ -7,6 +7,7 @@ when first needed and stop with pytest, on Ctrl-C and SIGTERM too.
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let SIGTERM end the run as Ctrl-C does, so that no server outlives it."""
+    """Let SIGTERM end the run as Ctrl-C does, so that no server outlives it.
+
+    All that tests talk to is on this machine, so no proxy has a part in it.
+    """
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
