@@ -42,9 +42,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let SIGTERM end the run as Ctrl-C does, so that no server outlives it.
 
-    All that tests talk to is on this machine, so no proxy has a part in it.
+    All that tests talk to is on this machine, and made by them: neither a proxy nor the
+    caller's settings for PostgreSQL's clients have a part in it.
     """
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
+    for name in [name for name in os.environ if name.startswith("PG")]:
+        del os.environ[name]
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
