@@ -419,6 +419,27 @@ async def test_a_jobs_own_timeout_goes_before_its_kinds(database: str, client: A
     assert ended.last_error == "the attempt took longer than 0.1 s"
 
 
+async def test_each_of_many_jobs_is_stopped_at_its_own_timeout(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    started = asyncio.Event()
+
+    @registry.handler("a", max_attempts=1)
+    async def handler() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async with Worker(database, registry, poll=3600):
+        jobs = [await client.enqueue("a", timeout=timedelta(hours=1))]
+        await started.wait()
+        for seconds in (0.3, 0.1, 0.2, 0.1):
+            jobs.append(await client.enqueue("a", timeout=timedelta(seconds=seconds)))
+        ended = [await done(client, job.job_id) for job in jobs[1:]]
+        assert {(job.state, job.last_error_code) for job in ended} == {("dead", "TIMEOUT")}
+        assert (await client.get(jobs[0].job_id)).state == "running"
+
+
 async def test_a_timeout_is_transient(database: str, client: AsyncClient) -> None:
     registry = Registry()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections import deque
@@ -93,6 +94,8 @@ class Dispatcher:
         self._settled_since = 0.0
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry_at = math.inf
         self._is_hungry = True
         self._announce_at = 0.0
         self._rest = SHORTEST_REST
@@ -186,6 +189,8 @@ class Dispatcher:
         finally:
             for trade in self._trades:
                 trade.cancel()
+            if self._expiry is not None:
+                self._expiry.cancel()
 
     async def _step(self) -> None:
         """Do what is to be done next, or wait until something is."""
@@ -289,18 +294,18 @@ class Dispatcher:
                 continue
             self._running[held.job_id] = held
             held.started_at = time.monotonic()
+            if held.started_at + held.timeout < self._expiry_at:
+                self._expire_at(held.started_at + held.timeout)
             self._on_start(held)
             held.task = self._loop.create_task(self._execute(held))
 
     async def _execute(self, held: Held) -> None:
         """Run one job in its own task."""
-        timer = self._loop.call_later(held.timeout, self._expire, held)
         try:
             settlement = await self._run_job(held)
         except asyncio.CancelledError:
             settlement = Released()
         finally:
-            timer.cancel()
             held.task = None  # which holds the job too, through its context
             self._running.pop(held.job_id, None)
         self._mean += (time.monotonic() - held.started_at - self._mean) * SMOOTHING
@@ -310,10 +315,30 @@ class Dispatcher:
             self.look()
         self.settle(held, settlement)
 
-    def _expire(self, held: Held) -> None:
-        """End an attempt that has taken too long; a thread keeps its slot until it ends."""
-        self.settle(held, Failed("TIMEOUT", f"the attempt took longer than {held.timeout:g} s"))
-        held.interrupt()
+    def _expire_at(self, moment: float) -> None:
+        """Look then, by time.monotonic, for attempts that have taken too long."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        self._expiry_at = moment
+        pause = max(0.001, moment - time.monotonic())
+        self._expiry = self._loop.call_later(pause, self._expire)
+
+    def _expire(self) -> None:
+        """End attempts that have taken too long; a thread keeps its slot until it ends."""
+        now = time.monotonic()
+        for held in self.running:
+            if held.settlement is None and held.started_at + held.timeout <= now:
+                text = f"the attempt took longer than {held.timeout:g} s"
+                self.settle(held, Failed("TIMEOUT", text))
+                held.interrupt()
+        self._expiry, self._expiry_at = None, math.inf
+        open_ends = [
+            held.started_at + held.timeout
+            for held in self._running.values()
+            if held.settlement is None
+        ]
+        if open_ends:
+            self._expire_at(min(open_ends))
 
     def _consider(self) -> None:
         """Wake the loop when it is time for an exchange, or see to it that it will be."""

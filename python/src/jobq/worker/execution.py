@@ -36,6 +36,7 @@ __all__ = ["Execution"]
 logger = logging.getLogger("jobq.worker")
 
 MAX_RESULT: Final = 1048576
+NO_RESULT: Final = Succeeded(None)
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 
 
@@ -111,7 +112,7 @@ class Execution:
             result = await self._places.in_process(handler.function, *arguments)
         if not self._notes.is_empty:
             await self._notes.flush()
-        return Succeeded(None if result is None else _result(result))
+        return NO_RESULT if result is None else Succeeded(_result(result))
 
     async def _in_transaction(self, handler: Handler, held: Held, payload: object) -> Settlement:
         """Run a handler whose transaction also completes the job, or does nothing at all."""
