@@ -430,14 +430,15 @@ async def test_each_of_many_jobs_is_stopped_at_its_own_timeout(
         started.set()
         await asyncio.Event().wait()
 
-    async with Worker(database, registry, poll=3600):
-        jobs = [await client.enqueue("a", timeout=timedelta(hours=1))]
+    async with Worker(database, registry, poll=3600, grace=0):
+        patient = await client.enqueue("a", timeout=timedelta(hours=1))
         await started.wait()
-        for seconds in (0.3, 0.1, 0.2, 0.1):
-            jobs.append(await client.enqueue("a", timeout=timedelta(seconds=seconds)))
-        ended = [await done(client, job.job_id) for job in jobs[1:]]
+        jobs = await client.enqueue_many(
+            {"kind": "a", "timeout": f"{seconds} s"} for seconds in (0.3, 0.1, 0.2, 0.1)
+        )
+        ended = [await done(client, job.job_id) for job in jobs]
         assert {(job.state, job.last_error_code) for job in ended} == {("dead", "TIMEOUT")}
-        assert (await client.get(jobs[0].job_id)).state == "running"
+        assert (await client.get(patient.job_id)).state == "running"
 
 
 async def test_a_timeout_is_transient(database: str, client: AsyncClient) -> None:
