@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from agent import main
+from agent import main, wait_at_gate
 
 import jobq
+import jobq.cli
+import jobq.worker
 from jobq.database import use_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    from agent import Notes
 
 HERE = Path(__file__).resolve().parent
 SINGLE_FILE = HERE.parents[3] / "jobq.sql"
@@ -53,11 +53,17 @@ class JobqAgent:
             use_json(connection)
             yield JobqProducer(connection)
 
-    async def work(self, url: str, _notes: Notes) -> None:
-        command = "-m jobq.cli worker jobq_handlers:registry --metrics-port 0".split()
-        environment = {**os.environ, "DATABASE_URL": url, "PYTHONPATH": str(HERE)}
-        os.execve(sys.executable, [sys.executable, *command, "--log-level", "warning"], environment)
+
+def work(url: str) -> None:
+    """Be `jobq worker`, which makes its own event loop; imported before the gate opens."""
+    wait_at_gate()
+    os.environ["DATABASE_URL"] = url
+    command = ["worker", "jobq_handlers:registry", "--metrics-port", "0", "--log-level", "warning"]
+    jobq.cli.main(command)
 
 
 if __name__ == "__main__":
-    main(JobqAgent())
+    if sys.argv[1] == "work":
+        work(sys.argv[2])
+    else:
+        main(JobqAgent())
