@@ -20,6 +20,8 @@ from worker_process import working
 from jobq import AsyncClient
 from jobq.delivery import Keyring
 from jobq.delivery.http import retry_after
+from jobq.delivery.limit import Limit
+from jobq.registry import Snooze
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -258,6 +260,17 @@ async def test_a_slow_target_does_not_starve_others(post: Post) -> None:
     for _ in range(20):
         assert (await post.deliver("fast")).state == "succeeded"
     assert 1 <= sum(r.path == "/hang" for r in post.sink.received) <= 10
+
+
+async def test_the_longer_a_target_hangs_the_rarer_it_is_tried() -> None:
+    limit = Limit(1, None)
+    async with limit.turn():
+        limit._moved_at -= 20
+        with pytest.raises(Snooze) as raised:
+            async with limit.turn():
+                pass
+    assert isinstance(raised.value.until, timedelta)
+    assert raised.value.until > timedelta(seconds=19)
 
 
 async def test_a_rate_is_kept(post: Post) -> None:

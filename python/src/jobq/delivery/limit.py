@@ -40,6 +40,7 @@ class Limit:
         self._gap = 1 / max_per_second if max_per_second else 0.0
         self._next_at = 0.0
         self._mean = 0.0
+        self._moved_at = 0.0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -52,13 +53,14 @@ class Limit:
             await self._wait()
         else:
             await self._slots.acquire()
-        started = time.monotonic()
+        started = self._moved_at = time.monotonic()
         try:
             await self._pace()
             yield
         finally:
             self._slots.release()
-            self._mean += (time.monotonic() - started - self._mean) / 8
+            self._moved_at = time.monotonic()
+            self._mean += (self._moved_at - started - self._mean) / 8
 
     async def _wait(self) -> None:
         """Wait for a slot, for a moment."""
@@ -66,7 +68,8 @@ class Limit:
             async with asyncio.timeout(PATIENCE):
                 await self._slots.acquire()
         except TimeoutError:
-            raise self._snooze(self._mean) from None
+            # Of a target that hangs, no delivery ends: the longer, the rarer it is tried.
+            raise self._snooze(max(self._mean, time.monotonic() - self._moved_at)) from None
 
     async def _pace(self) -> None:
         """Wait for the next moment that the rate allows."""
