@@ -5912,12 +5912,12 @@ set local role jobq_owner;
 
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs.
+-- Returns the positions, from 1, of those that no longer held their jobs; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
     job_ids uuid[], attempts integer[], results jsonb
 )
-returns setof bigint
+returns bigint[]
 language plpgsql
 volatile
 parallel unsafe
@@ -5931,8 +5931,10 @@ begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
     from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
-    if _moved < cardinality(job_ids) then
-        return query
+    if _moved = cardinality(job_ids) then
+        return null;
+    end if;
+    return array(
         select s.n
         from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
         where not exists (
@@ -5940,8 +5942,8 @@ begin
             where a.job_id = s.job_id
             and a.attempt = s.attempt
             and a.finished_at = _finished_at
-        );
-    end if;
+        )
+    );
 end
 $$;
 
@@ -7878,9 +7880,9 @@ as $$
 begin
     return query
     select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
-    from jobq_private.settle_successes(
+    from unnest(jobq_private.settle_successes(
         complete_many.job_ids, complete_many.attempts, complete_many.results
-    ) as l (n)
+    )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
         on s.n = l.n
@@ -8675,16 +8677,21 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _lost bigint[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
+        _lost := jobq_private.settle_successes(
+            exchange.job_ids, exchange.attempts, exchange.results
+        );
+    end if;
+    if _lost is not null then
         return query
         select 'lost', l.*
-        from jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results
-        ) as s (n)
+        from unnest(_lost) as n
         cross join lateral jobq_private.lost_job(
-            exchange.job_ids[s.n], exchange.attempts[s.n]
+            exchange.job_ids[n], exchange.attempts[n]
         ) as l;
     end if;
     if exchange.failures is not null then

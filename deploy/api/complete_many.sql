@@ -20,9 +20,9 @@ as $$
 begin
     return query
     select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
-    from jobq_private.settle_successes(
+    from unnest(jobq_private.settle_successes(
         complete_many.job_ids, complete_many.attempts, complete_many.results
-    ) as l (n)
+    )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
         on s.n = l.n

@@ -39,16 +39,21 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _lost bigint[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
+        _lost := jobq_private.settle_successes(
+            exchange.job_ids, exchange.attempts, exchange.results
+        );
+    end if;
+    if _lost is not null then
         return query
         select 'lost', l.*
-        from jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results
-        ) as s (n)
+        from unnest(_lost) as n
         cross join lateral jobq_private.lost_job(
-            exchange.job_ids[s.n], exchange.attempts[s.n]
+            exchange.job_ids[n], exchange.attempts[n]
         ) as l;
     end if;
     if exchange.failures is not null then
