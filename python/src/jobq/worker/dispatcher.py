@@ -101,6 +101,7 @@ class Dispatcher:
         self._rest = SHORTEST_REST
         self._prefetch = 0
         self._mean = 0.1
+        self._started_at = 0.0
         self._weight = 1.0
         self.is_claiming = True
         self.answered_at = 0.0
@@ -157,6 +158,7 @@ class Dispatcher:
             logger.info("giving back %d jobs that wait for a slot", len(self._buffer))
             late = list(self._buffer)
             self._buffer.clear()
+            self._prefetch = self._ahead()  # not to take the same jobs again
             self.give_back(late)
 
     def settle(self, held: Held, settlement: Settlement) -> None:
@@ -278,7 +280,9 @@ class Dispatcher:
 
     def _ahead(self) -> int:
         """Return how many jobs to claim ahead: what starts within `HORIZON`, at most `LOAD`."""
-        soon = HORIZON * self._slots / max(self._mean, 1e-6)
+        is_full = len(self._running) >= self._slots
+        stalled = time.monotonic() - self._started_at if is_full else 0.0
+        soon = HORIZON * self._slots / max(self._mean, stalled, 1e-6)
         return int(min(PREFETCH, soon, LOAD / self._weight))
 
     def _weigh(self, jobs: Sequence[Held]) -> None:
@@ -293,7 +297,7 @@ class Dispatcher:
             if held.settlement is not None:
                 continue
             self._running[held.job_id] = held
-            held.started_at = time.monotonic()
+            held.started_at = self._started_at = time.monotonic()
             if held.started_at + held.timeout < self._expiry_at:
                 self._expire_at(held.started_at + held.timeout)
             self._on_start(held)
