@@ -103,8 +103,11 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(
 def test_what_cannot_be_enqueued_is_an_invalid_argument(
     client: Client, options: dict[str, Any], keys: dict[str, str]
 ) -> None:
+    job = {"kind": "a", **options, **keys}
     with pytest.raises(InvalidArgument):
-        client.enqueue(**{"kind": "a", **options, **keys})
+        client.enqueue(**job)
+    with pytest.raises(InvalidArgument):
+        client.enqueue_many([{"kind": "b"}, job])
     assert client.list_jobs() == []
 
 

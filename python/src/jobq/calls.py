@@ -202,13 +202,17 @@ def enqueue_many(jobs: Iterable[Mapping[str, Json]]) -> Call[list[Enqueued]]:
         JobqError: as ``enqueue``; the detail names the job.
     """
     given = [{k: v for k, v in job.items() if v is not None} for job in jobs]
-    inputs = [(as_text(str(job.get("kind"))), job.get("payload")) for job in given]
+    inputs = [(str(job.get("kind")), job.get("payload")) for job in given]
     return Call("enqueue_many", {"jobs": as_jsonb(given)}, list, record(Enqueued), inputs)
 
 
 def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
-    """Return the schemas of kinds that clients check payloads against."""
-    return Call("list_payload_schemas", {"kinds": list(kinds)}, dict)
+    """Return the schemas of kinds that clients check payloads against.
+
+    Raises:
+        InvalidArgument: a kind is no text.
+    """
+    return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
 
 
 # ---- looking
