@@ -333,6 +333,42 @@ async def test_a_listener_comes_back_when_the_network_fell_silent(
             await link.close()
 
 
+async def test_upkeep_that_hangs_holds_up_no_heartbeat(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    registry = Registry()
+
+    @registry.handler("a")
+    async def handler() -> None:
+        await asyncio.Event().wait()
+
+    connection, locker = connect(), connect()
+    waiting = (
+        "select count(*) from pg_stat_activity"
+        " where query ~ 'maintain' and wait_event_type = 'Lock'"
+    )
+    beat = "select lease_expires_at from jobq_private.job where state = 'running'"
+    async with AsyncClient(database) as client, Worker(database, registry, grace=0):
+        await client.configure(lease="3 s")
+        await client.enqueue("a")
+        locker.execute("begin; lock table jobq_private.idempotency_key")
+
+        async def hangs() -> bool:
+            return connection.execute(waiting).fetchone() == (1,)
+
+        await until_async(hangs, "for upkeep to hang")
+        moments = set()
+
+        async def has_beaten() -> bool:
+            moments.update(connection.execute(beat).fetchall())
+            assert await hangs(), "it hangs while the heart beats"
+            return len(moments) > 3
+
+        # Before upkeep has met its deadline, after 10 s.
+        await until_async(has_beaten, "for three heartbeats", patience=8)
+        locker.execute("rollback")
+
+
 async def test_a_host_that_takes_calls_and_says_nothing_is_passed_over(database: str) -> None:
     info = psycopg.conninfo.conninfo_to_dict(database)
     with socket.create_server(("127.0.0.1", 0)) as mute:

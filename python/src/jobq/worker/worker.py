@@ -203,14 +203,18 @@ class Worker:
 
     async def _work(self, stack: AsyncExitStack) -> None:
         silence = Silence()
-        link = Link(
-            self._database,
-            "jobq heartbeat",
-            is_pooled=self._is_pooled,
-            configure=use_json,
-            silence=silence,
+        link, upkeep = (
+            Link(
+                self._database,
+                name,
+                is_pooled=self._is_pooled,
+                configure=use_json,
+                silence=silence,
+            )
+            for name in ("jobq heartbeat", "jobq upkeep")
         )
         stack.push_async_callback(link.close)
+        stack.push_async_callback(upkeep.close)
         await self._start(link)
         if self._stop.is_set():
             return
@@ -246,7 +250,7 @@ class Worker:
             listener.on_job, listener.on_cancel = dispatcher.look, heart.ask
             await self._background(stack, listener.run())
         await self._background(stack, heart.run())
-        await self._background(stack, maintain(link))
+        await self._background(stack, maintain(upkeep))
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
         logger.info("worker started", extra={"worker": self.name, "queues": self._queues})
         self._is_ready.set()
