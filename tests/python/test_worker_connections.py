@@ -277,9 +277,8 @@ async def test_a_silent_network_is_noticed_within_ten_seconds(database: str) -> 
                 return bool(proxy.noticed)
 
             await until_async(is_noticed, "for a connection to be given up")
-    # A call's deadline, and some seconds for a loaded machine. The first: the socket of a
-    # connection that was just being opened is closed only when Python collects it.
-    assert min(proxy.noticed) < 15, proxy.noticed
+    # A call's deadline, and some seconds for a loaded machine.
+    assert max(proxy.noticed) < 15, proxy.noticed
 
 
 async def test_a_call_without_an_answer_speaks_for_the_other_connections(database: str) -> None:
