@@ -298,8 +298,8 @@ class Dispatcher:
                 continue
             self._running[held.job_id] = held
             held.started_at = self._started_at = time.monotonic()
-            if held.started_at + held.timeout < self._expiry_at:
-                self._expire_at(held.started_at + held.timeout)
+            if held.expires_at < self._expiry_at:
+                self._set_expiry(held.expires_at)
             self._on_start(held)
             held.task = self._loop.create_task(self._execute(held))
 
@@ -319,7 +319,7 @@ class Dispatcher:
             self.look()
         self.settle(held, settlement)
 
-    def _expire_at(self, moment: float) -> None:
+    def _set_expiry(self, moment: float) -> None:
         """Look then, by time.monotonic, for attempts that have taken too long."""
         if self._expiry is not None:
             self._expiry.cancel()
@@ -331,18 +331,14 @@ class Dispatcher:
         """End attempts that have taken too long; a thread keeps its slot until it ends."""
         now = time.monotonic()
         for held in self.running:
-            if held.settlement is None and held.started_at + held.timeout <= now:
+            if held.settlement is None and held.expires_at <= now:
                 text = f"the attempt took longer than {held.timeout:g} s"
                 self.settle(held, Failed("TIMEOUT", text))
                 held.interrupt()
         self._expiry, self._expiry_at = None, math.inf
-        open_ends = [
-            held.started_at + held.timeout
-            for held in self._running.values()
-            if held.settlement is None
-        ]
-        if open_ends:
-            self._expire_at(min(open_ends))
+        ends = [held.expires_at for held in self.running if held.settlement is None]
+        if ends:
+            self._set_expiry(min(ends))
 
     def _consider(self) -> None:
         """Wake the loop when it is time for an exchange, or see to it that it will be."""

@@ -155,6 +155,11 @@ class Held:
         self.is_cancel_requested = False
         self.is_interruptible = False
 
+    @property
+    def expires_at(self) -> float:
+        """When the attempt has taken too long, on the clock of time.monotonic."""
+        return self.started_at + self.timeout
+
     def make_context(self, recorder: Recorder) -> JobContext:
         """Make what the handler sees."""
         self.context = JobContext(
@@ -167,7 +172,7 @@ class Held:
             idempotency_key=self.idempotency_key,
             run_at=datetime.fromisoformat(self.run_at),
             created_at=datetime.fromisoformat(self.created_at),
-            deadline=self.started_at + self.timeout,
+            deadline=self.expires_at,
             recorder=recorder,
             cancelled=self.is_cancel_requested,
         )

@@ -21,8 +21,7 @@ from jobq.database import use_json
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-HERE = Path(__file__).resolve().parent
-SINGLE_FILE = HERE.parents[3] / "jobq.sql"
+SINGLE_FILE = Path(__file__).resolve().parents[4] / "jobq.sql"
 
 
 class JobqProducer:
