@@ -1,7 +1,7 @@
 """The client: each method is one call of one function of the database.
 
-`Client` waits, `AsyncClient` awaits; `jobq.calls`, `jobq.schedules` and
-`jobq.definitions` describe the calls that both make.
+`Client` waits, `AsyncClient` awaits; `jobq.jobs`, `jobq.queues` and their like describe the
+calls that both make.
 A client made of a URL has a pool of its own, and each call is a transaction of its own.
 A client made of a connection works in that connection's transaction and never ends it:
 
@@ -17,12 +17,13 @@ import inspect
 import math
 import time
 from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
-from functools import update_wrapper
-from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar
+from functools import cache, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, get_args
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq import calls, definitions, schedules
+from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules
+from jobq.call import statement
 from jobq.database import confirmed, conninfo, use_json
 from jobq.endings import Ending, Endings
 from jobq.errors import JobCancelled, JobFailed, translate
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from psycopg import AsyncConnection, Connection
 
-    from jobq.calls import Call
+    from jobq.call import Call
     from jobq.models import Job, Json
 
 __all__ = ["AsyncClient", "Client"]
@@ -73,13 +74,19 @@ def _awaiting(
 def _dressed(method: M, make: Callable[..., Call[Any]]) -> M:
     """Give a method the name, the documentation and the signature that help() shows."""
     update_wrapper(method, make)
-    signature = inspect.signature(make)
+    signature = _signature(make)
+    (answer,) = get_args(signature.return_annotation)
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     vars(method)["__signature__"] = signature.replace(
-        parameters=[own, *signature.parameters.values()],
-        return_annotation=signature.return_annotation.removeprefix("Call[").removesuffix("]"),
+        parameters=[own, *signature.parameters.values()], return_annotation=answer
     )
     return method
+
+
+@cache
+def _signature(make: Callable[..., Call[Any]]) -> inspect.Signature:
+    """Return the signature of a function that describes a call, its annotations as types."""
+    return inspect.signature(make, eval_str=True)
 
 
 class Client:
@@ -95,8 +102,8 @@ class Client:
             it waits. None polls.
 
     Raises:
-        JobqError: every method, as the function of the same name in ``jobq.calls`` says;
-            DatabaseUnavailable when there is no answer.
+        JobqError: every method, as the function of its name in ``jobq.jobs`` and its like
+            says; DatabaseUnavailable when there is no answer.
     """
 
     def __init__(
@@ -133,21 +140,21 @@ class Client:
         if call.inputs:
             self._check(call.inputs)
         given = call.given
-        statement = calls.statement(call.function, tuple(given))
+        text = statement(call.function, tuple(given))
         with (
             translate(),
             self._connected() as connection,
             confirmed(connection),
             connection.cursor(row_factory=call.row_factory) as cursor,
         ):
-            return call.read(cursor.execute(statement, given).fetchall())
+            return call.read(cursor.execute(text, given).fetchall())
 
     def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit the schemas that only clients can enforce."""
-        kinds = self._schemas.unknown(kind for kind, _ in inputs)
-        if kinds:
-            found = self.run(calls.list_payload_schemas(kinds))
-            self._schemas.learn(kinds, found)
+        unknown = self._schemas.unknown(kind for kind, _ in inputs)
+        if unknown:
+            found = self.run(kinds.list_payload_schemas(unknown))
+            self._schemas.learn(unknown, found)
         self._schemas.check(inputs)
 
     @contextmanager
@@ -159,28 +166,28 @@ class Client:
         with self._home.connection() as connection:
             yield connection
 
-    enqueue = _waiting(calls.enqueue)
-    enqueue_many = _waiting(calls.enqueue_many)
-    get = _waiting(calls.get)
-    find = _waiting(calls.find)
-    list_jobs = _waiting(calls.list_jobs)
-    attempts = _waiting(calls.attempts)
-    logs = _waiting(calls.logs)
-    explain = _waiting(calls.explain)
-    queue_stats = _waiting(calls.queue_stats)
-    settings = _waiting(calls.settings)
-    cancel = _waiting(calls.cancel)
-    redrive = _waiting(calls.redrive)
-    redrive_many = _waiting(calls.redrive_many)
-    pause = _waiting(calls.pause)
-    resume = _waiting(calls.resume)
-    put_kind = _waiting(calls.put_kind)
-    put_queue = _waiting(calls.put_queue)
-    configure = _waiting(calls.configure)
-    grant_queue = _waiting(calls.grant_queue)
-    revoke_queue = _waiting(calls.revoke_queue)
-    enforce_queue_grants = _waiting(calls.enforce_queue_grants)
-    list_queue_grants = _waiting(calls.list_queue_grants)
+    enqueue = _waiting(jobs.enqueue)
+    enqueue_many = _waiting(jobs.enqueue_many)
+    get = _waiting(jobs.get)
+    find = _waiting(jobs.find)
+    list_jobs = _waiting(jobs.list_jobs)
+    attempts = _waiting(jobs.attempts)
+    logs = _waiting(jobs.logs)
+    explain = _waiting(jobs.explain)
+    queue_stats = _waiting(queues.queue_stats)
+    settings = _waiting(defaults.settings)
+    cancel = _waiting(jobs.cancel)
+    redrive = _waiting(jobs.redrive)
+    redrive_many = _waiting(jobs.redrive_many)
+    pause = _waiting(queues.pause)
+    resume = _waiting(queues.resume)
+    put_kind = _waiting(kinds.put_kind)
+    put_queue = _waiting(queues.put_queue)
+    configure = _waiting(defaults.configure)
+    grant_queue = _waiting(grants.grant_queue)
+    revoke_queue = _waiting(grants.revoke_queue)
+    enforce_queue_grants = _waiting(grants.enforce_queue_grants)
+    list_queue_grants = _waiting(grants.list_queue_grants)
     create_schedule = _waiting(schedules.create_schedule)
     update_schedule = _waiting(schedules.update_schedule)
     pause_schedule = _waiting(schedules.pause_schedule)
@@ -288,22 +295,22 @@ class AsyncClient:
         if call.inputs:
             await self._check(call.inputs)
         given = call.given
-        statement = calls.statement(call.function, tuple(given))
+        text = statement(call.function, tuple(given))
         with translate():
             async with (
                 self._connected() as connection,
                 connection.cursor(row_factory=call.row_factory) as cursor,
             ):
                 with confirmed(connection):
-                    await cursor.execute(statement, given)
+                    await cursor.execute(text, given)
                     return call.read(await cursor.fetchall())
 
     async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit the schemas that only clients can enforce."""
-        kinds = self._schemas.unknown(kind for kind, _ in inputs)
-        if kinds:
-            found = await self.run(calls.list_payload_schemas(kinds))
-            self._schemas.learn(kinds, found)
+        unknown = self._schemas.unknown(kind for kind, _ in inputs)
+        if unknown:
+            found = await self.run(kinds.list_payload_schemas(unknown))
+            self._schemas.learn(unknown, found)
         self._schemas.check(inputs)
 
     @asynccontextmanager
@@ -315,28 +322,28 @@ class AsyncClient:
         async with self._home.connection() as connection:
             yield connection
 
-    enqueue = _awaiting(calls.enqueue)
-    enqueue_many = _awaiting(calls.enqueue_many)
-    get = _awaiting(calls.get)
-    find = _awaiting(calls.find)
-    list_jobs = _awaiting(calls.list_jobs)
-    attempts = _awaiting(calls.attempts)
-    logs = _awaiting(calls.logs)
-    explain = _awaiting(calls.explain)
-    queue_stats = _awaiting(calls.queue_stats)
-    settings = _awaiting(calls.settings)
-    cancel = _awaiting(calls.cancel)
-    redrive = _awaiting(calls.redrive)
-    redrive_many = _awaiting(calls.redrive_many)
-    pause = _awaiting(calls.pause)
-    resume = _awaiting(calls.resume)
-    put_kind = _awaiting(calls.put_kind)
-    put_queue = _awaiting(calls.put_queue)
-    configure = _awaiting(calls.configure)
-    grant_queue = _awaiting(calls.grant_queue)
-    revoke_queue = _awaiting(calls.revoke_queue)
-    enforce_queue_grants = _awaiting(calls.enforce_queue_grants)
-    list_queue_grants = _awaiting(calls.list_queue_grants)
+    enqueue = _awaiting(jobs.enqueue)
+    enqueue_many = _awaiting(jobs.enqueue_many)
+    get = _awaiting(jobs.get)
+    find = _awaiting(jobs.find)
+    list_jobs = _awaiting(jobs.list_jobs)
+    attempts = _awaiting(jobs.attempts)
+    logs = _awaiting(jobs.logs)
+    explain = _awaiting(jobs.explain)
+    queue_stats = _awaiting(queues.queue_stats)
+    settings = _awaiting(defaults.settings)
+    cancel = _awaiting(jobs.cancel)
+    redrive = _awaiting(jobs.redrive)
+    redrive_many = _awaiting(jobs.redrive_many)
+    pause = _awaiting(queues.pause)
+    resume = _awaiting(queues.resume)
+    put_kind = _awaiting(kinds.put_kind)
+    put_queue = _awaiting(queues.put_queue)
+    configure = _awaiting(defaults.configure)
+    grant_queue = _awaiting(grants.grant_queue)
+    revoke_queue = _awaiting(grants.revoke_queue)
+    enforce_queue_grants = _awaiting(grants.enforce_queue_grants)
+    list_queue_grants = _awaiting(grants.list_queue_grants)
     create_schedule = _awaiting(schedules.create_schedule)
     update_schedule = _awaiting(schedules.update_schedule)
     pause_schedule = _awaiting(schedules.pause_schedule)

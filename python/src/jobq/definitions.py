@@ -7,18 +7,14 @@ Payload specs and secrets need the extra ``delivery``, which checks and encrypts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol
 
-from jobq.calls import Call, as_jsonb, nothing, scalar
-from jobq.models import record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
-
-    from jobq.delivery.secret import Keyring
-    from jobq.models import Json
+from jobq.arguments import as_jsonb
+from jobq.call import Call, nothing, scalar
+from jobq.models import Json, record
 
 __all__ = [
     "Ciphertext",
@@ -40,6 +36,16 @@ __all__ = [
 
 Mode = Literal["put", "create", "update"]
 Sort = Literal["payload_spec", "config", "secret", "endpoint"]
+
+
+class Cipher(Protocol):
+    """What encrypts secrets, such as a `jobq.delivery.Keyring`."""
+
+    def encrypt(self, name: str, value: str) -> tuple[bytes, str]:
+        """Return the ciphertext of a secret's value, and the id of its key."""
+
+    def decrypt(self, name: str, ciphertext: bytes, key: str) -> str:
+        """Return what was encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ def put_config(
 
 
 def put_secret(
-    secret: str, value: str, mode: Mode = "put", *, keyring: Keyring | None = None
+    secret: str, value: str, mode: Mode = "put", *, keyring: Cipher | None = None
 ) -> Call[dict[str, Any]]:
     """Encrypt a secret and store it.
 
@@ -164,8 +170,22 @@ def put_endpoint(
         InvalidArgument: the spec or a limit is not one.
         Conflict: see ``mode``.
     """
-    arguments = dict(locals())
-    arguments["spec"] = as_jsonb(spec)
+    arguments = {
+        "endpoint": endpoint,
+        "type": type,
+        "spec": as_jsonb(spec),
+        "payload_spec": payload_spec,
+        "config": config,
+        "max_attempts": max_attempts,
+        "retry_strategy": retry_strategy,
+        "retry_initial_delay": retry_initial_delay,
+        "retry_max_delay": retry_max_delay,
+        "retry_jitter": retry_jitter,
+        "queue": queue,
+        "max_concurrency": max_concurrency,
+        "max_per_second": max_per_second,
+        "mode": mode,
+    }
     return Call("put_endpoint", arguments, scalar)
 
 
@@ -248,7 +268,7 @@ def list_ciphertexts() -> Call[list[Ciphertext]]:
     return Call("list_ciphertexts", {}, list, record(Ciphertext))
 
 
-def rotate_secret(keyring: Keyring, stored: Ciphertext) -> Call[bool]:
+def rotate_secret(keyring: Cipher, stored: Ciphertext) -> Call[bool]:
     """Encrypt a secret with the first key; answers whether it had not changed meanwhile.
 
     Args:

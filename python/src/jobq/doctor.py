@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-import click
 from psycopg.types.json import Jsonb
 
-from jobq.calls import Call
-from jobq.client import Client
-from jobq.deploy import DeployError, project_dir
-from jobq.errors import JobqError
+from jobq.call import Call
+from jobq.deploy import project_dir
 from jobq.models import record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Finding", "doctor", "examine", "release_of"]
+    from jobq.client import Client
+
+__all__ = ["Finding", "examine", "release_of"]
 
 _FUNCTION: Final = re.compile(
     r"^ *create or replace function ([\w.]+)\(.*?^ *as (\$\$|')(.*?)\2", re.MULTILINE | re.DOTALL
@@ -75,25 +72,3 @@ def release_of(project: Path) -> dict[str, list[str]]:
             digest = hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()
             sums.setdefault(name, []).append(digest)
     return sums
-
-
-@click.command()
-@click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each finding.")
-@click.option("--database", envvar="DATABASE_URL", required=True, help="The database.")
-def doctor(*, is_json: bool, database: str) -> None:
-    """Say what threatens the queue's promise, with the remedy; exit with 1 if anything does."""
-    try:
-        with Client(database, pool_size=1) as client:
-            findings = examine(client)
-    except JobqError as error:
-        raise click.ClickException(f"{error.code}: {error}; {error.hint}") from error
-    except DeployError as error:
-        raise click.ClickException(str(error)) from error
-    for finding in findings:
-        if is_json:
-            click.echo(json.dumps(asdict(finding)))
-            continue
-        remedy = f"; {finding.remedy}" if finding.remedy else ""
-        mark = "ok " if finding.is_ok else "BAD"
-        click.echo(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
-    sys.exit(0 if all(finding.is_ok for finding in findings) else 1)

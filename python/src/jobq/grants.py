@@ -1,66 +1,49 @@
-"""Grants by queue on the command line: `jobq grants`."""
+"""Grants by queue: the calls, for the owner, that say which log-ins may use which queues."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import get_args
+from jobq.call import Call, nothing
+from jobq.models import Privilege, QueueGrant, record
 
-import click
-
-from jobq.models import Privilege
-from jobq.terminal import as_json, asking, database, show_json, show_table
-
-__all__ = ["grants"]
+__all__ = ["enforce_queue_grants", "grant_queue", "list_queue_grants", "revoke_queue"]
 
 
-@click.group()
-def grants() -> None:
-    """Say which log-ins may use which queues; all but list are for the owner alone."""
+def grant_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
+    """Let a role use a queue once grants by queue are enforced; again changes nothing.
+
+    Args:
+        grantee: the role.
+        queue: its name, or ``*`` for all.
+        privilege: ``enqueue`` to add, see and cancel its jobs; ``work`` for all else.
+
+    Raises:
+        NotPermitted: this user may not act as jobq_owner.
+        InvalidArgument: there is no such role, queue or privilege.
+    """
+    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
+    return Call("grant_queue", arguments, nothing)
 
 
-@grants.command("list")
-@as_json
-@database
-def list_(is_json: bool, database_url: str) -> None:
-    """List who may use which queue, and how."""
-    with asking(database_url) as client:
-        found = [asdict(grant) for grant in client.list_queue_grants()]
-    if is_json:
-        show_json(found)
-    else:
-        names = ("grantee", "queue", "privilege")
-        show_table(names, [[grant[name] for name in names] for grant in found])
+def revoke_queue(grantee: str, queue: str, privilege: Privilege) -> Call[None]:
+    """Take back what `grant_queue` gave, for the next call of every session.
+
+    Raises:
+        NotPermitted, InvalidArgument: as for `grant_queue`.
+    """
+    arguments = {"grantee": grantee, "queue": queue, "privilege": privilege}
+    return Call("revoke_queue", arguments, nothing)
 
 
-privilege_argument = click.argument("privilege", type=click.Choice(get_args(Privilege)))
+def enforce_queue_grants(*, enforced: bool = True) -> Call[None]:
+    """Have every log-in see and touch only the queues that it holds; False ends that.
+
+    Raises:
+        NotPermitted: this user may not act as jobq_owner.
+        JobqError: a transaction has held a table for 5 s (55P03); call again.
+    """
+    return Call("enforce_queue_grants", {"enforced": enforced}, nothing)
 
 
-@grants.command()
-@click.argument("role")
-@click.argument("queue")
-@privilege_argument
-@database
-def grant(role: str, queue: str, privilege: Privilege, database_url: str) -> None:
-    """Let ROLE use QUEUE, or '*' for all: enqueue to it, or work it."""
-    with asking(database_url) as client:
-        client.grant_queue(role, queue, privilege)
-
-
-@grants.command()
-@click.argument("role")
-@click.argument("queue")
-@privilege_argument
-@database
-def revoke(role: str, queue: str, privilege: Privilege, database_url: str) -> None:
-    """Take back what was granted."""
-    with asking(database_url) as client:
-        client.revoke_queue(role, queue, privilege)
-
-
-@grants.command()
-@click.option("--off", "is_off", is_flag=True, help="Let everybody use all queues again.")
-@database
-def enforce(is_off: bool, database_url: str) -> None:
-    """Have every log-in see and touch only the queues that it holds."""
-    with asking(database_url) as client:
-        client.enforce_queue_grants(enforced=not is_off)
+def list_queue_grants() -> Call[list[QueueGrant]]:
+    """Return the grants by queue: the owner all of them, others their own."""
+    return Call("list_queue_grants", {}, list, record(QueueGrant))

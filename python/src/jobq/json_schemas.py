@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jobq.calls import encode
+from jobq.arguments import encode
 from jobq.errors import PayloadInvalid
 
 if TYPE_CHECKING:

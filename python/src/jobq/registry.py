@@ -12,16 +12,17 @@ import inspect
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobq import calls, schedules
+from jobq import schedules
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
+from jobq.kinds import put_kind
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
-    from jobq.calls import Call
+    from jobq.call import Call
     from jobq.client import Client
 
 __all__ = [
@@ -195,7 +196,7 @@ class Registry:
 
     def definitions(self) -> list[Call[Any]]:
         """Return the calls that declare kinds, if there is something to declare, and schedules."""
-        kinds = [calls.put_kind(h.kind, **h.definition) for h in self if h.definition]
+        kinds = [put_kind(h.kind, **h.definition) for h in self if h.definition]
         return [*kinds, *self._schedules.values()]
 
     def declare(self, client: Client) -> None:

@@ -1,20 +1,19 @@
 """Recurring jobs: what a schedule is, and the calls that declare, change and show them.
 
-`Client` and `AsyncClient` have a method for each of these calls; see `jobq.calls`.
+`Client` and `AsyncClient` have a method for each of these calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID
 
-from jobq.calls import Call, as_jsonb, as_uuid, first, nothing, scalar
+from jobq.arguments import as_jsonb, as_uuid
+from jobq.call import Call, first, nothing, scalar
 from jobq.models import Json, record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime, timedelta
-    from uuid import UUID
 
 __all__ = ["Schedule", "ScheduleStatus", "Slot"]
 
@@ -154,9 +153,29 @@ def create_schedule(
         PayloadTooLarge: payload and metadata have too many bytes.
         InvalidArgument: an argument may not have this value.
     """
-    arguments = dict(locals())
-    arguments["payload"] = as_jsonb(payload)
-    arguments["metadata"] = as_jsonb(metadata)
+    arguments = {
+        "name": name,
+        "kind": kind,
+        "cron": cron,
+        "every": every,
+        "time_zone": time_zone,
+        "payload": as_jsonb(payload),
+        "queue": queue,
+        "from_completion": from_completion,
+        "gap": gap,
+        "fold": fold,
+        "missed": missed,
+        "catch_up": catch_up,
+        "dedup": dedup,
+        "dedup_key": dedup_key,
+        "jitter": jitter,
+        "starts_at": starts_at,
+        "ends_at": ends_at,
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "timeout": timeout,
+        "metadata": as_jsonb(metadata),
+    }
     return Call("create_schedule", arguments, scalar, inputs=[(kind, payload)])
 
 
@@ -298,4 +317,12 @@ def preview_cron(
     Raises:
         InvalidSchedule: the expression or the zone is refused; the detail names the field.
     """
-    return Call("preview_cron", dict(locals()), list, record(Slot))
+    arguments = {
+        "cron": cron,
+        "time_zone": time_zone,
+        "ticks": ticks,
+        "after": after,
+        "gap": gap,
+        "fold": fold,
+    }
+    return Call("preview_cron", arguments, list, record(Slot))

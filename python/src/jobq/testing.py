@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from jobq.calls import as_jsonb, encode
+from jobq.arguments import as_jsonb, encode
 from jobq.client import Client
 from jobq.context import JobContext
 from jobq.models import ClaimedJob, record

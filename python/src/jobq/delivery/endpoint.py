@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from jobq.calls import Call
+from jobq.call import Call
 from jobq.models import record
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from jobq import calls
+from jobq.call import statement
 from jobq.database import OWN_CALLS, confirmed
 from jobq.json_schemas import JsonSchemas
 
@@ -94,9 +94,9 @@ class Database:
         Raises:
             psycopg.Error: the function refused, or the database did not answer.
         """
-        statement = calls.statement(function, tuple(arguments))
+        text = statement(function, tuple(arguments))
         async with self._connection(role, acting_for) as connection:
-            cursor = await connection.execute(statement, arguments)
+            cursor = await connection.execute(text, arguments)
             return await cursor.fetchall()
 
     async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
@@ -121,12 +121,12 @@ class Database:
         self, role: str, function: str, acting_for: str | None = None, **arguments: object
     ) -> list[dict[str, Any]]:
         """Call a function as fetch() does, and return its rows by their columns."""
-        statement = calls.statement(function, tuple(arguments))
+        text = statement(function, tuple(arguments))
         async with (
             self._connection(role, acting_for) as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(statement, arguments)
+            await cursor.execute(text, arguments)
             return await cursor.fetchall()
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import psycopg
 
-from jobq import calls
+from jobq.arguments import plain
 from jobq.errors import DatabaseUnavailable, JobNotFound, JobqError, LeaseLost, of_database
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
 from jobq.redaction import error_text
@@ -200,7 +200,7 @@ def _result(value: object) -> bytes:
         ResultError: it is not JSON, or the database could not store it.
     """
     try:
-        text = msgspec.json.encode(value, enc_hook=calls.plain)
+        text = msgspec.json.encode(value, enc_hook=plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise ResultError(f"the handler's result is not JSON: {error}") from error
     if len(text) > MAX_RESULT:

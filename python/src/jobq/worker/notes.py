@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from jobq.calls import encode
+from jobq.arguments import encode
 from jobq.errors import DatabaseUnavailable, InvalidArgument, JobqError
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from jobq import calls, tracing
+from jobq import tracing
+from jobq.call import statement
 from jobq.database import use_json
 from jobq.errors import DatabaseUnavailable, JobqError, NotDeployed, NotPermitted
 from jobq.worker.dispatcher import Dispatcher
@@ -280,8 +281,8 @@ class Worker:
                 if self._declare:
                     for call in self._registry.definitions():
                         given = call.given
-                        statement = calls.statement(call.function, tuple(given))
-                        await link.call(statement, given)
+                        text = statement(call.function, tuple(given))
+                        await link.call(text, given)
             except (NotPermitted, NotDeployed):
                 raise
             except DatabaseUnavailable as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from jobq.calls import Call
+from jobq.call import Call
 from jobq.errors import JobqError, NotPermitted
 
 if TYPE_CHECKING:

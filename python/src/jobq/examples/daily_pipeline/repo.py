@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jobq.calls import Call, as_jsonb
+from jobq.arguments import as_jsonb
+from jobq.call import Call
 from jobq.errors import DatabaseUnavailable, IllegalState, JobqError
 from jobq.examples.daily_pipeline.contract import (
     JOB_TYPE,

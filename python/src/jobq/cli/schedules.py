@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from jobq.cli.terminal import as_json, asking, database, plain, show_json, show_table
 from jobq.schedules import ScheduleStatus
-from jobq.terminal import as_json, asking, database, plain, show_json, show_table
 
 if TYPE_CHECKING:
     from jobq.schedules import Schedule, Slot

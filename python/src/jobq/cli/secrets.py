@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
 from jobq import definitions
-from jobq.client import Client
+from jobq.cli.terminal import asking, database
 from jobq.delivery.secret import KEY_FILE, KEYS, Keyring, new_key
-from jobq.errors import JobqError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-database_option = click.option(
-    "--database",
-    "database_url",
-    envvar="DATABASE_URL",
-    required=True,
-    help="The database to use.",
-)
-
-
-@contextmanager
-def asking(database_url: str) -> Iterator[Client]:
-    """Give a client for one command; what is refused ends it in one line."""
-    try:
-        with Client(database_url, pool_size=1) as client:
-            yield client
-    except JobqError as error:
-        hint = f"; {error.hint}" if error.hint else ""
-        raise click.ClickException(f"{error.code}: {error}{hint}") from error
+__all__ = ["secrets"]
 
 
 @click.group(help=f"Keep the secrets of endpoints, under the keys of {KEYS} or {KEY_FILE}.")
@@ -49,7 +26,7 @@ def key() -> None:
 
 @secrets.command()
 @click.argument("name")
-@database_option
+@database
 def put(name: str, database_url: str) -> None:
     """Store the secret NAME, or replace it; its value is read from standard input."""
     value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read()
@@ -59,7 +36,7 @@ def put(name: str, database_url: str) -> None:
 
 
 @secrets.command("list")
-@database_option
+@database
 def list_(database_url: str) -> None:
     """List the secrets, their versions and the ids of their keys."""
     with asking(database_url) as client:
@@ -68,7 +45,7 @@ def list_(database_url: str) -> None:
 
 
 @secrets.command()
-@database_option
+@database
 def rotate(database_url: str) -> None:
     """Encrypt every secret with the first key, so that older keys can go."""
     count = 0
@@ -83,7 +60,7 @@ def rotate(database_url: str) -> None:
 
 @secrets.command()
 @click.argument("name")
-@database_option
+@database
 def delete(name: str, database_url: str) -> None:
     """Delete the secret NAME; refused while an endpoint refers to it."""
     with asking(database_url) as client:

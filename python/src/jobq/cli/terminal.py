@@ -80,3 +80,14 @@ def plain(value: object) -> str:
     if value is None:
         return ""
     return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+
+
+@contextmanager
+def needing(extras: str) -> Iterator[None]:
+    """Say which extras a command needs when they are not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"{error.name} is missing; install it with: pip install 'jobq[{extras}]'"
+        ) from error

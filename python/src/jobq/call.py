@@ -1,0 +1,75 @@
+"""A call of one of the database's functions: which, with what, and how to read the rows.
+
+A call says nothing about connections: `jobq.client` runs it, waiting or awaiting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from psycopg import sql
+from psycopg.rows import tuple_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jobq.models import Json
+
+__all__ = ["Call", "first", "nothing", "scalar", "statement"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One call of a function in the schema jobq.
+
+    Attributes:
+        function: its name.
+        arguments: by the names of its parameters; None is left to the default.
+        read: makes the answer of the rows.
+        row_factory: makes rows, as psycopg's row factories do.
+        inputs: kinds and payloads, to be checked against schemas that the database cannot
+            enforce by itself.
+    """
+
+    function: str
+    arguments: Mapping[str, object]
+    read: Callable[[list[Any]], T]
+    row_factory: Any = tuple_row
+    inputs: Sequence[tuple[str, Json]] = ()
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The arguments that are not left to their defaults."""
+        return {name: value for name, value in self.arguments.items() if value is not None}
+
+
+@cache
+def statement(function: str, parameters: tuple[str, ...]) -> bytes:
+    """Return the statement that calls a function with named parameters."""
+    arguments = [
+        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+        for name in parameters
+    ]
+    return (
+        sql.SQL("select * from jobq.{}({})")
+        .format(sql.Identifier(function), sql.SQL(", ").join(arguments))
+        .as_bytes()
+    )
+
+
+def nothing(_rows: list[Any]) -> None:
+    """Read the answer of a function that returns void."""
+
+
+def first(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the row factory makes
+    """Read an answer of one record."""
+    return rows[0]
+
+
+def scalar(rows: list[Any]) -> Any:  # noqa: ANN401 - whatever the column holds
+    """Read an answer of one value."""
+    return rows[0][0]

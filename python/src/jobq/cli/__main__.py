@@ -1,0 +1,5 @@
+"""`python -m jobq.cli`."""
+
+from jobq.cli import main
+
+main()

@@ -1,0 +1,75 @@
+"""All commands of `jobq`, as one group."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from jobq import __version__
+from jobq.cli.deploy import deploy
+from jobq.cli.doctor import doctor
+from jobq.cli.grants import grants
+from jobq.cli.http import http
+from jobq.cli.jobs import cancel, enqueue, explain, jobs, redrive, show
+from jobq.cli.queues import pause, queues, resume
+from jobq.cli.run import run
+from jobq.cli.schedules import preview, schedules
+from jobq.cli.worker import worker
+
+__all__ = ["main"]
+
+COMMANDS = (
+    cancel,
+    deploy,
+    doctor,
+    enqueue,
+    explain,
+    grants,
+    http,
+    jobs,
+    pause,
+    preview,
+    queues,
+    redrive,
+    resume,
+    run,
+    schedules,
+    show,
+    worker,
+)
+
+# The commands of extras, and where they are.
+EXTRAS = {"keys": "jobq.cli.keys", "secrets": "jobq.cli.secrets"}
+
+
+class Commands(click.Group):
+    """All commands; those of extras are imported when they are asked for, to save memory."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every name; those that `get_command` does not find are not shown."""
+        return sorted([*super().list_commands(ctx), *EXTRAS])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None where there is none or its extra is not installed."""
+        if cmd_name not in EXTRAS:
+            return super().get_command(ctx, cmd_name)
+        try:
+            module = importlib.import_module(EXTRAS[cmd_name])
+        except ModuleNotFoundError:
+            return None
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
+@click.version_option(__version__, prog_name="jobq")
+def main() -> None:
+    """Run and look after jobs in PostgreSQL."""
+
+
+for command in COMMANDS:
+    main.add_command(command)

@@ -1,0 +1,24 @@
+"""`jobq deploy`: install the schema, upgrade it, check it."""
+
+from __future__ import annotations
+
+import click
+
+from jobq import deploy as sqitch
+from jobq.cli.terminal import database, plainly, say
+
+__all__ = ["deploy"]
+
+
+@click.command()
+@click.option("--verify", "is_verify", is_flag=True, help="Only check that all is in place.")
+@click.option("--adopt", "is_adopt", is_flag=True, help="Take over what jobq.sql installed.")
+@database
+def deploy(is_verify: bool, is_adopt: bool, database_url: str) -> None:
+    """Bring the database to this version's schema, with Sqitch."""
+    with plainly():
+        if is_verify or is_adopt:
+            act = sqitch.verify if is_verify else sqitch.adopt
+            click.echo(act(database_url).rstrip())
+        else:
+            sqitch.deploy(database_url, say)

@@ -1,0 +1,173 @@
+"""Jobs on the command line: enqueue, look at, cancel and redrive them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import click
+
+from jobq.cli.terminal import as_json, asking, database, plain, show_json, show_table
+from jobq.models import State
+
+__all__ = ["cancel", "enqueue", "explain", "jobs", "redrive", "show"]
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("payload", default="{}")
+@click.option("--queue", help="Where to, instead of the kind's own queue.")
+@click.option("--delay", type=float, help="Seconds from now, before which it does not run.")
+@click.option("--priority", type=int, help="Higher runs first.")
+@click.option("--max-attempts", type=int, help="How many attempts may fail.")
+@click.option("--idempotency-key", help="The same key of a kind gives the same job.")
+@click.option("--dedup-key", help="Looks at live jobs of the kind.")
+@click.option("--wait", type=float, help="Wait so many seconds for the result, and print it.")
+@database
+def enqueue(
+    kind: str,
+    payload: str,
+    delay: float | None,
+    wait: float | None,
+    database_url: str,
+    **options: Any,  # noqa: ANN401 - the options of enqueue() that have its names
+) -> None:
+    """Add a job of KIND with PAYLOAD, a JSON text or - for standard input; print its id."""
+    text = sys.stdin.read() if payload == "-" else payload
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}", param_hint="PAYLOAD") from error
+    run_at = None if delay is None else datetime.now(UTC) + timedelta(seconds=delay)
+    with asking(database_url) as client:
+        job = client.enqueue(kind, given, run_at=run_at, **options)
+        click.echo(job.job_id)
+        if not job.created:
+            click.echo("this job was there already", err=True)
+        if wait is not None:
+            try:
+                click.echo(json.dumps(client.result(job.job_id, timeout=wait)))
+            except TimeoutError as error:
+                raise click.ClickException(str(error)) from error
+
+
+@click.command()
+@click.option("--state", type=click.Choice(get_args(State)), help="Only jobs in this state.")
+@click.option("--kind", help="Only jobs of this kind.")
+@click.option("--queue", help="Only jobs of this queue.")
+@click.option("--limit", default=20, type=click.IntRange(1, 1000), help="At most so many.")
+@as_json
+@database
+def jobs(
+    *,
+    state: Any,  # noqa: ANN401 - click has checked it
+    kind: str | None,
+    queue: str | None,
+    limit: int,
+    is_json: bool,
+    database_url: str,
+) -> None:
+    """List jobs, newest first."""
+    with asking(database_url) as client:
+        found = client.list_jobs(state, kind, queue, max_jobs=limit)
+    if is_json:
+        show_json(asdict(job) for job in found)
+        return
+    show_table(
+        ("job_id", "kind", "queue", "state", "attempts", "run_at", "last error"),
+        [
+            (
+                job.job_id,
+                job.kind,
+                job.queue,
+                job.state,
+                f"{job.attempts}/{job.max_attempts}",
+                f"{job.run_at:%Y-%m-%d %H:%M:%S%z}",
+                job.last_error_code or "",
+            )
+            for job in found
+        ],
+    )
+
+
+@click.command()
+@click.argument("job_id")
+@database
+def show(job_id: str, database_url: str) -> None:
+    """Show all that is known of a job, its attempts and its log."""
+    with asking(database_url) as client:
+        job = client.get(job_id)
+        attempts = client.attempts(job_id)
+        logs = client.logs(job_id)
+    for name, value in asdict(job).items():
+        if value not in (None, {}):
+            click.echo(f"{name:<20} {plain(value)}")
+    if attempts:
+        click.echo()
+        rows = [
+            (a.attempt, a.state, a.started_at, a.duration or "", a.worker or "", a.error or "")
+            for a in attempts
+        ]
+        show_table(("attempt", "state", "started_at", "duration", "worker", "error"), rows)
+    if logs:
+        click.echo()
+    for line in logs:
+        click.echo(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
+
+
+@click.command()
+@click.argument("job_id")
+@database
+def explain(job_id: str, database_url: str) -> None:
+    """Say why a job is not running."""
+    with asking(database_url) as client:
+        for reason in client.explain(job_id):
+            click.echo(f"{reason.reason}: {reason.explanation}")
+
+
+@click.command()
+@click.argument("job_id")
+@click.option("--reason", help="Why; kept with the job.")
+@database
+def cancel(job_id: str, reason: str | None, database_url: str) -> None:
+    """Cancel a job: at once while it waits, by asking its worker while it runs."""
+    with asking(database_url) as client:
+        outcome = client.cancel(job_id, reason)
+    click.echo(outcome)
+    if outcome == "already_finished":
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("job_id", required=False)
+@click.option("--queue", help="Dead jobs of this queue.")
+@click.option("--kind", help="Dead jobs of this kind.")
+@click.option("--error-code", help="Dead jobs whose last error has this code.")
+@click.option("--since", type=click.DateTime(), help="Dead since then, in UTC.")
+@click.option("--limit", default=1000, type=click.IntRange(1, 100_000), help="At most so many.")
+@database
+def redrive(
+    *,
+    job_id: str | None,
+    queue: str | None,
+    kind: str | None,
+    error_code: str | None,
+    since: datetime | None,
+    limit: int,
+    database_url: str,
+) -> None:
+    """Run a dead or cancelled job again: JOB_ID, or the dead ones that the options choose."""
+    chosen = (queue, kind, error_code, since)
+    if (job_id is None) == all(option is None for option in chosen):
+        raise click.UsageError("give a JOB_ID, or at least one of the options, and not both")
+    moment = None if since is None else since.replace(tzinfo=UTC)
+    with asking(database_url) as client:
+        if job_id is not None:
+            client.redrive(job_id)
+            click.echo(job_id)
+            return
+        for redriven in client.redrive_many(queue, kind, moment, error_code, limit):
+            click.echo(redriven)

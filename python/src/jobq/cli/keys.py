@@ -1,0 +1,96 @@
+"""The keys of the HTTP API on the command line: `jobq keys`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+import psycopg
+
+from jobq.cli.terminal import database, plainly
+from jobq.database import conninfo
+from jobq.errors import translate
+from jobq.http.auth import SCOPES
+from jobq.http.keys import create_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["keys"]
+
+
+@click.group()
+def keys() -> None:
+    """Manage the keys of the HTTP API."""
+
+
+@keys.command()
+@click.argument("name")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(SCOPES),
+    help="What the key may do; repeat for more.",
+)
+@click.option("--days", type=click.IntRange(1), help="Days until it expires.")
+@click.option("--requests-per-second", type=click.IntRange(1), help="Its own rate limit.")
+@database
+def create(
+    name: str,
+    scopes: tuple[str, ...],
+    days: int | None,
+    requests_per_second: int | None,
+    database_url: str,
+) -> None:
+    """Make a key called NAME and print it, this once."""
+    expires_at = datetime.now(UTC) + timedelta(days=days) if days else None
+    with session(database_url) as connection:
+        key = create_key(
+            connection,
+            name,
+            scopes,
+            expires_at=expires_at,
+            requests_per_second=requests_per_second,
+        )
+    click.echo(key)
+
+
+@keys.command("list")
+@database
+def list_(database_url: str) -> None:
+    """List keys: their first letters, scopes and last use."""
+    with session(database_url) as connection:
+        rows = connection.execute("select * from jobq.list_api_keys()").fetchall()
+    for name, prefix, scopes, _, created, expires, revoked, used in rows:
+        state = (
+            f"revoked {revoked:%Y-%m-%d}"
+            if revoked
+            else f"expires {expires:%Y-%m-%d}"
+            if expires
+            else "valid"
+        )
+        last = f"last used {used:%Y-%m-%d %H:%M}" if used else "never used"
+        click.echo(
+            f"{name}\t{prefix}…\t{','.join(scopes)}\tcreated {created:%Y-%m-%d}\t{state}\t{last}"
+        )
+
+
+@keys.command()
+@click.argument("name")
+@database
+def revoke(name: str, database_url: str) -> None:
+    """Take the key called NAME out of use."""
+    with session(database_url) as connection:
+        connection.execute("select jobq.revoke_api_key(%s)", [name])
+    click.echo(f"{name} is revoked; servers forget it within 5 seconds")
+
+
+@contextmanager
+def session(database_url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Give a connection for one command, whose transaction ends with it."""
+    with plainly(), translate(), psycopg.connect(conninfo(database_url, "jobq")) as connection:
+        yield connection

@@ -1,0 +1,27 @@
+"""`jobq run`: all of jobq on one machine, with example jobs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from jobq.cli.terminal import needing, plainly, say
+
+__all__ = ["run"]
+
+
+@click.command()
+@click.option("--exit", "is_brief", is_flag=True, help="End after the examples.")
+@click.option("--port", default=8080, type=click.IntRange(1, 65535), help="The API's port.")
+@click.option("--database", "database_url", envvar="DATABASE_URL", help="Instead of a private one.")
+def run(is_brief: bool, port: int, database_url: str | None) -> None:
+    """Set everything up, run the example jobs, and keep serving."""
+    with needing("http,examples,embedded"):
+        from jobq.run import RunError, run  # noqa: PLC0415 - extras
+    try:
+        with plainly():
+            sys.exit(run(database_url, folder=Path(".jobq"), port=port, is_brief=is_brief, say=say))
+    except RunError as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,126 @@
+"""`jobq worker`: run handlers and deliver the jobs of endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import logging
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobq.cli.terminal import database, plainly
+from jobq.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+__all__ = ["worker"]
+
+
+@click.command()
+@click.argument("target", required=False)
+@click.option(
+    "--deliver/--no-deliver",
+    "is_deliverer",
+    default=True,
+    help="Deliver jobs of endpoints; needs the extra `delivery`.",
+)
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    default=("default",),
+    help="A queue to serve, or queue=weight; repeat for more.",
+)
+@click.option("--concurrency", default=50, type=click.IntRange(1), help="Jobs at a time.")
+@click.option("--processes", type=click.IntRange(1), help="Processes for work on the CPU.")
+@click.option("--name", help="The worker's name; unique.")
+@click.option("--poll", default=5.0, type=click.FloatRange(0.05, 60), help="Seconds between looks.")
+@click.option("--grace", default=30.0, type=click.FloatRange(0), help="Seconds to finish jobs in.")
+@click.option("--listen/--no-listen", default=True, help="Be woken by notifications, or poll.")
+@click.option("--listen-database", help="The listener's own URL, past a pooler.")
+@click.option("--pooled", "is_pooled", is_flag=True, help="A pooler is before the database.")
+@click.option("--declare/--no-declare", default=True, help="Declare the kinds at the start.")
+@click.option("--max-jobs", type=click.IntRange(1), help="End with 75 after so many jobs.")
+@click.option("--max-bytes", type=click.IntRange(1), help="End with 75 at so much memory.")
+@click.option("--metrics-host", default="127.0.0.1", help="Where to serve /metrics and /healthz.")
+@click.option(
+    "--metrics-port", default=9091, type=click.IntRange(0, 65535), help="The port; 0 takes any."
+)
+@click.option("--log-format", default="pretty", type=click.Choice(("pretty", "json")))
+@click.option("--log-level", default="info", type=click.Choice(("debug", "info", "warning")))
+@database
+def worker(
+    *,
+    target: str | None,
+    is_deliverer: bool,
+    queues: tuple[str, ...],
+    log_format: Any,  # noqa: ANN401 - click has checked it
+    log_level: str,
+    database_url: str,
+    **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
+) -> None:
+    """Run the handlers of TARGET, such as app.jobs:registry, until told to stop.
+
+    Jobs of endpoints are delivered, with TARGET or without.
+    The first SIGTERM or SIGINT lets running jobs finish, the second ends at once.
+    Exit status: 0 stopped, 1 failed, 75 to be started afresh, 128 + n killed by signal n.
+    """
+    from jobq.worker import Worker, configure_logging, loop_factory  # noqa: PLC0415 - only here
+
+    configure_logging(log_format, logging.getLevelNamesMapping()[log_level.upper()])
+    registry = load_registry(target) if target else Registry()
+    weights = weights_of(queues)
+
+    async def work() -> int:
+        async with AsyncExitStack() as stack:
+            if is_deliverer:
+                await stack.enter_async_context(delivering(registry, database_url))
+            return await Worker(database_url, registry, weights, **options).run()
+
+    # Jobs come and go by the thousand, none of them in cycles: look for those seldom.
+    gc.freeze()
+    gc.set_threshold(50_000)
+    with plainly(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        sys.exit(runner.run(work()))
+
+
+@asynccontextmanager
+async def delivering(registry: Registry, database_url: str) -> AsyncIterator[None]:
+    """Have a registry deliver the jobs of endpoints, where the extra is installed."""
+    try:
+        from jobq.delivery import Deliverer  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        yield
+        return
+    async with Deliverer(database_url) as deliverer:
+        registry.otherwise(deliverer.deliver)
+        yield
+
+
+def load_registry(target: str) -> Registry:
+    """Import the registry that `module:name` names, from the current folder too."""
+    module, _, name = target.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(importlib.import_module(module), name or "registry")
+    except (ImportError, AttributeError) as error:
+        raise click.BadParameter(str(error), param_hint="TARGET") from error
+    if not isinstance(found, Registry):
+        raise click.BadParameter(f"{target} is not a jobq.Registry", param_hint="TARGET")
+    return found
+
+
+def weights_of(queues: Sequence[str]) -> list[str] | dict[str, float]:
+    """Read queues: names in their order, or names with weights."""
+    if not any("=" in queue for queue in queues):
+        return list(queues)
+    pairs = (queue.partition("=") for queue in queues)
+    try:
+        return {name: float(weight or 1) for name, _, weight in pairs}
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--queue") from error

@@ -1,0 +1,80 @@
+"""Kinds of job: the calls that declare them and show their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from jobq.arguments import as_jsonb, as_text
+from jobq.call import Call, nothing
+from jobq.models import Json
+
+__all__ = ["list_payload_schemas", "put_kind"]
+
+
+def put_kind(
+    kind: str,
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    max_attempts: int | None = None,
+    timeout: timedelta | str | None = None,
+    lease: timedelta | str | None = None,
+    retry_preset: str | None = None,
+    retry_strategy: str | None = None,
+    retry_initial_delay: timedelta | str | None = None,
+    retry_max_delay: timedelta | str | None = None,
+    retry_jitter: float | None = None,
+    dedup: str | None = None,
+    reuse_key_after_failure: bool | None = None,
+    payload_schema: Mapping[str, Json] | None = None,
+) -> Call[None]:
+    """Declare a kind of job in place of what was declared of it; None means the default.
+
+    Args:
+        kind: its name.
+        queue: where its jobs go.
+        priority: higher runs first.
+        max_attempts: how many attempts may fail.
+        timeout: of each attempt.
+        lease: how long a claim holds without a heartbeat, 1 s to 1 day.
+        retry_preset: ``standard``, ``decorrelated``, ``powers_of_two`` or ``delivery``.
+        retry_strategy: ``fixed``, ``linear``, ``exponential`` or ``decorrelated``.
+        retry_initial_delay: the first wait.
+        retry_max_delay: the longest.
+        retry_jitter: 0 to 1, as a share of the wait.
+        dedup: ``skip``, ``enqueue`` or ``replace``.
+        reuse_key_after_failure: whether the idempotency key of a job that failed may be
+            used again.
+        payload_schema: a JSON Schema that every payload must meet at enqueue.
+
+    Raises:
+        PayloadInvalid: the schema uses a keyword that the database does not enforce.
+        InvalidArgument: a value is out of range.
+    """
+    arguments = {
+        "kind": kind,
+        "queue": queue,
+        "priority": priority,
+        "max_attempts": max_attempts,
+        "timeout": timeout,
+        "lease": lease,
+        "retry_preset": retry_preset,
+        "retry_strategy": retry_strategy,
+        "retry_initial_delay": retry_initial_delay,
+        "retry_max_delay": retry_max_delay,
+        "retry_jitter": retry_jitter,
+        "dedup": dedup,
+        "reuse_key_after_failure": reuse_key_after_failure,
+        "payload_schema": as_jsonb(payload_schema),
+    }
+    return Call("put_kind", arguments, nothing)
+
+
+def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
+    """Return the schemas of kinds that clients check payloads against.
+
+    Raises:
+        InvalidArgument: a kind is no text.
+    """
+    return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
