@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from http_api import SETTINGS, opened
 from psycopg.conninfo import make_conninfo
 
-from jobq.http import auth, create_key, keys
+from jobq.cli.keys import keys
+from jobq.http import auth, create_key
 from jobq.http.app import OPERATIONS
 from jobq.http.auth import ROLE_OF_SCOPE, SCOPES
 from jobq.http.database import Database

@@ -19,19 +19,23 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 
 from jobq.http import (
-    definitions,
+    configs,
+    endpoints,
     events,
     executions,
     health,
     jobs,
     metrics,
+    new_jobs,
     openapi,
     operators,
     pages,
+    payload_specs,
     queues,
     schedules,
     workers,
 )
+from jobq.http import secrets as secret_definitions
 from jobq.http.auth import Keys
 from jobq.http.database import Database
 from jobq.http.errors import answer
@@ -47,13 +51,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger("jobq.http")
 
 OPERATIONS: Final = (
+    *new_jobs.OPERATIONS,
     *jobs.OPERATIONS,
     *events.OPERATIONS,
     *schedules.OPERATIONS,
     *executions.OPERATIONS,
     *operators.OPERATIONS,
     *queues.OPERATIONS,
-    *definitions.OPERATIONS,
+    *payload_specs.OPERATIONS,
+    *configs.OPERATIONS,
+    *secret_definitions.OPERATIONS,
+    *endpoints.OPERATIONS,
     *workers.OPERATIONS,
     *health.OPERATIONS,
     *metrics.OPERATIONS,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import psycopg
+from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -86,6 +87,22 @@ STATUS_OF_CODE: Final = {
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
+
+
+class ErrorBody(Struct, omit_defaults=True):
+    """What went wrong."""
+
+    code: Annotated[str, Meta(description="Symbolic, stable: match this.")]
+    message: str
+    request_id: str
+    detail: Annotated[str, Meta(description="The values.")] = ""
+    hint: Annotated[str, Meta(description="The remedy.")] = ""
+
+
+class Error(Struct):
+    """Every error."""
+
+    error: ErrorBody
 
 
 class ApiError(Exception):

@@ -3,18 +3,99 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+from uuid import UUID
 
-from jobq.http import documents, examples
+from msgspec import UNSET, Struct, UnsetType
+
+from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.jobs import Cancel
 from jobq.http.operation import Answer, Operation, json
-from jobq.http.page import Paging, page
+from jobq.http.page import Next, Paging, page
+from jobq.http.values import AnyJson, EndpointType, Level, Moment, Status
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq.http.operation import Call
+
+
+class Execution(Struct):
+    """An execution of a job."""
+
+    execution_id: UUID
+    job_id: UUID
+    endpoint: str
+    endpoint_type: EndpointType | None
+    idempotency_key: str | None
+    status: Status
+    input: AnyJson
+    output: AnyJson
+    attempt_count: int
+    max_attempts: int
+    worker_id: str | None
+    run_at: Moment
+    started_at: Moment | None
+    completed_at: Moment | None
+    duration_ms: int | None
+    created_at: Moment
+
+
+class ExecutionPage(Struct):
+    """A page of executions, the newest first."""
+
+    items: list[Execution]
+    cursor: Next
+
+
+class AttemptError(Struct):
+    """Why an attempt failed; the handler may have said more, by other members."""
+
+    type: str | None
+    message: str | None
+    status_code: int | UnsetType = UNSET
+
+
+class Attempt(Struct):
+    """One try of an execution."""
+
+    attempt_id: str
+    execution_id: UUID
+    attempt_number: int
+    status: Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"]
+    worker_id: str | None
+    started_at: Moment | None
+    completed_at: Moment | None
+    duration_ms: int | None
+    output: AnyJson
+    error: AttemptError | None
+
+
+class AttemptPage(Struct):
+    """A page of attempts, in their order."""
+
+    items: list[Attempt]
+    cursor: Next
+
+
+class LogLine(Struct):
+    """A line that a handler has logged."""
+
+    log_id: str
+    execution_id: UUID
+    attempt_number: int
+    level: Level
+    message: str
+    logged_at: Moment
+
+
+class LogPage(Struct):
+    """A page of log lines, in their order."""
+
+    items: list[LogLine]
+    cursor: Next
+
 
 READERS = ("read", "operate")
 
@@ -90,7 +171,7 @@ OPERATIONS = (
         get_execution,
         "Look an execution up",
         ("read", "produce", "work", "operate"),
-        {200: Answer("The execution.", documents.Execution, example=examples.EXECUTION)},
+        {200: Answer("The execution.", Execution, example=examples.EXECUTION)},
         MISSING,
         tag="executions",
     ),
@@ -100,7 +181,7 @@ OPERATIONS = (
         cancel_execution,
         "Cancel an execution that still waits",
         ("produce", "operate"),
-        {200: Answer("It is cancelled.", documents.Execution)},
+        {200: Answer("It is cancelled.", Execution)},
         {**MISSING, 409: ["EXECUTION_NOT_CANCELLABLE"]},
         tag="executions",
         body=Cancel,
@@ -111,7 +192,7 @@ OPERATIONS = (
         list_executions,
         "List the executions of a job, the newest first",
         (*READERS, "produce"),
-        {200: Answer("A page of executions.", documents.ExecutionPage)},
+        {200: Answer("A page of executions.", ExecutionPage)},
         {404: ["JOB_NOT_FOUND"]},
         tag="executions",
         query=Paging,
@@ -126,7 +207,7 @@ OPERATIONS = (
             {
                 200: Answer(
                     "A page of attempts.",
-                    documents.AttemptPage,
+                    AttemptPage,
                     example=examples.ATTEMPTS,
                 )
             },
@@ -145,7 +226,7 @@ OPERATIONS = (
             list_logs,
             "List the lines that handlers have logged, in their order",
             (*READERS, "work"),
-            {200: Answer("A page of lines.", documents.LogPage, example=examples.LOGS)},
+            {200: Answer("A page of lines.", LogPage, example=examples.LOGS)},
             {404: [code]},
             tag="executions",
             query=Paging,

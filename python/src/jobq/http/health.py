@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import psycopg
+from msgspec import Struct
 
-from jobq.http import documents
 from jobq.http.errors import reason
 from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.values import Moment
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq.http.operation import Call
+
+
+class Readiness(Struct):
+    """Whether jobs can be taken in and looked up: ok, or error(reason)."""
+
+    queue: str
+    repo: str
+    timestamp: Moment
+
+
+class Health(Struct):
+    """That the server runs."""
+
+    status: Literal["ok"]
 
 
 async def healthz(_call: Call) -> Response:
@@ -40,7 +55,7 @@ OPERATIONS = (
         healthz,
         "Whether the server runs",
         (),
-        {200: Answer("It runs.", documents.Health, example={"status": "ok"})},
+        {200: Answer("It runs.", Health, example={"status": "ok"})},
         tag="health",
     ),
     Operation(
@@ -50,8 +65,8 @@ OPERATIONS = (
         "Whether jobs can be taken in (queue) and looked up (repo)",
         (),
         {
-            200: Answer("Both.", documents.Readiness),
-            503: Answer("Not both: error(reason).", documents.Readiness),
+            200: Answer("Both.", Readiness),
+            503: Answer("Not both: error(reason).", Readiness),
         },
         tag="health",
     ),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
-from jobq.http import documents
-from jobq.http.errors import ENQUEUES, ERRORS
+from jobq.http.errors import ENQUEUES, ERRORS, Error
 from jobq.http.operation import Answer, Operation, json
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
         operations: all of them, in the order in which they are shown.
     """
     models = [model for operation in operations for model in models_of(operation)]
-    models.append(documents.Error)
+    models.append(Error)
     _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
     names = Counter(operation.handler.__name__ for operation in operations)
     paths: dict[str, dict[str, Any]] = {}

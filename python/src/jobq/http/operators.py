@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from jobq.http import documents, examples
-from jobq.http.documents import Moment
+from jobq.http import examples
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.values import Name
+from jobq.http.values import Moment, Name
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -25,6 +25,32 @@ class Redrive(Struct, forbid_unknown_fields=True, kw_only=True):
     since: Moment | None = None
     error_code: Annotated[str, Meta(max_length=128)] | None = None
     max_jobs: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+class Reason(Struct):
+    """A reason why a job is not running."""
+
+    reason: str
+    explanation: str
+
+
+class Explanation(Struct):
+    """Why a job is not running."""
+
+    reasons: list[Reason]
+
+
+class Redriven(Struct):
+    """A job that will run again."""
+
+    job_id: UUID
+    state: Literal["queued"]
+
+
+class RedrivenMany(Struct):
+    """The jobs that will run again."""
+
+    job_ids: list[UUID]
 
 
 async def redrive_job(call: Call) -> Response:
@@ -65,7 +91,7 @@ OPERATIONS = (
         {
             200: Answer(
                 "Every reason that holds, the first one first.",
-                documents.Explanation,
+                Explanation,
                 example=examples.EXPLANATION,
             )
         },
@@ -78,7 +104,7 @@ OPERATIONS = (
         redrive_job,
         "Run a dead or cancelled job again",
         ("operate",),
-        {200: Answer("It is back in its queue.", documents.Redriven)},
+        {200: Answer("It is back in its queue.", Redriven)},
         {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE", "DEDUP_CONFLICT"]},
         tag="operators",
     ),
@@ -88,7 +114,7 @@ OPERATIONS = (
         redrive_jobs,
         "Run many dead jobs again",
         ("operate",),
-        {200: Answer("The jobs that are back in their queues.", documents.RedrivenMany)},
+        {200: Answer("The jobs that are back in their queues.", RedrivenMany)},
         tag="operators",
         body=Redrive,
         examples={"a queue, since noon": examples.REDRIVE},

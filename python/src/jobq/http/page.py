@@ -21,6 +21,7 @@ T = TypeVar("T")
 Cursor = Annotated[
     str, Meta(description="From the page before.", max_length=128, pattern="^[-_=0-9A-Za-z]*$")
 ]
+Next = Annotated[str | None, Meta(description="For the next page; null on the last.")]
 Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
 
 

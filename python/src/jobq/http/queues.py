@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from jobq.http import documents, examples
+from jobq.http import examples
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.page import Paging, page
+from jobq.http.page import Next, Paging, page
 from jobq.http.values import Reason
 
 if TYPE_CHECKING:
@@ -21,6 +21,36 @@ class Pause(Struct, forbid_unknown_fields=True):
     """Why something is paused."""
 
     reason: Reason | None = None
+
+
+class Queue(Struct):
+    """A queue and its jobs."""
+
+    queue: str
+    queued: Annotated[int, Meta(description="Jobs that could run now.")]
+    scheduled: Annotated[int, Meta(description="Jobs that are not due yet.")]
+    running: int
+    retrying: int
+    dead: int
+    oldest_runnable_ms: Annotated[
+        int | None, Meta(description="How long the first in line could have run.")
+    ]
+    finished_last_minute: int
+    is_paused: bool
+
+
+class QueuePage(Struct):
+    """A page of queues, by name."""
+
+    items: list[Queue]
+    cursor: Next
+
+
+class Pausing(Struct):
+    """Whether a queue is paused."""
+
+    queue: str
+    is_paused: bool
 
 
 async def list_queues(call: Call) -> Response:
@@ -53,7 +83,7 @@ OPERATIONS = (
         list_queues,
         "List queues and their statistics, by name",
         ("read", "operate"),
-        {200: Answer("A page of queues.", documents.QueuePage, example=examples.QUEUES)},
+        {200: Answer("A page of queues.", QueuePage, example=examples.QUEUES)},
         tag="queues",
         query=Paging,
     ),
@@ -63,7 +93,7 @@ OPERATIONS = (
         pause_queue,
         "Stop claims from a queue; what runs goes on, and so does creating jobs",
         ("operate",),
-        {200: Answer("It is paused.", documents.Pausing)},
+        {200: Answer("It is paused.", Pausing)},
         tag="queues",
         body=Pause,
         examples={"why": {"reason": "the mail provider is down"}},
@@ -74,7 +104,7 @@ OPERATIONS = (
         resume_queue,
         "Allow claims from a queue again",
         ("operate",),
-        {200: Answer("It is not paused.", documents.Pausing)},
+        {200: Answer("It is not paused.", Pausing)},
         {404: ["QUEUE_NOT_FOUND"]},
         tag="queues",
     ),

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from jobq.http import documents, examples
+from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, json, text
-from jobq.http.page import Paging, page
+from jobq.http.page import Next, Paging, page
 from jobq.http.queues import Pause
 from jobq.http.values import (
+    AnyJson,
     Attempts,
     Dedup,
+    EndpointType,
     Json,
     JsonMembers,
+    JsonObject,
     KeyText,
     Milliseconds,
+    Moment,
     Name,
     Priority,
+    Status,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +40,8 @@ Cron = Annotated[
     Meta(min_length=1, max_length=512, description="5 fields, or 6 or 7 with seconds and years."),
 ]
 
+RecurringStatus = Literal["ACTIVE", "PAUSED", "RETIRED"]
+
 # What the database calls it.
 COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
 LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
@@ -45,8 +53,8 @@ class Timing(Struct, forbid_unknown_fields=True, kw_only=True):
     cron: Cron | UnsetType | None = UNSET
     every_ms: Milliseconds | UnsetType | None = UNSET
     timezone: TimeZone | UnsetType = UNSET
-    starts_at: documents.Moment | UnsetType | None = UNSET
-    ends_at: documents.Moment | UnsetType | None = UNSET
+    starts_at: Moment | UnsetType | None = UNSET
+    ends_at: Moment | UnsetType | None = UNSET
     input: Json | UnsetType = UNSET
     missed: Literal["all", "latest", "none"] | UnsetType = UNSET
     queue: Name | UnsetType | None = UNSET
@@ -87,6 +95,134 @@ class Recurrence(Timing, kw_only=True):
         given = super().declared()
         del given["trigger"]
         return given
+
+
+class RecurringJob(Struct):
+    """A job that fires by cron, or every so often: one version of it."""
+
+    job_id: UUID
+    endpoint: str
+    endpoint_type: EndpointType | None
+    trigger: Literal["CRON"]
+    status: RecurringStatus
+    version: int
+    previous_version_id: UUID | None
+    replaced_by_id: UUID | None
+    name: str
+    cron: str | None
+    every_ms: int | None
+    from_completion: bool | None
+    timezone: str | None
+    gap: str
+    fold: str
+    missed: Literal["all", "latest", "none"]
+    catch_up_ms: int | None
+    dedup: str
+    dedup_key: str | None
+    jitter_ms: int | None
+    starts_at: Moment | None
+    ends_at: Moment | None
+    next_run_at: Moment | None
+    last_tick_at: Moment | None
+    input: AnyJson
+    kind: str
+    queue: str | None
+    payload: AnyJson
+    metadata: JsonObject
+    priority: int | None
+    max_attempts: int | None
+    timeout_ms: int | None
+    paused_at: Moment | None
+    pause_reason: str | None
+    region: str
+    created_at: Moment
+    retired_at: Moment | None
+
+
+class NewRecurringJob(RecurringJob):
+    """A recurring job, and whether this request has created it."""
+
+    created: bool
+
+
+class RecurringJobPage(Struct):
+    """A page of recurring jobs or of their versions, the newest first."""
+
+    items: list[RecurringJob]
+    cursor: Next
+
+
+class LastExecution(Struct):
+    """The execution that started last."""
+
+    execution_id: UUID
+    status: Status
+    started_at: Moment | None
+    completed_at: Moment | None
+    attempt_number: int
+
+
+class ActiveExecutions(Struct):
+    """What is under way."""
+
+    pending: int
+    running: int
+    total: int
+
+
+class Ticks(Struct):
+    """When a recurring job fires."""
+
+    expression: str | None
+    every_ms: int | None
+    next_run_at: Moment | None
+    last_tick_at: Moment | None
+
+
+class Statistics(Struct):
+    """How executions ended."""
+
+    total: int
+    succeeded: int
+    failed: int
+    avg_duration_ms: float | None
+    p99_duration_ms: float | None
+
+
+class StatisticsOfDay(Struct):
+    """How executions ended, by time."""
+
+    last_24h: Statistics
+
+
+class JobStatus(Struct):
+    """How a recurring job does."""
+
+    job_id: UUID
+    name: str
+    endpoint: str
+    endpoint_type: EndpointType | None
+    trigger: Literal["CRON"]
+    status: RecurringStatus
+    health: Literal["HEALTHY", "DEGRADED", "FAILING", "IDLE"]
+    version: int
+    last_execution: LastExecution | None
+    active_executions: ActiveExecutions
+    cron: Ticks
+    stats: StatisticsOfDay
+
+
+class Preview(Struct):
+    """When a recurring job fires next."""
+
+    slots: list[Moment]
+
+
+class JobPausing(Struct):
+    """Whether a recurring job is paused."""
+
+    job_id: UUID
+    is_paused: bool
 
 
 async def update_job(call: Call) -> Response:
@@ -149,7 +285,7 @@ OPERATIONS = (
         update_job,
         "Update a recurring job; one-shot jobs never change",
         ("produce", "operate"),
-        {200: Answer("The new version.", documents.RecurringJob, example=examples.RECURRING)},
+        {200: Answer("The new version.", RecurringJob, example=examples.RECURRING)},
         {
             404: ["JOB_NOT_FOUND"],
             409: ["JOB_NOT_UPDATABLE", "SCHEDULE_RETIRED"],
@@ -165,7 +301,7 @@ OPERATIONS = (
         show_status,
         "How a recurring job does: health, last execution, the last 24 hours",
         ("read", "produce", "operate"),
-        {200: Answer("How it does.", documents.JobStatus, example=examples.STATUS)},
+        {200: Answer("How it does.", JobStatus, example=examples.STATUS)},
         MISSING,
         tag="recurring jobs",
     ),
@@ -175,7 +311,7 @@ OPERATIONS = (
         list_versions,
         "List the versions of a recurring job, the newest first",
         ("read", "produce", "operate"),
-        {200: Answer("A page of versions.", documents.RecurringJobPage)},
+        {200: Answer("A page of versions.", RecurringJobPage)},
         MISSING,
         tag="recurring jobs",
         query=Paging,
@@ -186,7 +322,7 @@ OPERATIONS = (
         preview_job,
         "When a recurring job fires next",
         ("read", "produce", "operate"),
-        {200: Answer("The next five times.", documents.Preview)},
+        {200: Answer("The next five times.", Preview)},
         MISSING,
         tag="recurring jobs",
     ),
@@ -196,7 +332,7 @@ OPERATIONS = (
         pause_job,
         "Pause a recurring job; what it has fired goes on",
         ("operate",),
-        {200: Answer("It is paused.", documents.JobPausing)},
+        {200: Answer("It is paused.", JobPausing)},
         RETIRED,
         tag="recurring jobs",
         body=Pause,
@@ -207,7 +343,7 @@ OPERATIONS = (
         resume_job,
         "Resume a paused recurring job",
         ("operate",),
-        {200: Answer("It fires again.", documents.JobPausing)},
+        {200: Answer("It fires again.", JobPausing)},
         RETIRED,
         tag="recurring jobs",
     ),

@@ -1,8 +1,9 @@
-"""The values that requests are made of, with their limits."""
+"""The values that requests and answers are made of, with their limits."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw
 
@@ -15,3 +16,12 @@ Milliseconds = Annotated[int, Meta(ge=1, le=31_536_000_000)]
 Json = Annotated[Raw, Meta(description="Any JSON, kept to the last digit.")]
 JsonMembers = dict[str, Raw]
 Dedup = Literal["skip", "enqueue", "replace"]
+
+State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled"]
+Status = Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
+Trigger = Literal["IMMEDIATE", "DELAYED", "CRON"]
+EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+Level = Literal["DEBUG", "INFO", "WARN", "ERROR"]
+Moment = Annotated[datetime, Meta(tz=True)]
+AnyJson = Annotated[Any, Meta(description="Any JSON.")]
+JsonObject = Annotated[dict[str, Any], Meta(description="A JSON object.")]

@@ -6,17 +6,16 @@ import asyncio
 import random
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from jobq.http import documents, examples
-from jobq.http.documents import Moment
+from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
-from jobq.http.values import Json, JsonMembers, Name
+from jobq.http.values import AnyJson, Json, JsonMembers, JsonObject, Level, Moment, Name, State
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -89,7 +88,60 @@ class Line(Struct, forbid_unknown_fields=True):
     """A line for a job's log."""
 
     message: str
-    level: documents.Level = "INFO"
+    level: Level = "INFO"
+
+
+class ClaimedJob(Struct):
+    """A job as its worker receives it."""
+
+    job_id: UUID
+    attempt: Annotated[int, Meta(description="The fencing token of later calls.")]
+    kind: str
+    payload: AnyJson
+    metadata: JsonObject
+    queue: str
+    max_attempts: int
+    timeout_ms: int
+    lease_ms: Annotated[int, Meta(description="Send a heartbeat well within this.")]
+    lease_expires_at: Moment
+    run_at: Moment
+    created_at: Moment
+    idempotency_key: str | None
+
+
+class Claimed(Struct):
+    """The jobs that a worker may now do."""
+
+    jobs: list[ClaimedJob]
+
+
+class Beat(Struct):
+    """What has become of a job that a worker holds."""
+
+    job_id: UUID
+    attempt: int
+    outcome: Literal["extended", "cancel_requested", "lost"]
+
+
+class Beats(Struct):
+    """What has become of the jobs that a worker holds."""
+
+    jobs: list[Beat]
+
+
+class Settled(Struct):
+    """A job after its attempt."""
+
+    job_id: UUID
+    attempt: int
+    state: State
+
+
+class Logged(Struct):
+    """The attempt that a line was logged for."""
+
+    job_id: UUID
+    attempt: int
 
 
 async def claim_jobs(call: Call) -> Response:
@@ -117,7 +169,7 @@ async def claim_jobs(call: Call) -> Response:
 
 def claimed(row: dict[str, Any]) -> dict[str, Any]:
     """Return a claimed job as its worker receives it."""
-    names = documents.ClaimedJob.__struct_fields__
+    names = ClaimedJob.__struct_fields__
     job = {name: row[name] for name in names if name in row}
     for name in ("payload", "metadata"):
         job[name] = Raw(job[name])
@@ -219,7 +271,7 @@ OPERATIONS = (
         claim_jobs,
         "Claim jobs, and wait for one if need be",
         WORK,
-        {200: Answer("The jobs, or none.", documents.Claimed, example=examples.CLAIMED)},
+        {200: Answer("The jobs, or none.", Claimed, example=examples.CLAIMED)},
         tag="workers",
         body=Claim,
         examples={"ten, within 20 s": examples.CLAIM},
@@ -231,7 +283,7 @@ OPERATIONS = (
         heartbeat,
         "Extend leases; tell which are lost and which jobs are to be cancelled",
         WORK,
-        {200: Answer("What has become of each job.", documents.Beats, example=examples.BEATS)},
+        {200: Answer("What has become of each job.", Beats, example=examples.BEATS)},
         tag="workers",
         body=Heartbeat,
         examples={"one job": examples.BEAT},
@@ -242,7 +294,7 @@ OPERATIONS = (
         complete_job,
         "Finish an attempt as succeeded; repeating it changes nothing",
         WORK,
-        {200: Answer("The job has succeeded.", documents.Settled)},
+        {200: Answer("The job has succeeded.", Settled)},
         {**LOST, 413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]},
         tag="workers",
         body=Completion,
@@ -254,7 +306,7 @@ OPERATIONS = (
         fail_job,
         "End an attempt as failed: the job retries, or is dead",
         WORK,
-        {200: Answer("The new state.", documents.Settled)},
+        {200: Answer("The new state.", Settled)},
         LOST,
         tag="workers",
         body=Failure,
@@ -266,7 +318,7 @@ OPERATIONS = (
         release_job,
         "Give a job back unfinished, the attempt not counted",
         WORK,
-        {200: Answer("The new state.", documents.Settled)},
+        {200: Answer("The new state.", Settled)},
         LOST,
         tag="workers",
         body=Release,
@@ -278,7 +330,7 @@ OPERATIONS = (
         confirm_cancel,
         "End an attempt as cancelled, where that was asked for",
         WORK,
-        {200: Answer("The job is cancelled.", documents.Settled)},
+        {200: Answer("The job is cancelled.", Settled)},
         {404: LOST[404], 409: ["LEASE_LOST", "ILLEGAL_STATE"]},
         tag="workers",
     ),
@@ -288,7 +340,7 @@ OPERATIONS = (
         set_progress,
         "Store how far an attempt is",
         WORK,
-        {200: Answer("It is stored.", documents.Settled)},
+        {200: Answer("It is stored.", Settled)},
         {**LOST, 413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]},
         tag="workers",
         body=Progress,
@@ -300,7 +352,7 @@ OPERATIONS = (
         add_line,
         "Add a line to a job's log",
         WORK,
-        {201: Answer("It is added.", documents.Logged)},
+        {201: Answer("It is added.", Logged)},
         {404: ["JOB_NOT_FOUND"]},
         tag="workers",
         body=Line,
