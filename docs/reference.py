@@ -1,4 +1,4 @@
-"""Write docs/reference.md, and tables elsewhere, from the catalog of a database.
+"""Write docs/reference.md, tables elsewhere and jobq.error_table from a database.
 
 Usage: python docs/reference.py [--check] [DATABASE_URL]
 
@@ -9,6 +9,7 @@ The descriptions are the comments of the functions and views, so there is one so
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -53,6 +54,34 @@ def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """Render rows as a Markdown table."""
     lines = [header, tuple("---" for _ in header), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def error_table(errors: list[tuple[str, str, int, str, str]]) -> str:
+    """Render the errors as a module of Python's."""
+    rows = "".join(
+        f'    "{code}": ErrorRow(\n        "{state}",\n        {status},\n'
+        f"        {json.dumps(message)},\n    ),\n"
+        for state, code, status, message, _ in errors
+    )
+    return f'''"""The errors that the database raises, as `make docs` reads them in jobq.error."""
+
+from typing import Final, NamedTuple
+
+__all__ = ["ERROR_TABLE", "ErrorRow"]
+
+
+class ErrorRow(NamedTuple):
+    """One error of the database: its SQLSTATE, its HTTP status and its fixed message."""
+
+    sqlstate: str
+    http_status: int
+    message: str
+
+
+ERROR_TABLE: Final = {{
+{rows}}}
+"""By symbolic code, as the database names it in the error's constraint."""
+'''
 
 
 def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
@@ -112,6 +141,7 @@ def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
         ROOT / "README.md": readme,
         ROOT / "docs/reference.md": "\n".join(page) + "\n",
         ROOT / "docs/security.md": security,
+        ROOT / "python/src/jobq/error_table.py": error_table(errors),
     }
 
 

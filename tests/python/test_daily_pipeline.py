@@ -223,8 +223,7 @@ def test_ready(pg: str, project: Path, tmp_path: Path) -> None:
         server._pg_ctl("stop", "-m", "immediate")
         status, body = ready(queue, repo)
         assert status == 503
-        assert body["queue"].startswith("error(")
-        assert body["repo"].startswith("error(")
+        assert body["queue"] == body["repo"] == "error(refused)"
         assert datetime.fromisoformat(body["timestamp"]).tzinfo is not None
         server._launch()
         until(lambda: ready(queue, repo)[0] == 200, "for the database to be back")
@@ -242,7 +241,7 @@ def test_ready_names_the_part_that_is_down(
     with psycopg_client_of_nobody() as down:
         status, body = ready(queue, JobRepo(down))
     assert (status, body["queue"]) == (503, "ok")
-    assert body["repo"].startswith("error(")
+    assert body["repo"] == "error(refused)"
 
 
 # ---- the failure matrix and the state machine
@@ -352,8 +351,7 @@ def test_the_repo_says_when_it_cannot_be_reached() -> None:
 def test_a_wrong_password_is_a_reason_without_the_address(database: str) -> None:
     with Client(make_conninfo(database, password="wrong"), patience=0.5) as client:
         text = QueueContract(client).ping().text
-    assert text.startswith("error(")
-    assert "127.0.0.1" not in text
+    assert text == "error(auth_failed)"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,12 @@ import psycopg
 import pytest
 from http_api import SETTINGS, served
 
+from jobq.error_table import ERROR_TABLE
 from jobq.http import create_app
-from jobq.http.errors import RENAMED, translate
+from jobq.http.app import OPERATIONS
+from jobq.http.errors import ERRORS, RENAMED, translate
 from jobq.http.limits import is_deeper
+from jobq.http.openapi import errors_of
 
 if TYPE_CHECKING:
     from http_api import Api
@@ -309,6 +312,45 @@ async def test_an_outage_is_503_and_passes(database: str) -> None:
             while (await api.ask("GET", "/ready")).status_code != 200:
                 await asyncio.sleep(0.05)
         assert (await api.ask("POST", "/jobs", json={"kind": "a"})).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"password": "wrong"}, "auth_failed"),
+        ({"host": "no-such-host.invalid"}, "dns_error"),
+        ({"port": "1"}, "refused"),
+        ({"dbname": "none"}, "not_deployed"),
+        ({"dbname": "template1"}, "not_deployed"),
+    ],
+)
+async def test_ready_names_the_reason_and_soon(
+    database: str, change: dict[str, str], reason: str
+) -> None:
+    app = create_app(psycopg.conninfo.make_conninfo(database, **change), SETTINGS)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://jobq") as client,
+        asyncio.timeout(4),
+    ):
+        ready = await client.get("/ready")
+    assert ready.status_code == 503
+    assert (ready.json()["queue"], ready.json()["repo"]) == (f"error({reason})",) * 2
+
+
+def test_each_error_is_described_at_its_own_status() -> None:
+    """OpenAPI has the statuses of the database's table, and of what HTTP adds to it."""
+    statuses = {RENAMED.get(code, code): row.http_status for code, row in ERROR_TABLE.items()}
+    statuses |= {code: status for code, (status, _) in ERRORS.items()}
+    described = [
+        (code, status)
+        for operation in OPERATIONS
+        for status, codes in errors_of(operation).items()
+        for code in codes
+    ]
+    assert len(described) > 100
+    assert [found for found in described if statuses[found[0]] != found[1]] == []
 
 
 async def test_a_server_that_only_reads_has_no_queue(database: str) -> None:

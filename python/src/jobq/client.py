@@ -135,6 +135,11 @@ class Client:
         if isinstance(self._home, ConnectionPool):
             self._home.close()
 
+    @property
+    def conninfo(self) -> str | None:
+        """How this client connects; None where it has the caller's connection."""
+        return self._home.conninfo if isinstance(self._home, ConnectionPool) else None
+
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
         if call.inputs:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psycopg
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
@@ -14,6 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 from jobq.call import statement
 from jobq.database import OWN_CALLS, confirmed
 from jobq.json_schemas import JsonSchemas
+from jobq.reachability import ready
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.abc import Buffer
 
+PATIENCE_OF_READY = 0.5  # seconds
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
 
 
@@ -54,6 +58,8 @@ class Database:
             for role in ROLES
         }
         self._schemas = JsonSchemas()
+        self._url = conninfo_for(url, "jobq_reader", patience)
+        self._trying = asyncio.Lock()
 
     async def open(self) -> None:
         """Start connecting; does not wait for the database to answer."""
@@ -98,6 +104,21 @@ class Database:
         async with self._connection(role, acting_for) as connection:
             cursor = await connection.execute(text, arguments)
             return await cursor.fetchall()
+
+    async def ready(self) -> tuple[str, str]:
+        """Return whether jobs can be taken in (queue) and looked up (repo), and why not.
+
+        Where the pool has no connection to give, the database is asked, or tried, on
+        another, since the pool does not say why.
+        """
+        try:
+            async with self._pools["jobq_reader"].connection(PATIENCE_OF_READY) as connection:
+                cursor = await connection.execute(statement("ready", ()))
+                [(queue, repo)] = await cursor.fetchall()
+        except psycopg.Error:
+            async with self._trying:
+                return await asyncio.to_thread(ready, self._url)
+        return queue, repo
 
     async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
         """Refuse payloads that do not fit the schemas that the database cannot enforce.

@@ -12,11 +12,13 @@ from msgspec import Meta, Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from jobq.error_table import ERROR_TABLE
 from jobq.errors import JobqError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from psycopg.errors import Diagnostic
     from starlette.requests import Request
 
 logger = logging.getLogger("jobq.http")
@@ -44,7 +46,8 @@ ERRORS: Final = {
     "TIMEOUT": (504, "The answer took too long."),
 }
 
-# The database's symbolic codes that have another name in the HTTP API.
+# The database's symbolic codes that have another name in the HTTP API; statuses and messages
+# are the database's own, but for those names that ERRORS has.
 RENAMED: Final = {
     "PAYLOAD_TOO_LARGE": "MESSAGE_TOO_LARGE",
     "PAYLOAD_TOO_DEEP": "INVALID_MESSAGE",
@@ -55,37 +58,17 @@ RENAMED: Final = {
     "INVALID_ARGUMENT": "INVALID_REQUEST",
 }
 
-STATUS_OF_SQLSTATE: Final = {
-    "JQ001": 404,
-    "JQ002": 409,
-    "JQ003": 409,
-    "JQ004": 409,
-    "JQ005": 413,
-    "JQ006": 422,
-    "JQ007": 404,
-    "JQ008": 409,
-    "JQ009": 422,
-    "JQ010": 429,
-    "23503": 409,
-    "57014": 504,
-}
-
 # Parameters of paths that hold the id of a job.
 ID_PARAMETERS: Final = {
     "job_id": "JOB_NOT_FOUND",
     "execution_id": "EXECUTION_NOT_FOUND",
 }
 
-# References to things that are not there: the thing asked for is, so not 404.
-STATUS_OF_CODE: Final = {
-    "INVALID_PAYLOAD_SPEC_REF": 422,
-    "INVALID_CONFIG_REF": 422,
-    "TEMPLATE_RESOLUTION_FAILED": 422,
-}
-
 # Where an outage means that no jobs are taken in.
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
+# What the database says without a symbolic code of jobq's.
+CODE_OF_SQLSTATE: Final = {"23503": "ILLEGAL_STATE", "57014": "TIMEOUT"}
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 
 
@@ -177,44 +160,45 @@ def of_starlette(error: HTTPException) -> ApiError:
 
 def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
     """Return the answer to what the database says, by SQLSTATE and symbolic code."""
-    state, said = error.sqlstate, error.diag
-    if state in STATUS_OF_SQLSTATE or (state and state[:2] == "22"):
-        symbol = said.constraint_name or ""
-        code = RENAMED.get(symbol, symbol)
-        if state == "57014":
-            return ApiError("TIMEOUT")
-        if state[:2] == "22":
-            detail = said.message_detail if symbol else said.message_primary
-            return ApiError("INVALID_REQUEST", detail, hint=said.message_hint)
-        if state == "23503":
-            code = "ILLEGAL_STATE"
-        status = STATUS_OF_CODE.get(code, STATUS_OF_SQLSTATE[state])
-        return ApiError(
-            code,
-            said.message_detail,
-            status=status,
-            message=said.message_primary,
-            hint=said.message_hint,
-            headers={"retry-after": "1"} if status == 429 else None,
-        )
-    if isinstance(error, psycopg.DataError) and state is None:
+    state, said = error.sqlstate or "", error.diag
+    code = said.constraint_name or ""
+    if code not in ERROR_TABLE:
+        code = CODE_OF_SQLSTATE.get(state, "")
+    if code in ERROR_TABLE and state[:2] != "22":
+        return of_table(code, said)
+    if code == "TIMEOUT":
+        return ApiError(code)
+    if state[:2] == "22":
+        detail = said.message_detail if code else said.message_primary
+        return ApiError("INVALID_REQUEST", detail, hint=said.message_hint)
+    if isinstance(error, psycopg.DataError) and not state:
         return ApiError("INVALID_REQUEST", str(error))
-    if state is None or state[:2] in UNAVAILABLE_CLASSES or state == "25006":
+    if not state or state[:2] in UNAVAILABLE_CLASSES or state == "25006":
         code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
-        return ApiError(code, reason(error), headers={"retry-after": "1"})
+        return ApiError(code, headers={"retry-after": "1"})
     return ApiError("INTERNAL_ERROR")
 
 
-def reason(error: psycopg.Error) -> str:
-    """Return in a word why the database cannot be used; never its address or user."""
-    text = str(error).lower()
-    if error.sqlstate in ("28000", "28P01") or "authentication" in text:
-        return "auth_failed"
-    if "resolve" in text or "name or service" in text:
-        return "dns_error"
-    if "timeout" in text or "timed out" in text or "couldn't get a connection" in text:
-        return "timeout"
-    return "unreachable"
+def of_table(code: str, said: Diagnostic) -> ApiError:
+    """Return the answer to an error of the database's table."""
+    status = ERROR_TABLE[code].http_status
+    return ApiError(
+        RENAMED.get(code, code),
+        said.message_detail,
+        status=status,
+        message=said.message_primary,
+        hint=said.message_hint,
+        headers={"retry-after": "1"} if status == 429 else None,
+    )
+
+
+def meaning(code: str) -> str:
+    """Return what a code means, in a sentence: the words of ERRORS, or of the database."""
+    if code in ERRORS:
+        return ERRORS[code][1].format(id="job_xyz")
+    known = next(name for name in ERROR_TABLE if RENAMED.get(name, name) == code)
+    message = ERROR_TABLE[known].message
+    return f"{message[0].upper()}{message[1:]}."
 
 
 def named(error: ApiError, parameters: Mapping[str, str]) -> ApiError:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-import psycopg
 from msgspec import Struct
 
-from jobq.http.errors import reason
 from jobq.http.operation import Answer, Operation, encoded
 from jobq.http.values import Moment
 
@@ -39,10 +37,7 @@ async def healthz(_call: Call) -> Response:
 
 async def ready(call: Call) -> Response:
     """Say whether jobs can be taken in (queue) and looked up (repo)."""
-    try:
-        [(queue, repo)] = await call.fetch("ready")
-    except psycopg.Error as error:
-        queue = repo = f"error({reason(error)})"
+    queue, repo = await call.ready()
     is_ready = queue == repo == "ok"
     body = {"queue": queue, "repo": repo, "timestamp": datetime.now(UTC)}
     return encoded(body, 200 if is_ready else 503)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 
-from jobq.http.errors import ENQUEUES, ERRORS, Error
+from jobq.http.errors import ENQUEUES, Error, meaning
 from jobq.http.operation import Answer, Operation, json
 
 if TYPE_CHECKING:
@@ -64,28 +64,6 @@ KEYED: Final = {
     429: ["RATE_LIMITED"],
 }
 WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
-
-MEANINGS: Final = {
-    "CRON_NEVER_FIRES": "The cron expression can never fire.",
-    "INVALID_CRON": "The cron expression is not one.",
-    "INVALID_TIME_ZONE": "The time zone is not known.",
-    "SCHEDULE_RETIRED": "This version of the recurring job is retired.",
-    "CONFLICT": "Something still depends on this.",
-    "CONFIG_NOT_FOUND": "The config is not there.",
-    "DEFINITION_EXISTS": "A definition of this name exists.",
-    "ENDPOINT_NOT_FOUND": "The endpoint is not there.",
-    "INVALID_CONFIG_REF": "The endpoint names an unknown config.",
-    "INVALID_PAYLOAD_SPEC_REF": "The endpoint names an unknown payload spec.",
-    "PAYLOAD_SPEC_NOT_FOUND": "The payload spec is not there.",
-    "SECRET_NOT_FOUND": "The secret is not there.",
-    "TEMPLATE_RESOLUTION_FAILED": "A template refers to something that is not there.",
-    "DEDUP_CONFLICT": "Another live job holds the dedup key.",
-    "ILLEGAL_STATE": "The job cannot change in this way from its present state.",
-    "INPUT_VALIDATION_FAILED": "The payload does not fit the schema of its kind.",
-    "LEASE_LOST": "The attempt no longer holds the job.",
-    "QUEUE_FULL": "The queue is full.",
-    "QUEUE_NOT_FOUND": "The queue is not declared.",
-}
 
 
 def specification(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -290,12 +268,6 @@ def bad(codes: Sequence[str]) -> dict[str, Any]:
             }
         },
     }
-
-
-def meaning(code: str) -> str:
-    """Return what an error code means, in a sentence."""
-    message = ERRORS[code][1] if code in ERRORS else MEANINGS[code]
-    return message.format(id="job_xyz")
 
 
 async def show_specification(call: Call) -> Response:

@@ -107,6 +107,10 @@ class Call:
         """Call a function of the database and return its rows."""
         return await self._database.fetch(self.role, function, self.acting_for, **arguments)
 
+    async def ready(self) -> tuple[str, str]:
+        """Return whether jobs can be taken in and looked up: ok, or error(reason)."""
+        return await self._database.ready()
+
     async def check(self, inputs: Sequence[tuple[str, Any]]) -> None:
         """Refuse payloads, given with their kinds, that do not fit.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from jobq.call import Call
-from jobq.errors import JobqError, NotPermitted
+from jobq.reachability import ready
 
 if TYPE_CHECKING:
     from jobq.client import Client
@@ -28,18 +27,8 @@ class Ping:
 
 def ping_of(client: Client, part: Literal["queue", "repo"]) -> Ping:
     """Ask the database about one of the two."""
-    place = ("queue", "repo").index(part)
-    try:
-        return Ping(client.run(Call("ready", {}, lambda rows: str(rows[0][place]))))
-    except JobqError as error:
-        return Ping(f"error({_reason(error)})")
-
-
-def _reason(error: JobqError) -> str:
-    """Return why in a word; never an address or a user."""
-    if isinstance(error, NotPermitted):
-        return "auth_failed"
-    words = str(error).lower()
-    if "resolve" in words or "name or service" in words:
-        return "dns_error"
-    return "timeout" if "timeout" in words or "couldn't get" in words else "unreachable"
+    url = client.conninfo
+    if url is None:
+        raise TypeError("a ping needs a client that was made of a URL")
+    queue, repo = ready(url)
+    return Ping(queue if part == "queue" else repo)

@@ -1,0 +1,173 @@
+"""The errors that the database raises, as `make docs` reads them in jobq.error."""
+
+from typing import Final, NamedTuple
+
+__all__ = ["ERROR_TABLE", "ErrorRow"]
+
+
+class ErrorRow(NamedTuple):
+    """One error of the database: its SQLSTATE, its HTTP status and its fixed message."""
+
+    sqlstate: str
+    http_status: int
+    message: str
+
+
+ERROR_TABLE: Final = {
+    "NULL_ARGUMENT": ErrorRow(
+        "22004",
+        422,
+        "an argument that is needed is null",
+    ),
+    "INVALID_ARGUMENT": ErrorRow(
+        "22023",
+        422,
+        "an argument has a value that it may not have",
+    ),
+    "JOB_NOT_FOUND": ErrorRow(
+        "JQ001",
+        404,
+        "job not found",
+    ),
+    "ILLEGAL_STATE": ErrorRow(
+        "JQ002",
+        409,
+        "the job cannot change in this way from its present state",
+    ),
+    "IMMUTABLE": ErrorRow(
+        "JQ002",
+        409,
+        "this part of a job never changes",
+    ),
+    "SCHEDULE_IMMUTABLE": ErrorRow(
+        "JQ002",
+        409,
+        "a version of a schedule never changes",
+    ),
+    "SCHEDULE_RETIRED": ErrorRow(
+        "JQ002",
+        409,
+        "this version of the schedule is retired",
+    ),
+    "LEASE_LOST": ErrorRow(
+        "JQ003",
+        409,
+        "this attempt no longer holds the job",
+    ),
+    "API_KEY_EXISTS": ErrorRow(
+        "JQ004",
+        409,
+        "an API key of this name exists",
+    ),
+    "DEDUP_CONFLICT": ErrorRow(
+        "JQ004",
+        409,
+        "another live job holds this dedup key",
+    ),
+    "DEFINITION_EXISTS": ErrorRow(
+        "JQ004",
+        409,
+        "a definition of this name exists",
+    ),
+    "PAYLOAD_TOO_LARGE": ErrorRow(
+        "JQ005",
+        413,
+        "the payload is too large",
+    ),
+    "PAYLOAD_INVALID": ErrorRow(
+        "JQ006",
+        422,
+        "the payload does not fit its kind",
+    ),
+    "PAYLOAD_TOO_DEEP": ErrorRow(
+        "JQ006",
+        422,
+        "the payload is nested too deeply",
+    ),
+    "SCHEMA_INVALID": ErrorRow(
+        "JQ006",
+        422,
+        "the payload schema is not usable",
+    ),
+    "API_KEY_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "API key not found",
+    ),
+    "CONFIG_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "config not found",
+    ),
+    "ENDPOINT_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "endpoint not found",
+    ),
+    "INVALID_CONFIG_REF": ErrorRow(
+        "JQ007",
+        422,
+        "the endpoint names an unknown config",
+    ),
+    "INVALID_PAYLOAD_SPEC_REF": ErrorRow(
+        "JQ007",
+        422,
+        "the endpoint names an unknown payload spec",
+    ),
+    "KIND_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "kind not found",
+    ),
+    "PAYLOAD_SPEC_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "payload spec not found",
+    ),
+    "QUEUE_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "queue not found",
+    ),
+    "SCHEDULE_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "schedule not found",
+    ),
+    "SECRET_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "secret not found",
+    ),
+    "TEMPLATE_RESOLUTION_FAILED": ErrorRow(
+        "JQ007",
+        422,
+        "a template refers to something that is not there",
+    ),
+    "HAS_DEPENDENTS": ErrorRow(
+        "JQ008",
+        409,
+        "something still depends on this",
+    ),
+    "CRON_NEVER_FIRES": ErrorRow(
+        "JQ009",
+        422,
+        "the cron expression can never fire",
+    ),
+    "INVALID_CRON": ErrorRow(
+        "JQ009",
+        422,
+        "invalid cron expression",
+    ),
+    "INVALID_TIME_ZONE": ErrorRow(
+        "JQ009",
+        422,
+        "unknown time zone",
+    ),
+    "QUEUE_FULL": ErrorRow(
+        "JQ010",
+        429,
+        "the queue is full",
+    ),
+}
+"""By symbolic code, as the database names it in the error's constraint."""
