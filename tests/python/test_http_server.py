@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from base64 import b64encode
 from dataclasses import replace
@@ -14,9 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import httpx
 import jsonschema
+import psycopg
 import pytest
 from http_api import SETTINGS, served
+
+from jobq.http import create_key
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -63,6 +69,42 @@ async def follow(api: Api, job_id: str, found: list[tuple[str, dict[str, Any]]])
                 name = value
             elif field == "data":
                 found.append((name, json.loads(value)))
+
+
+@pytest.mark.parametrize("form", ["json", "pretty"])
+def test_the_log_has_each_request_with_the_id_of_its_answer(database: str, form: str) -> None:
+    with psycopg.connect(database) as connection:
+        key = create_key(connection, "reporting", ["read"])
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jobq.cli", "http", "--port", "0", "--log-format", form],
+        env={**os.environ, "DATABASE_URL": database},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    try:
+        port = re.search(r"serving on 127.0.0.1 port (\d+)", server.stderr.readline())
+        assert port is not None
+        with httpx.Client(base_url=f"http://127.0.0.1:{port[1]}", trust_env=False) as client:
+            assert client.get("/healthz").is_success
+            authorization = {"authorization": f"Bearer {key}"}
+            done = client.get("/jobs?limit=1", headers=authorization)
+            refused = client.get("/jobs", headers={"x-request-id": "mine-1"})
+    finally:
+        server.terminate()
+        lines = server.communicate(timeout=30)[1].splitlines()
+    assert key not in "".join(lines)
+    first, second = [line for line in lines if "/jobs" in line]
+    ids = [answer.headers["x-request-id"] for answer in (done, refused)]
+    if form == "pretty":
+        assert "GET /jobs 200" in first and f"request_id={ids[0]} key=reporting status=200" in first
+        assert "GET /jobs 401" in second and f"request_id={ids[1]} status=401" in second
+        return
+    told = [json.loads(line) for line in (first, second)]
+    assert [line["request_id"] for line in told] == ids == [ids[0], "mine-1"]
+    assert [(line["key"], line["status"]) for line in told] == [("reporting", 200), (None, 401)]
+    assert all(0 < line["ms"] < 60_000 for line in told)
+    assert not [line for line in lines if "healthz" in line]
 
 
 async def test_events_follow_a_job_to_its_end(live: Api) -> None:

@@ -9,11 +9,15 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 KINDS = ["resize_image", "webhook_delivery", "send_email", "summarize_text", "health_check"]
 
@@ -49,10 +53,36 @@ def processes_in(folder: Path) -> list[str]:
     return found
 
 
-def test_examples_succeed_on_a_given_database(empty_database: str, tmp_path: Path) -> None:
-    process = start(tmp_path, environment(empty_database), "--exit")
+class Stranger(BaseHTTPRequestHandler):
+    """Somebody else's server, which is ready for anything."""
+
+    keys: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        self.keys.append(self.headers["authorization"])
+        self.send_response(200)
+        self.end_headers()
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port of the loopback address where a stranger listens."""
+    with HTTPServer(("127.0.0.1", 0), Stranger) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_examples_succeed_on_a_given_database(
+    empty_database: str, tmp_path: Path, taken: int
+) -> None:
+    """And whoever listens on the port that was wished for gets no key."""
+    arguments = ("--exit", "--port", str(taken))
+    process = start(tmp_path, environment(empty_database), *arguments)
     report, _ = process.communicate(timeout=600)
 
+    assert Stranger.keys == []
+    assert f"port {taken} is taken; the HTTP API gets port" in report
     assert process.returncode == 0, report
     for kind in KINDS:
         assert re.search(rf"{kind} +succeeded", report), report

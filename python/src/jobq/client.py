@@ -138,7 +138,7 @@ class Client:
     @property
     def conninfo(self) -> str | None:
         """How this client connects; None where it has the caller's connection."""
-        return self._home.conninfo if isinstance(self._home, ConnectionPool) else None
+        return str(self._home.conninfo) if isinstance(self._home, ConnectionPool) else None
 
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""

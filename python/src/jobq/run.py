@@ -26,13 +26,14 @@ from jobq.examples.sinks import MailServer, WebhookReceiver
 from jobq.http import create_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["RunError", "run"]
 
 HOST: Final = "127.0.0.1"
 FINAL: Final = frozenset({"succeeded", "dead", "cancelled"})
 SECONDS_TO_START: Final = 30
+SECONDS_TO_ANSWER: Final = 5
 SECONDS_TO_STOP: Final = 40
 SECONDS_FOR_JOBS: Final = 60
 TEXT: Final = (
@@ -92,7 +93,8 @@ def run(
         install(database_url, say)
         receiver = stack.enter_context(WebhookReceiver())
         mail = stack.enter_context(MailServer())
-        api = stack.enter_context(serving(database_url, port, folder))
+        listening = stack.enter_context(listener(port, say))
+        api = stack.enter_context(serving(database_url, listening, folder))
         smtp = {"SMTP_HOST": HOST, "SMTP_PORT": str(mail.port)}
         stack.enter_context(working(database_url, folder, smtp))
 
@@ -146,16 +148,31 @@ def install(database_url: str, say: Callable[[str], None]) -> None:
         say(f"  {changes} changes deployed in {time.monotonic() - started:.0f} s")
 
 
+def listener(port: int, say: Callable[[str], None]) -> socket.socket:
+    """Return a socket that listens on a port of the loopback address, a free one if need be.
+
+    It is opened here and inherited by the server, so that nobody else can be at its other
+    end when the key is sent there.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except OSError:
+        listening = socket.create_server((HOST, 0))
+        say(f"port {port} is taken; the HTTP API gets port {listening.getsockname()[1]}")
+        return listening
+
+
 @contextmanager
-def serving(database_url: str, port: int, folder: Path) -> Iterator[httpx.Client]:
+def serving(database_url: str, listening: socket.socket, folder: Path) -> Iterator[httpx.Client]:
     """Run the HTTP API with a new key, and give a client of it once it is ready."""
-    port = port if is_free(port) else free_port()
+    port = listening.getsockname()[1]
     with psycopg.connect(database_url) as connection:
         key = create_key(connection, f"run {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}")
     headers = {"Authorization": f"Bearer {key}"}
     client = httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, trust_env=False)
-    arguments = ["http", "--host", HOST, "--port", str(port)]
-    with client, process("http", arguments, folder, database_url) as child:
+    arguments = ["http", "--fd", str(listening.fileno())]
+    files = [listening.fileno()]
+    with client, process("http", arguments, folder, database_url, files=files) as child:
         wait_until(lambda: answers(client), child, folder / "http.log")
         yield client
 
@@ -238,8 +255,19 @@ def process(
     folder: Path,
     database_url: str,
     env: Mapping[str, str] | None = None,
+    *,
+    files: Sequence[int] = (),
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a jobq command in the background, its output in a log, and stop it at the end."""
+    """Run a jobq command in the background, its output in a log, and stop it at the end.
+
+    Args:
+        name: of the log.
+        arguments: of the command.
+        folder: where the log goes.
+        database_url: the database.
+        env: further variables of its environment.
+        files: open files that it inherits.
+    """
     with (folder / f"{name}.log").open("wb") as log:
         child = subprocess.Popen(
             [sys.executable, "-m", "jobq.cli", *arguments],
@@ -248,6 +276,7 @@ def process(
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=files,
         )
     try:
         yield child
@@ -276,15 +305,9 @@ def wait_until(is_ready: Callable[[], bool], child: subprocess.Popen[bytes], log
 def answers(client: httpx.Client) -> bool:
     """Whether the HTTP API is ready."""
     try:
-        return client.get("/ready").is_success
+        return client.get("/ready", timeout=SECONDS_TO_ANSWER).is_success
     except httpx.TransportError:
         return False
-
-
-def is_free(port: int) -> bool:
-    """Whether nobody listens on a port of the loopback address."""
-    with socket.socket() as probe:
-        return probe.connect_ex((HOST, port)) != 0
 
 
 def free_port() -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from socket import socket
+
 import click
 
-from jobq.cli.terminal import database, needing
+from jobq.cli.terminal import database, logged, needing
 
 __all__ = ["http"]
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="The port.")
+@click.option("--port", default=8080, type=click.IntRange(0, 65535), help="The port; 0 takes any.")
+@click.option("--fd", type=click.IntRange(0), hidden=True, help="A socket that listens already.")
+@logged
 @database
-def http(host: str, port: int, database_url: str) -> None:
-    """Serve the HTTP API."""
+def http(host: str, port: int, fd: int | None, database_url: str) -> None:
+    """Serve the HTTP API, and log a line for each request."""
     with needing("http"):
         from jobq.http import serve  # noqa: PLC0415 - an extra
-    serve(database_url, host, port)
+    listening = None if fd is None else socket(fileno=fd)
+    serve(database_url, host, port, listening=listening)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +19,7 @@ from jobq.embedded import ServerError
 from jobq.errors import JobqError, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 database = click.option(
     "--database",
@@ -28,6 +30,21 @@ database = click.option(
     help="The database, as a libpq URL.",
 )
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each row.")
+
+
+def logged(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command that serves `--log-format` and `--log-level`, and do as they say."""
+
+    @click.option("--log-format", default="pretty", type=click.Choice(("pretty", "json")))
+    @click.option("--log-level", default="info", type=click.Choice(("debug", "info", "warning")))
+    @wraps(command)
+    def logging_command(log_format: Any, log_level: str, **options: Any) -> Any:  # noqa: ANN401
+        from jobq.worker.logs import configure_logging  # noqa: PLC0415 - only where one serves
+
+        configure_logging(log_format, logging.getLevelNamesMapping()[log_level.upper()])
+        return command(**options)
+
+    return logging_command
 
 
 @contextmanager

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-import logging
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobq.cli.terminal import database, plainly
+from jobq.cli.terminal import database, logged, plainly
 from jobq.registry import Registry
 
 if TYPE_CHECKING:
@@ -51,16 +50,13 @@ __all__ = ["worker"]
 @click.option(
     "--metrics-port", default=9091, type=click.IntRange(0, 65535), help="The port; 0 takes any."
 )
-@click.option("--log-format", default="pretty", type=click.Choice(("pretty", "json")))
-@click.option("--log-level", default="info", type=click.Choice(("debug", "info", "warning")))
+@logged
 @database
 def worker(
     *,
     target: str | None,
     is_deliverer: bool,
     queues: tuple[str, ...],
-    log_format: Any,  # noqa: ANN401 - click has checked it
-    log_level: str,
     database_url: str,
     **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
 ) -> None:
@@ -70,9 +66,8 @@ def worker(
     The first SIGTERM or SIGINT lets running jobs finish, the second ends at once.
     Exit status: 0 stopped, 1 failed, 75 to be started afresh, 128 + n killed by signal n.
     """
-    from jobq.worker import Worker, configure_logging, loop_factory  # noqa: PLC0415 - only here
+    from jobq.worker import Worker, loop_factory  # noqa: PLC0415 - only here
 
-    configure_logging(log_format, logging.getLevelNamesMapping()[log_level.upper()])
     registry = load_registry(target) if target else Registry()
     weights = weights_of(queues)
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 logger = logging.getLogger("jobq.http")
+access = logging.getLogger("jobq.http.access")
 
 OPERATIONS: Final = (
     *new_jobs.OPERATIONS,
@@ -72,6 +73,7 @@ SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
 # What answers without a key.
 OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
+QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"
 
 GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
@@ -139,7 +141,14 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     return app
 
 
-def serve(database_url: str, host: str, port: int, settings: Settings = DEFAULTS) -> None:
+def serve(
+    database_url: str,
+    host: str,
+    port: int,
+    settings: Settings = DEFAULTS,
+    *,
+    listening: socket | None = None,
+) -> None:
     """Serve the HTTP API until interrupted.
 
     Args:
@@ -147,8 +156,9 @@ def serve(database_url: str, host: str, port: int, settings: Settings = DEFAULTS
         host: the address to listen on.
         port: the port.
         settings: how it behaves.
+        listening: a socket that listens already, in place of host and port.
     """
-    server(database_url, host, port, settings).run()
+    server(database_url, host, port, settings).run(None if listening is None else [listening])
 
 
 def server(
@@ -161,6 +171,7 @@ def server(
             host=host,
             port=port,
             access_log=False,
+            log_config=None,
             log_level="warning",
             timeout_graceful_shutdown=10,
         )
@@ -169,6 +180,14 @@ def server(
 
 class Server(uvicorn.Server):
     """A server that lets waiting claims and streams of events end when it stops."""
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Listen, and log where."""
+        await super().startup(sockets)
+        for listening in self.servers:
+            for each in listening.sockets:
+                host, port = each.getsockname()[:2]
+                logger.info("serving on %s port %s", host, port)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Stop, in at most timeout_graceful_shutdown seconds."""
@@ -209,11 +228,11 @@ class Gate:
                 raise
             response = await answer(Request(scope, receive), error)
             await response(scope, receive, send_with_id)
-        seconds = time.perf_counter() - started
-        operation = scope.get("jobq.operation")
-        method, path = (operation.method, operation.path) if operation else ("", "")
-        metrics.REQUESTS.labels(method, path, status).observe(seconds)
-        if logger.isEnabledFor(logging.INFO):
+        finally:
+            seconds = time.perf_counter() - started
+            operation = scope.get("jobq.operation")
+            method, path = (operation.method, operation.path) if operation else ("", "")
+            metrics.REQUESTS.labels(method, path, status).observe(seconds)
             log(scope, status, seconds)
 
     async def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -231,9 +250,13 @@ def request_id_of(given: bytes) -> str:
 
 
 def log(scope: Scope, status: int, seconds: float) -> None:
-    """Log a request."""
+    """Log a request: what monitoring asks for all the time only at the level DEBUG."""
+    level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
+    if not access.isEnabledFor(level):
+        return
     key = scope.get("jobq.key")
-    logger.info(
+    access.log(
+        level,
         "%s %s %d",
         scope["method"],
         scope["path"],
@@ -241,6 +264,7 @@ def log(scope: Scope, status: int, seconds: float) -> None:
         extra={
             "request_id": scope["jobq.request_id"],
             "key": key.name if key else None,
-            "duration_ms": round(seconds * 1000, 1),
+            "status": status,
+            "ms": round(seconds * 1000, 1),
         },
     )
