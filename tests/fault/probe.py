@@ -57,9 +57,9 @@ class Ear(logging.Handler):
         """Write down what matters."""
         fields = getattr(record, "job_fields", None)
         if fields is None:
-            if record.levelno >= logging.WARNING:
+            if record.levelno >= logging.WARNING or record.levelno == logging.DEBUG:
                 note("trouble", os.getpid(), now(), now())
-        elif fields["status"] == "succeeded":
+        elif fields.get("status") == "succeeded":
             note("told", fields["job_id"], fields["attempt"], os.getpid(), now())
 
 
@@ -81,7 +81,7 @@ async def feel(url: str) -> None:
 async def main(url: str, listen_url: str | None) -> int:
     """Work until told to stop."""
     logger = logging.getLogger("jobq.worker")
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)  # complaints that are said again
     logger.addHandler(Ear())
     worker = Worker(
         url, registry, ["probe"], concurrency=8, poll=1.0, grace=5.0,

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from jobq import Client, JobContext, Permanent, Registry, Retry, Snooze
-from jobq.errors import InvalidArgument
+from jobq import Cancelled, Client, JobContext, Permanent, Registry, Retry, Snooze, Unable
 from jobq.testing import run_due
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def act() -> Any:
+        raise error
+
+    return act
 
 
 @pytest.fixture
@@ -98,17 +104,33 @@ def test_an_outcome_may_say_more(connection: Connection, outcome: Retry | Perman
     assert attempt.error_details == outcome.details
 
 
-def test_details_that_are_not_json_are_told(connection: Connection) -> None:
-    """A worker would leave them out."""
+@pytest.mark.parametrize(
+    ("does", "state", "code"),
+    [
+        (object, "dead", "RESULT_INVALID"),
+        (lambda: "nul \0", "dead", "RESULT_INVALID"),
+        (lambda: next(iter(())), "retrying", "ERROR"),
+        (raising(Retry(details={"bad": object()})), "retrying", "RETRY"),
+        (raising(Cancelled()), "dead", "CANCELLED"),
+        (raising(SystemExit(3)), "retrying", "ERROR"),
+        (raising(Unable("NO_DRIVER", "none here")), "queued", None),
+    ],
+)
+def test_what_a_worker_would_make_of_it_is_made_of_it_here(
+    connection: Connection, does: Callable[[], Any], state: str, code: str | None
+) -> None:
     registry = Registry()
 
-    @registry.handler("a")
-    def handler() -> None:
-        raise Retry(details={"bad": object()})
+    @registry.handler("a", transactional=True)
+    def handler(connection: Connection) -> Any:
+        connection.execute("create table public.made (n int)")
+        return does()
 
     Client(connection).enqueue("a")
-    with pytest.raises(InvalidArgument):
-        run_due(connection, registry)
+    [ran] = run_due(connection, registry)
+    job = Client(connection).get(ran.job_id)
+    assert (job.state, job.last_error_code) == (state, code)
+    assert connection.execute("select to_regclass('public.made')").fetchone() == (None,)
 
 
 def test_a_failure_can_be_raised(connection: Connection) -> None:

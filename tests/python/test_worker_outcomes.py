@@ -19,7 +19,7 @@ from worker_handlers import Gate
 from jobq import AsyncClient
 from jobq.errors import InvalidArgument
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
-from jobq.worker import Worker, heart
+from jobq.worker import Worker, dispatcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -562,7 +562,7 @@ async def test_a_waiting_job_in_the_workers_hands_is_not_started(
 ) -> None:
     """A job that was claimed ahead and then cancelled never runs."""
     # So that it is not given back before a slow machine comes to cancelling it.
-    monkeypatch.setattr(heart, "PATIENCE", 3600.0)
+    monkeypatch.setattr(dispatcher, "PATIENCE", 3600.0)
     await client.configure(lease="1 h")
     gate, started = Gate.within(tmp_path), []
     registry = Registry()

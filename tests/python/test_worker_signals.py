@@ -200,7 +200,7 @@ def test_every_line_about_a_job_says_which(database: str, client: Client, tmp_pa
     assert expected.items() <= line.items()
 
 
-def test_a_thread_that_ends_after_its_timeout_does_not_hold_up_the_end(
+def test_a_thread_that_runs_on_after_its_timeout_does_not_hold_up_the_end(
     database: str, client: Client, tmp_path: Path
 ) -> None:
     gate = Gate.within(tmp_path)
@@ -209,6 +209,4 @@ def test_a_thread_that_ends_after_its_timeout_does_not_hold_up_the_end(
         job_id = client.enqueue("wait_in_thread", payload, timeout="100 ms").job_id
         until(lambda: client.get(job_id).state == "retrying", "for the timeout")
         worker.signal(signal.SIGTERM)
-        until(lambda: "stopping: waiting" in worker.log)
-        gate.let_through()
         assert worker.wait() == 0

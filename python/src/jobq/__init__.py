@@ -12,7 +12,7 @@ from jobq.models import (
     QueueGrant,
     QueueStats,
 )
-from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze
+from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze, Unable
 from jobq.schedules import Schedule, Slot
 from jobq.worker import Worker
 
@@ -36,6 +36,7 @@ __all__ = [
     "Schedule",
     "Slot",
     "Snooze",
+    "Unable",
     "Worker",
 ]
 

@@ -24,7 +24,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules
 from jobq.call import statement
-from jobq.database import confirmed, conninfo, use_json
+from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
 from jobq.errors import JobCancelled, JobFailed, translate
 from jobq.json_schemas import JsonSchemas
@@ -100,6 +100,8 @@ class Client:
         listen_database: a libpq URL that leads to the server directly, not to a pooler in
             transaction mode; `result` listens there, on one more connection for as long as
             it waits. None polls.
+        is_pooled: whether ``database`` leads to such a pooler; implied by
+            ``listen_database``. A pooler takes no settings, and knows no prepared statements.
 
     Raises:
         JobqError: every method, as the function of its name in ``jobq.jobs`` and its like
@@ -113,10 +115,14 @@ class Client:
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
         listen_database: str | None = None,
+        is_pooled: bool = False,
     ) -> None:
+        is_pooled = is_pooled or listen_database is not None
         self._home: Connection[Any] | ConnectionPool = (
             ConnectionPool(
-                conninfo(database, "jobq client"), configure=use_json, **_pool(pool_size, patience)
+                conninfo(database, "jobq client", is_pooled=is_pooled),
+                **_pool(pool_size, patience, is_pooled=is_pooled),
+                **pool_options(),
             )
             if isinstance(database, str)
             else database
@@ -260,6 +266,7 @@ class AsyncClient:
         patience: seconds to wait for a connection of the pool.
         listen_database: as `Client` has it, but one connection serves all that wait, and
             stays open.
+        is_pooled: as `Client` has it.
     """
 
     def __init__(
@@ -269,12 +276,14 @@ class AsyncClient:
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
         listen_database: str | None = None,
+        is_pooled: bool = False,
     ) -> None:
+        is_pooled = is_pooled or listen_database is not None
         self._home: AsyncConnection[Any] | AsyncConnectionPool = (
             AsyncConnectionPool(
-                conninfo(database, "jobq client"),
-                configure=_configure,
-                **_pool(pool_size, patience),
+                conninfo(database, "jobq client", is_pooled=is_pooled),
+                **_pool(pool_size, patience, is_pooled=is_pooled),
+                **pool_options_async(),
             )
             if isinstance(database, str)
             else database
@@ -405,10 +414,11 @@ class AsyncClient:
         return self._endings.of(str(job.job_id))
 
 
-def _pool(size: int, patience: float) -> dict[str, Any]:
+def _pool(size: int, patience: float, *, is_pooled: bool) -> dict[str, Any]:
     """Return how a client's pool behaves; it connects when it is first used."""
+    prepared = {"prepare_threshold": None} if is_pooled else {}
     return {
-        "kwargs": {"autocommit": True},
+        "kwargs": {"autocommit": True, **prepared},
         "min_size": 0,
         "max_size": size,
         "timeout": patience,
@@ -416,10 +426,6 @@ def _pool(size: int, patience: float) -> dict[str, Any]:
         "name": "jobq client",
         "open": False,
     }
-
-
-async def _configure(connection: AsyncConnection[Any]) -> None:
-    use_json(connection)
 
 
 def _pauses(timeout: float | None, is_told: bool) -> Iterator[float]:

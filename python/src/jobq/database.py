@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import select
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq.errors import DatabaseUnavailable
 
@@ -18,7 +20,14 @@ if TYPE_CHECKING:
     from psycopg.abc import AdaptContext
     from psycopg.errors import Diagnostic
 
-__all__ = ["OWN_CALLS", "confirmed", "conninfo", "use_json"]
+__all__ = [
+    "OWN_CALLS",
+    "confirmed",
+    "conninfo",
+    "pool_options",
+    "pool_options_async",
+    "use_json",
+]
 
 # A peer that is gone is noticed within 10 seconds: while data is under way by the user
 # timeout (milliseconds), else by keepalives (seconds: 4 + 2 * 2).
@@ -31,25 +40,27 @@ _PATIENCE: Final[dict[str, Any]] = {
     "tcp_user_timeout": 8000,
 }
 
-# The same at the server's end, so that it lets go of what a lost client holds.
+# The same at the server's end, so that it lets go of what a lost client holds; and in the
+# middle of a statement, a wait for a lock above all, it looks for its client every 5 s.
 _SERVER_PATIENCE: Final = (
     "-c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2 "
-    "-c tcp_keepalives_count=2 -c tcp_user_timeout=8000"
+    "-c tcp_keepalives_count=2 -c tcp_user_timeout=8000 "
+    "-c client_connection_check_interval=5000"
 )
 
-
 # jobq's own calls need no more isolation, and are spared the serialization failures of the
-# levels above; and they read times and intervals as they are written by default. A
+# levels above; they read times and intervals, and write strings, as is the default. A
 # handler's connection has the database's settings.
 OWN_CALLS: Final = (
-    r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres"
+    r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres "
+    "-c standard_conforming_strings=on"
 )
 
 
 def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool = False) -> str:
     """Return a connection string that says who connects and how patiently.
 
-    What the URL says itself is kept.
+    What the URL says itself is kept, but for the settings that jobq's own calls depend on.
 
     Args:
         url: a libpq URL or connection string; may be empty, for libpq's environment.
@@ -59,9 +70,11 @@ def conninfo(url: str, name: str, *, is_pooled: bool = False, is_handler: bool =
     """
     given = conninfo_to_dict(url)
     parameters = {"application_name": name, **_PATIENCE, **given}
+    if not is_handler:
+        parameters["client_encoding"] = "UTF8"
     if not is_pooled:
         own = "" if is_handler else OWN_CALLS
-        options = f"{_SERVER_PATIENCE} {own} {given.get('options') or ''}"
+        options = f"{_SERVER_PATIENCE} {given.get('options') or ''} {own}"
         parameters["options"] = options.strip()
     return make_conninfo("", **parameters)
 
@@ -93,3 +106,37 @@ def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[No
 def use_json(context: AdaptContext) -> None:
     """Read JSON with msgspec, several times as fast as the standard library."""
     set_json_loads(msgspec.json.decode, context)
+
+
+def pool_options() -> dict[str, Any]:
+    """Return how a pool looks after its connections."""
+    return {"configure": use_json, "check": _check}
+
+
+def pool_options_async() -> dict[str, Any]:
+    """Return how a pool of asynchronous connections looks after them."""
+    return {"configure": _use_json_async, "check": _check_async}
+
+
+# A pool asks before it hands a connection out. A round trip would cost every call one; but a
+# server that has closed a connection has said so, and what it said has not been read.
+
+
+def _check(connection: Connection[Any]) -> None:
+    if _has_something_to_say(connection):
+        ConnectionPool.check_connection(connection)
+
+
+async def _check_async(connection: AsyncConnection[Any]) -> None:
+    if _has_something_to_say(connection):
+        await AsyncConnectionPool.check_connection(connection)
+
+
+def _has_something_to_say(connection: Connection[Any] | AsyncConnection[Any]) -> bool:
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
+
+
+async def _use_json_async(connection: AsyncConnection[Any]) -> None:
+    use_json(connection)

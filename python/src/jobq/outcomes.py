@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["Cancelled", "Permanent", "Retry", "Snooze"]
+__all__ = ["Cancelled", "Permanent", "Retry", "Snooze", "Unable"]
 
 
 class Retry(Exception):
@@ -77,6 +77,29 @@ class Snooze(Exception):
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("the moment to snooze until needs a time zone")
         self.until = until
+
+
+class Unable(Exception):
+    """This worker cannot do the job, another could: give it back, the attempt not counted.
+
+    For what is the worker's fault and not the job's: a key, a driver, a route that it lacks.
+    The worker says so in its log, its metrics and its health.
+
+    Args:
+        code: a short word that programs can tell, such as ``NO_DRIVER``.
+        message: what is missing, for people.
+        in_: how long to leave the job alone, as a timedelta or in seconds.
+    """
+
+    def __init__(self, code: str, message: str, *, in_: timedelta | float = 30.0) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
 
 
 class Cancelled(Exception):

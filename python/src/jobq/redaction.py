@@ -27,16 +27,24 @@ def redacted(text: str) -> str:
     return _NAMED.sub(r"\1***", text)
 
 
-def error_text(error: BaseException | str) -> str:
+def error_text(error: object) -> str:
     """Return what may be stored of an error: its words, redacted, at most 512 characters.
 
     The database takes neither NUL nor half a surrogate pair.
     """
     if isinstance(error, BaseException):
-        words = str(error)
+        words = _words(error)
         text = f"{type(error).__name__}: {words}" if words else type(error).__name__
     else:
-        text = error
+        text = _words(error)
     text = text[:_LOOKED_AT].replace("\0", "\ufffd")
     text = text.encode("utf-8", "replace").decode()
     return redacted(text)[:MAX_ERROR]
+
+
+def _words(said: object) -> str:
+    """Return anything as text; what cannot be shown has none."""
+    try:
+        return str(said)
+    except BaseException:
+        return ""

@@ -16,7 +16,7 @@ from jobq import schedules
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
 from jobq.kinds import put_kind
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +33,7 @@ __all__ = [
     "Registry",
     "Retry",
     "Snooze",
+    "Unable",
 ]
 
 F = TypeVar("F", bound="Callable[..., Any]")

@@ -13,16 +13,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from jobq.arguments import as_jsonb, encode
+from jobq.arguments import encode
 from jobq.client import Client
 from jobq.context import JobContext
 from jobq.models import ClaimedJob, record
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 from jobq.redaction import error_text
+from jobq.settlement import (
+    CancelConfirmed,
+    Failed,
+    Raised,
+    Released,
+    Returned,
+    Settlement,
+    Succeeded,
+    moment_of,
+    settlement_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator, Sequence
@@ -48,7 +59,7 @@ class Ran:
         kind: what it does.
         state: what the attempt left the job in.
         result: what the handler returned, as JSON keeps it.
-        error: what it raised; None when it succeeded.
+        error: what it raised; None when it returned.
     """
 
     job_id: UUID
@@ -103,19 +114,26 @@ def _run(
     *,
     reraise: bool,
 ) -> Ran:
+    error: BaseException | None = None
     try:
         with connection.transaction():
             result = _call(registry.get(job.kind), job, connection)
-            connection.execute(
-                "select jobq.complete(%s, %s, %s)", (job.job_id, job.attempt, as_jsonb(result))
-            )
-    except Exception as error:
-        if reraise and not isinstance(error, Retry | Permanent | Snooze | Cancelled):
+            settlement = settlement_of(Returned(result))
+            _settle_success(connection, job, settlement)
+    except _UndoneError:
+        _settle(connection, job, settlement)
+    except BaseException as raised:
+        is_outcome = isinstance(raised, Retry | Permanent | Snooze | Cancelled | Unable)
+        if (reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
             raise
-        _settle(connection, job, error)
-        return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, error)
+        error = raised
+        _settle(connection, job, settlement_of(Raised(raised)))
     ended = client.get(job.job_id)
-    return Ran(job.job_id, job.kind, ended.state, ended.result, None)
+    return Ran(job.job_id, job.kind, ended.state, ended.result, error)
+
+
+class _UndoneError(Exception):
+    """On the way out of the savepoint of a handler whose result cannot be stored."""
 
 
 def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any]) -> Any:  # noqa: ANN401 - whatever the handler returns
@@ -146,24 +164,35 @@ async def _awaited(result: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it
     return await result
 
 
-def _settle(connection: Connection[Any], job: ClaimedJob, error: Exception) -> None:
-    """Settle a failed attempt as a worker would."""
-    if isinstance(error, Snooze):
-        until = error.until
-        moment = datetime.now(UTC) + until if isinstance(until, timedelta) else until
-        connection.execute("select jobq.release(%s, %s, %s)", (job.job_id, job.attempt, moment))
-        return
-    is_final = isinstance(error, Permanent | Cancelled)
-    retry_in = error.in_ if isinstance(error, Retry) else None
-    if isinstance(error, Retry | Permanent):
-        code, text = error.code, error_text(error.message)
-        details = None if error.details is None else dict(error.details)
-    else:
-        code, text, details = "ERROR", error_text(error), None
-    connection.execute(
-        "select jobq.fail(%s, %s, %s, %s, %s, %s, %s)",
-        (job.job_id, job.attempt, text, code, not is_final, retry_in, as_jsonb(details)),
-    )
+def _settle_success(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:
+    """Settle an attempt within its handler's savepoint.
+
+    Raises:
+        _UndoneError: it is no success, and its rows must go.
+    """
+    if not isinstance(settlement, Succeeded):
+        raise _UndoneError
+    _settle(connection, job, settlement)
+
+
+def _settle(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:
+    """Settle an attempt as a worker would."""
+    key = job.job_id, job.attempt
+    match settlement:
+        case Succeeded(text):
+            result = None if text is None else text.decode()
+            connection.execute("select jobq.complete(%s, %s, %s)", (*key, result))
+        case Failed(code, error, is_retryable, retry_in, details):
+            more = None if details is None else bytes(details).decode()
+            connection.execute(
+                "select jobq.fail(%s, %s, %s, %s, %s, %s, %s)",
+                (*key, error, code, is_retryable, retry_in, more),
+            )
+        case Released(until):
+            moment = None if until is None else moment_of(until, datetime.now(UTC))
+            connection.execute("select jobq.release(%s, %s, %s)", (*key, moment))
+        case CancelConfirmed():
+            connection.execute("select jobq.confirm_cancel(%s, %s)", key)
 
 
 class _Recorder:

@@ -49,12 +49,7 @@ def is_on() -> bool:
 @contextmanager
 def attempt_span(held: Held, worker: str) -> Iterator[Span]:
     """Run an attempt in a span, a child of the enqueuer's."""
-    metadata = msgspec.json.decode(held.metadata)
-    carrier = {
-        name: value
-        for name in ("traceparent", "tracestate")
-        if isinstance(value := metadata.get(name), str)
-    }
+    carrier = _carrier_of(held)
     attributes: dict[str, str | int] = {
         "messaging.system": "jobq",
         "messaging.operation.type": "process",
@@ -71,6 +66,19 @@ def attempt_span(held: Held, worker: str) -> Iterator[Span]:
         attributes=attributes,
     ) as span:
         yield span
+
+
+def _carrier_of(held: Held) -> dict[str, str]:
+    """Return the trace that a job's metadata names; what cannot be read names none."""
+    try:
+        metadata = msgspec.json.decode(held.metadata)
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        name: value
+        for name in ("traceparent", "tracestate")
+        if isinstance(value := metadata.get(name), str)
+    }
 
 
 def note_failure(span: Span, code: str, error: str) -> None:

@@ -18,72 +18,104 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from jobq.errors import DatabaseUnavailable
-from jobq.worker.held import Failed, Gone, Held, Released, Settlement
+from jobq.settlement import Failed, Gone, Raised, Released, settlement_of
+from jobq.worker.appetite import BATCH, Appetite
 from jobq.worker.link import Pace
+from jobq.worker.logs import Sparing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from jobq.settlement import Settlement
+    from jobq.worker.attempts import Attempts
     from jobq.worker.exchange import Exchange
+    from jobq.worker.held import Held
     from jobq.worker.listener import Listener
+    from jobq.worker.protocol import Protocol
 
-__all__ = ["Dispatcher"]
+__all__ = ["Dispatcher", "Queues"]
 
 logger = logging.getLogger("jobq.worker")
 
+# Seconds that a settlement waits for company: not noticed by whoever waits for the job, and
+# enough to make batches of quick jobs.
 LINGER: Final = 0.02
-BATCH: Final = 500
-PREFETCH: Final = 3 * BATCH
-LOAD: Final = 16 * 1024 * 1024
-HORIZON: Final = 0.05
-SMOOTHING: Final = 0.01
+# Jobs in one answer from which on there are probably more: producers need not be told yet.
 BURST: Final = 32
+# Seconds without jobs before a worker says that it sleeps: between two jobs of a steady load.
 REST: Final = 0.02
+# Seconds until it is said again when a producer was in the way, doubled up to the longest.
 SHORTEST_REST: Final = 0.002
 LONGEST_REST: Final = 0.25
+# Seconds between looks of a worker that nobody wakes, at the most.
 LONGEST_POLL: Final = 2.0
+# Seconds that a claimed job waits for a slot, or a fifth of its lease if that is less; then it
+# is given back, so that another worker can take it.
+PATIENCE: Final = 1.0
+# A job waits for a process for a third of its lease: it has no longer than lease and timeout.
+PROCESS_SHARE: Final = 1 / 3
+# Seconds for which a handler may run on after its end was settled before it counts as stuck.
+STUCK: Final = 5.0
+
+
+class Queues:
+    """The queues of a worker, in the order in which to look at them.
+
+    Args:
+        queues: their names; or with weights, in which case the order is drawn for each look.
+    """
+
+    def __init__(self, queues: Sequence[str] | Mapping[str, float]) -> None:
+        self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
+        self.names = list(queues)
+
+    def order(self) -> list[str]:
+        """Return the queues in the order of this look."""
+        if not self._weights:
+            return self.names
+        # Efraimidis and Spirakis, 2006: sampling by weight without replacement.
+        return sorted(
+            self.names,
+            key=lambda q: -(random.random() ** (1 / max(self._weights[q], 1e-9))),  # noqa: S311
+        )
 
 
 class Dispatcher:
     """Claims, starts and settles jobs.
 
     Args:
-        exchanges: make the calls that settle and claim, each one at a time.
+        protocol: what is said to the database.
+        exchange: settles and claims.
         listener: what tells of new jobs, or None to poll.
-        run: runs a job and returns how it is to be settled.
-        due_in: tells for how many seconds no job will be due, None for any.
-        order: returns the queues in the order in which to look at them.
+        attempts: runs the jobs.
+        queues: where to look.
         slots: how many jobs run at a time.
         poll: seconds between looks when nothing tells of new jobs.
-        on_start: called when a job starts.
-        on_end: called when a job is settled, with the outcome.
     """
 
     def __init__(
         self,
-        exchanges: Iterable[Exchange],
+        protocol: Protocol,
+        exchange: Exchange,
         listener: Listener | None,
-        run: Callable[[Held], Awaitable[Settlement]],
-        due_in: Callable[[], Awaitable[float | None]],
-        order: Callable[[], Sequence[str]],
+        attempts: Attempts,
+        queues: Queues,
         *,
         slots: int,
         poll: float,
-        on_start: Callable[[Held], None],
-        on_end: Callable[[Held, str], None],
     ) -> None:
-        self._exchanges = list(exchanges)
+        self._protocol = protocol
+        self._exchange = exchange
         self._listener = listener
-        self._run_job = run
-        self._due_in = due_in
-        self._order = order
+        self._attempts = attempts
+        self._queues = queues
         self._slots = slots
         self._poll = poll
-        self._on_start = on_start
-        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
+        self._appetite = Appetite(slots)
         self._buffer: deque[Held] = deque()
-        self._running: dict[str, Held] = {}
+        self._running: dict[Held, None] = {}
+        self._overdue: dict[Held, None] = {}
         self._settled: list[Held] = []
         self._unsent: list[Held] = []
         self._sent: list[list[Held]] = []
@@ -91,6 +123,7 @@ class Dispatcher:
         self._trades: set[asyncio.Task[None]] = set()
         self._is_pressed = False
         self._pace = Pace()
+        self._complaints = Sparing(logger)
         self._settled_since = 0.0
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -99,12 +132,8 @@ class Dispatcher:
         self._is_hungry = True
         self._announce_at = 0.0
         self._rest = SHORTEST_REST
-        self._prefetch = 0
-        self._mean = 0.1
         self._started_at = 0.0
-        self._weight = 1.0
         self.is_claiming = True
-        self.answered_at = 0.0
 
     # ---- what others ask and tell
 
@@ -116,14 +145,25 @@ class Dispatcher:
 
     @property
     def running(self) -> list[Held]:
-        """The jobs whose handlers run, those among them that are settled already too."""
-        return list(self._running.values())
+        """The jobs that have a slot and are not settled."""
+        return list(self._running)
+
+    @property
+    def stuck(self) -> int:
+        """How many slots are held by handlers that run on long after their jobs were settled."""
+        now = time.monotonic()
+        return sum(now - held.settled_at > STUCK for held in self._overdue)
+
+    @property
+    def overdue(self) -> list[Held]:
+        """The jobs that are settled though their handlers run on."""
+        return list(self._overdue)
 
     def held(self) -> Iterator[Held]:
         """Yield the jobs whose leases are to be kept."""
         for jobs in (self._buffer, self._settled, self._unsent, *self._sent):
             yield from jobs
-        yield from (held for held in self._running.values() if held.settlement is None)
+        yield from self._running
 
     def look(self) -> None:
         """There may be jobs: look as soon as there is room."""
@@ -133,45 +173,55 @@ class Dispatcher:
     def stop_claiming(self) -> None:
         """Take no more jobs, and give back those that have not started."""
         self.is_claiming = False
-        waiting = list(self._buffer)
+        waiting = [*self._buffer, *(held for held in self._running if not held.started_at)]
         self._buffer.clear()
         self.give_back(waiting)
         self._wake.set()
 
     def abandon(self) -> None:
         """Give back every job that still runs, and wait for none of their handlers."""
-        self.give_back([h for h in self._running.values() if h.settlement is None])
-        self._running = {}
+        self.give_back(list(self._running))
         self._wake.set()
 
     def give_back(self, jobs: Iterable[Held]) -> None:
         """Release jobs, their attempts not counted."""
         for held in jobs:
             self.settle(held, Released())
+            if not held.started_at:
+                held.interrupt()
 
-    def give_back_late(self, patience: float) -> None:
-        """Release what has waited too long for a slot, so that others can take it."""
+    def give_back_late(self) -> None:
+        """Release what has waited too long for a slot or a process, for others to take."""
         now = time.monotonic()
         if self._buffer and now - self._buffer[0].held_at > min(
-            patience, self._buffer[0].lease / 5
+            PATIENCE, self._buffer[0].lease / 5
         ):
             logger.info("giving back %d jobs that wait for a slot", len(self._buffer))
             late = list(self._buffer)
             self._buffer.clear()
-            self._prefetch = self._ahead()  # not to take the same jobs again
+            self._look_ahead()  # not to take the same jobs again
             self.give_back(late)
+        self.give_back([
+            held
+            for held in self._running
+            if not held.started_at and now - held.slot_at > held.lease * PROCESS_SHARE
+        ])  # fmt: skip
 
     def settle(self, held: Held, settlement: Settlement) -> None:
         """Have a job settled; its task, if it still runs, keeps its slot."""
         if held.settlement is not None:
             return
         held.settlement = settlement
+        held.settled_at = time.monotonic()
         held.stop()
+        if held in self._running:
+            del self._running[held]
+            self._overdue[held] = None
         if isinstance(settlement, Gone):
-            self._on_end(held, settlement.outcome)
+            self._attempts.ended(held, settlement.outcome)
         else:
             if not self._settled:
-                self._settled_since = time.monotonic()
+                self._settled_since = held.settled_at
             self._settled.append(held)
         self._consider()
 
@@ -185,7 +235,7 @@ class Dispatcher:
                 try:
                     await self._step()
                 except DatabaseUnavailable as error:
-                    logger.warning("the database is unavailable: %s", error)
+                    self._complaints.warning("the database is unavailable: %s", error)
                     await asyncio.sleep(self._pace.next())
                     self._is_hungry = True
         finally:
@@ -203,9 +253,9 @@ class Dispatcher:
         if done:
             return  # that may have been all
         if self._may_trade():
-            trade = self._loop.create_task(self._trade(self._exchanges.pop()))
+            trade = self._loop.create_task(self._trade())
             self._trades.add(trade)
-            trade.add_done_callback(lambda _: self._wake.set())
+            trade.add_done_callback(self._on_trade)
         elif self._trades:
             await self._wake.wait()
         elif self._should_announce():
@@ -213,7 +263,10 @@ class Dispatcher:
         else:
             await self._sleep()
 
-    async def _trade(self, exchange: Exchange) -> None:
+    def _on_trade(self, _trade: asyncio.Task[None]) -> None:
+        self._wake.set()
+
+    async def _trade(self) -> None:
         """Make one exchange."""
         asked = self._room()
         is_repeat = bool(self._unsent)
@@ -223,37 +276,41 @@ class Dispatcher:
         self._asked += asked
         self._sent.append(settled)
         try:
-            claimed = await exchange.settle_and_claim(settled, self._order(), asked)
+            claimed = await self._exchange.settle_and_claim(settled, self._queues.order(), asked)
         except BaseException:
             self._unsent += settled
             self._is_pressed = False
+            self._appetite.did_not_come(asked)
             raise
         finally:
             self._asked -= asked
             self._sent.remove(settled)
-            self._exchanges.append(exchange)
         self._pace.reset()
-        self.answered_at = time.monotonic()
-        if claimed.jobs:
-            self._weigh(claimed.jobs)
-        self._prefetch = self._ahead()
         is_full = 0 < asked == len(claimed.jobs)
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
-        if claimed.jobs:
-            self._rest = SHORTEST_REST
-            if self.is_claiming:
-                self._buffer += claimed.jobs
-                self._fill()
-            else:
-                self.give_back(claimed.jobs)
+        self._take(claimed.jobs)
         for held in settled:
-            outcome = claimed.outcomes.get(held.job_id, "lost")
-            self._on_end(held, "unknown" if is_repeat and outcome == "lost" else outcome)
+            outcome = claimed.outcomes.get(held.key, "lost")
+            self._attempts.ended(held, "unknown" if is_repeat and outcome == "lost" else outcome)
         if is_full or len(claimed.jobs) >= BURST:
-            self._announce_at = self.answered_at + REST
+            self._announce_at = time.monotonic() + REST
             if self._listener is not None:
                 await self._listener.end_wait()
+
+    def _take(self, jobs: Sequence[Held]) -> None:
+        """Start what was claimed, or keep it until there is a slot."""
+        if jobs:
+            self._appetite.came([len(held.payload) for held in jobs])
+        self._look_ahead()
+        if not jobs:
+            return
+        self._rest = SHORTEST_REST
+        if self.is_claiming:
+            self._buffer += jobs
+            self._fill()
+        else:
+            self.give_back(jobs)
 
     def _may_trade(self) -> bool:
         """Whether to begin an exchange: one at a time, or two while jobs press."""
@@ -267,57 +324,77 @@ class Dispatcher:
             waited = time.monotonic() - self._settled_since
             if not self._buffer or waited >= LINGER:
                 return True
-        has_room = len(self._buffer) + self._asked <= self._prefetch // 2 and self._room() > 0
+        has_room = (
+            len(self._buffer) + self._asked <= self._appetite.prefetch // 2 and self._room() > 0
+        )
         return self._is_hungry and has_room
 
     def _room(self) -> int:
         """How many jobs to ask for."""
         if not self.is_claiming:
             return 0
-        held = len(self._buffer) + len(self._running) + self._asked
-        most = max(1, min(BATCH, int(LOAD / self._weight)))
-        return max(0, min(self._slots + self._prefetch - held, most))
+        return self._appetite.room(len(self._buffer) + self._taken + self._asked)
 
-    def _ahead(self) -> int:
-        """Return how many jobs to claim ahead: what starts within `HORIZON`, at most `LOAD`."""
-        is_full = len(self._running) >= self._slots
-        stalled = time.monotonic() - self._started_at if is_full else 0.0
-        soon = HORIZON * self._slots / max(self._mean, stalled, 1e-6)
-        return int(min(PREFETCH, soon, LOAD / self._weight))
+    @property
+    def _taken(self) -> int:
+        """How many slots are taken."""
+        return len(self._running) + len(self._overdue)
 
-    def _weigh(self, jobs: Sequence[Held]) -> None:
-        """Note how long the payloads of claimed jobs are; a rise counts at once."""
-        mean = sum(len(held.payload) for held in jobs) / len(jobs)
-        self._weight = max(1.0, mean, (self._weight + mean) / 2)
+    def _look_ahead(self) -> None:
+        is_full = self._taken >= self._slots
+        self._appetite.look_ahead(time.monotonic() - self._started_at if is_full else 0.0)
+
+    # ---- the slots
 
     def _fill(self) -> None:
         """Start waiting jobs while there are free slots."""
-        while self._buffer and len(self._running) < self._slots:
+        while self._buffer and self._taken < self._slots:
             held = self._buffer.popleft()
             if held.settlement is not None:
+                self._settle_unread(held)
                 continue
-            self._running[held.job_id] = held
-            held.started_at = self._started_at = time.monotonic()
-            if held.expires_at < self._expiry_at:
-                self._set_expiry(held.expires_at)
-            self._on_start(held)
+            held.slot_at = self._started_at = time.monotonic()
+            self._running[held] = None
             held.task = self._loop.create_task(self._execute(held))
+
+    def _settle_unread(self, held: Held) -> None:
+        """Have a job settled that came with its settlement, because it could not be read."""
+        if not held.settled_at:
+            settlement, held.settlement = held.settlement, None
+            assert settlement is not None  # noqa: S101 - the caller has looked
+            self.settle(held, settlement)
 
     async def _execute(self, held: Held) -> None:
         """Run one job in its own task."""
+        settlement: Settlement
         try:
-            settlement = await self._run_job(held)
-        except asyncio.CancelledError:
-            settlement = Released()
+            await self._attempts.prepare(held)
+            if held.settlement is None:
+                self._start(held)
+                settlement = await self._attempts.run(held)
+            else:
+                settlement = held.settlement
+        except BaseException as error:
+            settlement = Released() if held.is_interrupted else settlement_of(Raised(error))
         finally:
             held.task = None  # which holds the job too, through its context
-            self._running.pop(held.job_id, None)
-        self._mean += (time.monotonic() - held.started_at - self._mean) * SMOOTHING
+            self._running.pop(held, None)
+            is_overdue = held in self._overdue
+            self._overdue.pop(held, None)
+            self._attempts.leave(held)
+        if held.started_at:
+            self._appetite.took(time.monotonic() - held.started_at)
         self._fill()
-        if held.settlement is not None:
-            # Settled before it ended: only now is its slot free.
-            self.look()
+        if is_overdue:
+            self.look()  # only now is its slot free
         self.settle(held, settlement)
+
+    def _start(self, held: Held) -> None:
+        """Note that a handler starts now, and see to it that it does not take too long."""
+        held.started_at = time.monotonic()
+        if held.expires_at < self._expiry_at:
+            self._set_expiry(held.expires_at)
+        self._attempts.started(held)
 
     def _set_expiry(self, moment: float) -> None:
         """Look then, by time.monotonic, for attempts that have taken too long."""
@@ -331,12 +408,12 @@ class Dispatcher:
         """End attempts that have taken too long; a thread keeps its slot until it ends."""
         now = time.monotonic()
         for held in self.running:
-            if held.settlement is None and held.expires_at <= now:
+            if held.started_at and held.expires_at <= now:
                 text = f"the attempt took longer than {held.timeout:g} s"
                 self.settle(held, Failed("TIMEOUT", text))
                 held.interrupt()
         self._expiry, self._expiry_at = None, math.inf
-        ends = [held.expires_at for held in self.running if held.settlement is None]
+        ends = [held.expires_at for held in self._running if held.started_at]
         if ends:
             self._set_expiry(min(ends))
 
@@ -387,7 +464,7 @@ class Dispatcher:
             return
         longest = self._poll if is_told else min(self._poll, self._next_poll())
         pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
-        due = await self._due_in()
+        due = await self._protocol.due_in()
         if due is not None:
             pause = min(pause, due if due > 0 else REST)
         if not await self._wait(pause):

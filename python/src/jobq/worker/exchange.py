@@ -1,40 +1,30 @@
-"""The exchange call as Python makes it: settle a batch, claim the next."""
+"""Settling a batch and claiming the next, whatever one job of it may do to the batch."""
 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-from psycopg.types.string import TextLoader
-
-from jobq.errors import DatabaseUnavailable, JobqError
-from jobq.worker.held import CancelConfirmed, Failed, Held, Released, Succeeded, seconds_of
-from jobq.worker.link import Link
+from jobq.errors import DatabaseUnavailable, JobNotFound, JobqError, LeaseLost
+from jobq.redaction import error_text
+from jobq.settlement import CancelConfirmed, Failed, Released, Succeeded
+from jobq.worker.protocol import until_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from psycopg import AsyncConnection
+    from jobq.worker.held import Held, Key
+    from jobq.worker.protocol import Protocol
 
-    from jobq.worker.link import Silence
-
-__all__ = ["DUE_IN", "Claimed", "Exchange", "array"]
+__all__ = ["Claimed", "Exchange"]
 
 logger = logging.getLogger("jobq.worker")
 
-JOB_COLUMNS: Final = (
-    "job_id, attempt, kind, payload, metadata, queue, max_attempts, timeout, run_at,"
-    " created_at, idempotency_key, lease"
-)
-EXCHANGE: Final = f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
-DUE_IN: Final = "select jobq.due_in(%s)"
-RELEASE: Final = "select jobq.release(%s, %s, %s)"
-RELEASE_MANY: Final = "select job_id, state from jobq.release_many(%s, %s)"
-CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 REFUSED: Final = "RESULT_REFUSED"
+NO_PARTITION: Final = "23514"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +33,22 @@ class Claimed:
 
     Attributes:
         jobs: what was claimed.
-        outcomes: of each settled job, by its id, the state it is in now, or ``lost``.
+        outcomes: of each settled attempt the state that its job is in now, or ``lost``.
     """
 
     jobs: list[Held]
-    outcomes: dict[str, str]
+    outcomes: dict[Key, str]
 
 
 class Exchange:
-    """Settles and claims on a connection of its own.
+    """Settles and claims.
 
     Args:
-        url: the database.
-        worker: the name under which jobs are claimed.
-        is_pooled: whether a pooler in transaction mode is in between.
-        silence: shared with the worker's other connections.
+        protocol: what is said to the database.
     """
 
-    def __init__(self, url: str, worker: str, *, is_pooled: bool, silence: Silence) -> None:
-        self._link = Link(
-            url, "jobq worker", is_pooled=is_pooled, configure=configure, silence=silence
-        )
-        self._worker = worker
+    def __init__(self, protocol: Protocol) -> None:
+        self._protocol = protocol
 
     async def settle_and_claim(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
@@ -79,7 +63,7 @@ class Exchange:
         outcomes = await self._end_all(settled)
         plain = [h for h in settled if isinstance(h.settlement, Succeeded | Failed)]
         try:
-            claimed = await self._exchange_twice(plain, queues, max_jobs)
+            jobs, ended = await self._exchange_twice(plain, queues, max_jobs)
         except DatabaseUnavailable:
             raise
         except JobqError as error:
@@ -88,139 +72,68 @@ class Exchange:
             logger.warning("a batch was refused, settling its jobs one by one: %s", error)
             for held in plain:
                 outcomes |= await self._settle_alone(held)
-            claimed = await self._exchange([], queues, max_jobs)
-        return Claimed(claimed.jobs, outcomes | claimed.outcomes)
-
-    async def due_in(self, queues: Sequence[str]) -> float | None:
-        """Return in how many seconds the next job is due, None when none waits.
-
-        Raises:
-            DatabaseUnavailable: there was no answer.
-        """
-        [[wait]] = await self._link.call(DUE_IN, [list(queues)])
-        return None if wait is None else seconds_of(wait)
-
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._link.close()
+            jobs, ended = await self._protocol.exchange([], queues, max_jobs)
+        return Claimed(jobs, outcomes | ended)
 
     async def _exchange_twice(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
-    ) -> Claimed:
-        """Exchange, and again if a day's partition was made just then (23514)."""
+    ) -> tuple[list[Held], dict[Key, str]]:
+        """Exchange, and again if a day's partition was made just then."""
         try:
-            return await self._exchange(settled, queues, max_jobs)
+            return await self._protocol.exchange(settled, queues, max_jobs)
         except JobqError as error:
-            if error.sqlstate != "23514":
+            if error.sqlstate != NO_PARTITION:
                 raise
-        return await self._exchange(settled, queues, max_jobs)
+        return await self._protocol.exchange(settled, queues, max_jobs)
 
-    async def _exchange(
-        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
-    ) -> Claimed:
-        done = [h for h in settled if isinstance(h.settlement, Succeeded)]
-        failed = [h for h in settled if isinstance(h.settlement, Failed)]
-        rows = await self._link.call(
-            EXCHANGE,
-            (
-                list(queues),
-                self._worker,
-                max_jobs,
-                array(h.job_id for h in done),
-                array(str(h.attempt) for h in done),
-                results(done),
-                failures(failed) if failed else None,
-            ),
-        )
-        outcomes = dict.fromkeys((h.job_id for h in done), "succeeded")
-        jobs = []
-        for row in rows:
-            if row[0] == "claimed":
-                jobs.append(Held(row[1:]))
-            else:
-                outcomes[row[1]] = row[0]
-        return Claimed(jobs, outcomes)
-
-    async def _settle_alone(self, held: Held) -> dict[str, str]:
+    async def _settle_alone(self, held: Held) -> dict[Key, str]:
         """Settle one job of a batch that was refused; if it was the culprit, it fails."""
-        try:
-            return (await self._exchange([held], (), 0)).outcomes
-        except DatabaseUnavailable:
-            raise
-        except JobqError as error:
-            held.settlement = Failed(REFUSED, str(error), is_retryable=False)
-            return (await self._exchange([held], (), 0)).outcomes
+        failure: Failed | None = None
+        for _ in range(2):
+            try:
+                return (await self._protocol.exchange([held], (), 0))[1]
+            except DatabaseUnavailable:
+                raise
+            except JobqError as error:
+                failure = Failed(REFUSED, error_text(str(error)), is_retryable=False)
+                held.settlement = failure
+        logger.error("job %s cannot be settled, its lease will expire: %s", held.job_id, failure)
+        return {held.key: "lost"}
 
-    async def _end_all(self, settled: Sequence[Held]) -> dict[str, str]:
+    async def _end_all(self, settled: Sequence[Held]) -> dict[Key, str]:
         """Settle what neither succeeded nor failed; before the claim, which must come last."""
-        outcomes = await self._release([h for h in settled if h.settlement == Released()])
+        outcomes: dict[Key, str] = {}
+        released: defaultdict[datetime | None, list[Held]] = defaultdict(list)
         for held in settled:
-            match held.settlement:
-                case Released(run_at) if run_at is not None:
-                    outcomes[held.job_id] = await self._end(held, "released", RELEASE, run_at)
-                case CancelConfirmed():
-                    outcomes[held.job_id] = await self._end(held, "cancelled", CONFIRM_CANCEL)
+            if isinstance(held.settlement, Released):
+                released[until_of(held.settlement)].append(held)
+            elif isinstance(held.settlement, CancelConfirmed):
+                outcomes[held.key] = await self._confirm_cancel(held)
+        for until, jobs in released.items():
+            outcomes |= await self._release(jobs, until)
         return outcomes
 
-    async def _end(self, held: Held, outcome: str, statement: str, *more: object) -> str:
+    async def _confirm_cancel(self, held: Held) -> str:
         try:
-            await self._link.call(statement, (held.job_id, held.attempt, *more))
+            await self._protocol.confirm_cancel(held)
+        except (LeaseLost, JobNotFound) as error:
+            logger.info("job %s could not be cancelled: %s", held.job_id, error)
+            return "lost"
         except DatabaseUnavailable:
             raise
         except JobqError as error:
-            logger.info("job %s could not be %s: %s", held.job_id, outcome, error)
-            return "lost"
-        return outcome
+            logger.warning("job %s is given back, not cancelled: %s", held.job_id, error)
+            return (await self._release([held], None))[held.key]
+        return "cancelled"
 
-    async def _release(self, settled: Sequence[Held]) -> dict[str, str]:
-        if not settled:
-            return {}
-        parameters = array(h.job_id for h in settled), array(str(h.attempt) for h in settled)
-        rows = await self._link.call(RELEASE_MANY, parameters)
-        words = {"queued": "released", "cancelled": "cancelled", None: "lost"}
-        return {job_id: words[state] for job_id, state in rows}
-
-
-def array(values: Any) -> str:  # noqa: ANN401 - an iterable of text without quotes
-    """Return an array's literal, which is quicker to make and read than a list of UUIDs."""
-    return "{" + ",".join(values) + "}"
-
-
-def results(done: Sequence[Held]) -> str | None:
-    """Return the results of jobs as one JSON array, or None when all are null."""
-    texts = [h.settlement.result for h in done if isinstance(h.settlement, Succeeded)]
-    if not any(texts):
-        return None
-    return (b"[" + b",".join(text or b"null" for text in texts) + b"]").decode()
-
-
-def failures(failed: Sequence[Held]) -> str:
-    """Return failed attempts as the JSON that jobq.fail_many takes."""
-    return msgspec.json.encode(
-        [
-            {
-                "job_id": held.job_id,
-                "attempt": held.attempt,
-                "error": failure.error,
-                "error_code": failure.code,
-                "retryable": failure.is_retryable,
-                "retry_in": _seconds(failure.retry_in),
-                "details": failure.details,
-            }
-            for held in failed
-            if isinstance(failure := held.settlement, Failed)
-        ]
-    ).decode()
-
-
-def _seconds(duration: timedelta | None) -> str | None:
-    """Return a duration as PostgreSQL reads it, within what it may be."""
-    if duration is None:
-        return None
-    return f"{min(max(duration, timedelta(0)), timedelta(days=365)).total_seconds()} s"
-
-
-def configure(connection: AsyncConnection[Any]) -> None:
-    """Prepare a connection for claims: `Held` reads what is needed of a job when it is."""
-    for name in ("uuid", "interval", "timestamptz", "jsonb"):
-        connection.adapters.register_loader(name, TextLoader)
+    async def _release(self, jobs: Sequence[Held], until: datetime | None) -> dict[Key, str]:
+        """Give jobs back until a moment; at once, should the database refuse the moment."""
+        try:
+            return await self._protocol.release(jobs, until)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            if until is None:
+                raise
+            logger.warning("%d jobs are given back at once: %s", len(jobs), error)
+            return await self._protocol.release(jobs, None)

@@ -5,48 +5,45 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from jobq.errors import DatabaseUnavailable, JobqError
-from jobq.worker.exchange import array
-from jobq.worker.held import CancelConfirmed, Gone
+from jobq.settlement import CancelConfirmed, Gone
+from jobq.worker.link import Pace
+from jobq.worker.logs import Sparing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jobq.worker.dispatcher import Dispatcher
     from jobq.worker.held import Held
-    from jobq.worker.link import Link
+    from jobq.worker.protocol import Protocol
 
 __all__ = ["Heart"]
 
 logger = logging.getLogger("jobq.worker")
 
-HEARTBEAT: Final = "select job_id::text, outcome from jobq.heartbeat(%s, %s, %s, %s)"
+# Seconds between heartbeats of a worker without jobs; after 60 s without one nobody counts it.
 SIGN_OF_LIFE: Final = 15.0
+# Seconds between looks at what is due: a third of the shortest lease is a little more.
 LOOK: Final = 0.25
-PATIENCE: Final = 1.0
+# Seconds before another try after a failure, in time for the least leases.
+LONGEST_PAUSE: Final = 2.0
 
 
 class Heart:
     """Beats for the jobs of a worker: each a third of its lease after the last beat.
 
     Args:
-        link: the connection to beat on.
-        worker: the worker's name.
-        queues: what it serves, for ``jobq.explain``.
+        protocol: what is said to the database.
         dispatcher: who holds the jobs.
     """
 
-    def __init__(
-        self, link: Link, worker: str, queues: Sequence[str], dispatcher: Dispatcher
-    ) -> None:
-        self._link = link
-        self._worker = worker
-        self._queues = list(queues)
+    def __init__(self, protocol: Protocol, dispatcher: Dispatcher) -> None:
+        self._protocol = protocol
         self._dispatcher = dispatcher
         self._beat_at = 0.0
         self._is_asked = asyncio.Event()
+        self._complaints = Sparing(logger)
 
     def ask(self) -> None:
         """Beat now: somebody has asked to cancel a job of these queues."""
@@ -54,21 +51,23 @@ class Heart:
 
     async def run(self) -> None:
         """Beat until cancelled."""
+        pace = Pace(most=LONGEST_PAUSE)
         while True:
             is_asked = self._is_asked.is_set()
             self._is_asked.clear()
+            pause = LOOK
             try:
                 await self._beat(is_asked=is_asked)
+                pace.reset()
             except DatabaseUnavailable as error:
-                logger.warning("no heartbeat: %s", error)
-            except JobqError:
-                logger.exception("the heartbeat was refused")
-            self._dispatcher.give_back_late(PATIENCE)
-            try:
-                async with asyncio.timeout(LOOK):
+                self._complaints.warning("no heartbeat: %s", error)
+                pause = pace.next()
+            except JobqError as error:
+                self._complaints.error("the heartbeat was refused: %s", error)
+                pause = pace.next()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
                     await self._is_asked.wait()
-            except TimeoutError:
-                pass
 
     async def _beat(self, *, is_asked: bool) -> None:
         now = time.monotonic()
@@ -79,19 +78,10 @@ class Heart:
         ]
         if not jobs and (is_asked or now - self._beat_at < SIGN_OF_LIFE):
             return
-        rows = await self._link.call(
-            HEARTBEAT,
-            (
-                self._worker,
-                array(held.job_id for held in jobs),
-                array(str(held.attempt) for held in jobs),
-                self._queues,
-            ),
-        )
+        outcomes = await self._protocol.heartbeat(jobs)
         self._beat_at = now
-        outcomes = dict(rows)
         for held in jobs:
-            self._take(held, outcomes[held.job_id], now)
+            self._take(held, outcomes.get(held.key, "lost"), now)
 
     def _take(self, held: Held, outcome: str, now: float) -> None:
         """Do what the database says about a job."""
@@ -107,3 +97,4 @@ class Heart:
             held.stop()
             if not held.started_at:
                 self._dispatcher.settle(held, CancelConfirmed())
+                held.interrupt()

@@ -1,80 +1,36 @@
-"""A job that this worker has claimed and not yet settled, and how it is to be settled."""
+"""A job that this worker has claimed and not yet settled."""
 
 from __future__ import annotations
 
+import re
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
 
 from jobq.context import JobContext
+from jobq.redaction import error_text
+from jobq.settlement import Failed
 
 if TYPE_CHECKING:
     from asyncio import Task
     from collections.abc import Sequence
-    from datetime import timedelta
 
     from jobq.context import Recorder
+    from jobq.handler import Handler
+    from jobq.settlement import Settlement
+    from jobq.worker.processes import Process
 
-__all__ = [
-    "CancelConfirmed",
-    "Failed",
-    "Gone",
-    "Held",
-    "Released",
-    "Settlement",
-    "Succeeded",
-    "seconds_of",
-]
+__all__ = ["Held", "Key", "seconds_of"]
 
+Key: TypeAlias = tuple[str, int]
+"""A job's id, as text, and the attempt: what a worker knows its jobs by."""
 
-@dataclass(frozen=True, slots=True)
-class Succeeded:
-    """The handler returned; ``result`` is JSON text, or None for null."""
-
-    result: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The attempt failed; ``details`` is a JSON object, or None."""
-
-    code: str
-    error: str
-    is_retryable: bool = True
-    retry_in: timedelta | None = None
-    details: msgspec.Raw | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Released:
-    """The job goes back unfinished, the attempt not counted."""
-
-    run_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CancelConfirmed:
-    """The handler saw the request to cancel and stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """There is nothing left to settle.
-
-    Attributes:
-        outcome: ``succeeded`` when the handler's own transaction has completed the job, or
-            ``lost``.
-    """
-
-    outcome: str
-
-
-Settlement: TypeAlias = Succeeded | Failed | Released | CancelConfirmed | Gone
+# Seconds, for a job whose own cannot be read: it is settled at once, and has none to wait.
+UNREADABLE_LEASE: Final = 30.0
 
 
 class Held:
@@ -85,26 +41,33 @@ class Held:
         payload, metadata: JSON text.
         lease: seconds for which the claim holds without a heartbeat.
         timeout: seconds that the handler may take.
+        handler: what does it, once it has a slot; None where there is none.
         held_at: when the lease was last known to hold, on the clock of time.monotonic.
+        slot_at: when it got a slot; 0 before.
         started_at: when the handler was started; 0 before.
         context: what the handler sees, once it has been made.
-        task: what runs the handler; None before it starts.
+        task: what runs the handler; None before it has a slot, and when it has ended.
+        process: where the handler runs, if it is one for a process.
         settlement: how it ended; None while it is open.
+        settled_at: when that was known, on the clock of time.monotonic.
         is_cancel_requested: whether somebody asked to cancel the job.
         is_interruptible: whether the handler is a coroutine, which can be stopped.
+        is_interrupted: whether the worker has stopped it.
 
     Args:
-        row: what was claimed, as `jobq.worker.exchange.JOB_COLUMNS` has it; ids, times,
-            intervals and JSON as text.
+        row: what was claimed, as `jobq.worker.protocol.JOB_COLUMNS` has it; ids, times,
+            intervals and JSON as text. What cannot be read settles the job as failed.
     """
 
     __slots__ = (
         "attempt",
         "context",
         "created_at",
+        "handler",
         "held_at",
         "idempotency_key",
         "is_cancel_requested",
+        "is_interrupted",
         "is_interruptible",
         "job_id",
         "kind",
@@ -112,9 +75,12 @@ class Held:
         "max_attempts",
         "metadata",
         "payload",
+        "process",
         "queue",
         "run_at",
+        "settled_at",
         "settlement",
+        "slot_at",
         "started_at",
         "task",
         "timeout",
@@ -145,15 +111,29 @@ class Held:
             self.idempotency_key,
             lease,
         ) = row
-        self.timeout = seconds_of(timeout)
-        self.lease = seconds_of(lease)
         self.held_at = time.monotonic()
+        self.slot_at = 0.0
         self.started_at = 0.0
+        self.settled_at = 0.0
+        self.handler: Handler | None = None
         self.context: JobContext | None = None
         self.task: Task[None] | None = None
+        self.process: Process | None = None
         self.settlement: Settlement | None = None
         self.is_cancel_requested = False
         self.is_interruptible = False
+        self.is_interrupted = False
+        try:
+            self.timeout = seconds_of(timeout)
+            self.lease = seconds_of(lease)
+        except ValueError as error:
+            self.timeout, self.lease = 0.0, UNREADABLE_LEASE
+            self.settlement = Failed("JOB_UNREADABLE", error_text(error), is_retryable=False)
+
+    @property
+    def key(self) -> Key:
+        """The id and the attempt."""
+        return self.job_id, self.attempt
 
     @property
     def expires_at(self) -> float:
@@ -161,7 +141,11 @@ class Held:
         return self.started_at + self.timeout
 
     def make_context(self, recorder: Recorder) -> JobContext:
-        """Make what the handler sees."""
+        """Make what the handler sees.
+
+        Raises:
+            ValueError, RecursionError: a time or the metadata cannot be read.
+        """
         self.context = JobContext(
             job_id=UUID(self.job_id),
             attempt=self.attempt,
@@ -184,25 +168,47 @@ class Held:
             self.context.cancelled = True
 
     def interrupt(self) -> None:
-        """Stop the handler, if it is one that can be stopped."""
+        """Stop the handler, if it is one that can be stopped; one not begun never begins."""
         self.stop()
-        if self.is_interruptible and self.task is not None:
+        self.is_interrupted = True
+        if self.process is not None:
+            self.process.kill()
+        elif self.task is not None and (self.is_interruptible or not self.started_at):
             self.task.cancel()
+
+
+_CLOCK: Final = re.compile(r"(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+_ISO: Final = re.compile(
+    r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?"
+    r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?"
+)
+# Days, a month being 30 and a year 12 of them, as PostgreSQL's own extract() does not.
+_DAYS: Final = {"year": 360, "mon": 30, "day": 1}
+_ISO_SECONDS: Final = (360 * 86400, 30 * 86400, 86400, 3600, 60, 1)
 
 
 @lru_cache
 def seconds_of(text: str) -> float:
     """Return the seconds of an interval as PostgreSQL writes it, a month being 30 days.
 
-    It is written as ``1 year 2 mons 3 days 04:05:06.7``.
+    It is written as ``1 year 2 mons 3 days 04:05:06.7``, or where a pooler stands between
+    and a database says so as ``P1Y2M3DT4H5M6.7S``.
+
+    Raises:
+        ValueError: it is written in another style.
     """
-    units = {"year": 360, "mon": 30, "day": 1}
+    if iso := _ISO.fullmatch(text):
+        given = zip(iso.groups(), _ISO_SECONDS, strict=True)
+        return sum(float(count) * unit for count, unit in given if count)
     words = text.split()
     seconds = 0.0
-    if words and ":" in words[-1]:
-        hours, minutes, rest = words.pop().split(":")
-        sign = -1 if hours.startswith("-") else 1
-        seconds = sign * (abs(int(hours)) * 3600 + int(minutes) * 60 + float(rest))
+    if words and (clock := _CLOCK.fullmatch(words[-1])):
+        words.pop()
+        sign, hours, minutes, rest = clock.groups()
+        seconds = (int(hours) * 3600 + int(minutes) * 60 + float(rest)) * (-1 if sign else 1)
     for count, unit in zip(words[::2], words[1::2], strict=True):
-        seconds += int(count) * units[unit.removesuffix("s")] * 86400
+        days = _DAYS.get(unit.removesuffix("s"))
+        if days is None:
+            raise ValueError(f"an interval in a style that is not known: {text}")
+        seconds += int(count) * days * 86400
     return seconds

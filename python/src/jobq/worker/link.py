@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Link", "Pace", "Silence"]
 
+# Seconds: what a call may take, a third of the default lease. A peer that is gone is noticed
+# in this time.
 DEADLINE: Final = 10.0
 
 
@@ -113,6 +115,11 @@ class Link:
         self._connection: AsyncConnection[Any] | None = None
 
     @property
+    def heard_at(self) -> float:
+        """When it last answered, by the event loop's clock."""
+        return self._heard_at
+
+    @property
     def is_suspect(self) -> bool:
         """Whether the connection has not been heard of since another one fell silent."""
         return self._heard_at < self._silence.since
@@ -134,7 +141,8 @@ class Link:
                 await self._drop_unless_idle()
                 raise
             finally:
-                self._hear()
+                if self._connection is not None:
+                    self._hear()
 
     async def call_many(self, statement: str, parameters: Sequence[Sequence[object]]) -> None:
         """Run one statement with many sets of parameters, in one round trip.
@@ -151,7 +159,18 @@ class Link:
                 await self._drop_unless_idle()
                 raise
             finally:
-                self._hear()
+                if self._connection is not None:
+                    self._hear()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None and not self._connection.closed
+
+    @property
+    def socket(self) -> int | None:
+        """The descriptor of its socket, if there is a connection."""
+        return self._connection.fileno() if self._connection and self.is_open else None
 
     async def connection(self) -> AsyncConnection[Any]:
         """Return the open connection, a new one if need be.
@@ -191,7 +210,7 @@ class Link:
             await connection.close()
 
     def _hear(self) -> None:
-        """Take note that the connection, if it is open still, has just answered."""
+        """Take note that the connection has just answered."""
         self._heard_at = asyncio.get_running_loop().time()
 
     async def _drop_unless_idle(self) -> None:

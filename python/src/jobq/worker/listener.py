@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from jobq.errors import JobqError
 from jobq.notifications import Notifications
 from jobq.worker.link import Link, Pace, Silence
+from jobq.worker.logs import Sparing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["Listener"]
 
-# Its calls take no time, and the worker waits for them.
+# Seconds: its calls take no time, and the worker waits for them.
 DEADLINE: Final = 3.0
 
 logger = logging.getLogger("jobq.worker")
@@ -58,11 +59,12 @@ class Listener:
     async def run(self) -> None:
         """Connect, listen, and begin again whenever the connection is lost."""
         pace = Pace()
+        complaints = Sparing(logger)
         while True:
             try:
                 await self._listen()
             except JobqError as error:
-                logger.warning("cannot listen, polling meanwhile: %s", error)
+                complaints.warning("cannot listen, polling meanwhile: %s", error)
                 await asyncio.sleep(pace.next())
                 continue
             pace.reset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -15,7 +16,7 @@ from jobq.redaction import redacted
 if TYPE_CHECKING:
     from jobq.worker.held import Held
 
-__all__ = ["Format", "configure_logging", "current_job", "job_fields"]
+__all__ = ["Format", "Sparing", "configure_logging", "current_job", "job_fields"]
 
 Format = Literal["json", "pretty"]
 
@@ -62,6 +63,42 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     elif (current := current_job.get()) is not None:
         fields.update(job_fields(*current))
     return fields | {k: v for k, v in vars(record).items() if k not in _STANDARD}
+
+
+# Seconds in which one complaint is logged once: an outage is told, and does not fill the log.
+QUIET: Final = 30.0
+
+
+class Sparing:
+    """Logs the same complaint once in a while, and for debugging always.
+
+    Args:
+        logger: where to.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._told_at: dict[str, float] = {}
+        self._left_out: dict[str, int] = {}
+
+    def warning(self, message: str, *arguments: object) -> None:
+        """Log a warning, unless the same was logged a moment ago."""
+        self._log(logging.WARNING, message, arguments)
+
+    def error(self, message: str, *arguments: object) -> None:
+        """Log an error, unless the same was logged a moment ago."""
+        self._log(logging.ERROR, message, arguments)
+
+    def _log(self, level: int, message: str, arguments: tuple[object, ...]) -> None:
+        now = time.monotonic()
+        if now - self._told_at.get(message, float("-inf")) < QUIET:
+            self._left_out[message] = self._left_out.get(message, 0) + 1
+            self._logger.debug(message, *arguments)
+            return
+        self._told_at[message] = now
+        left_out = self._left_out.pop(message, 0)
+        again = f" (and {left_out} times since it was last said)" if left_out else ""
+        self._logger.log(level, message + "%s", *arguments, again)
 
 
 class JsonFormatter(logging.Formatter):

@@ -25,17 +25,37 @@ if TYPE_CHECKING:
 
     from prometheus_client.core import Metric
 
+    from jobq.registry import Registry
     from jobq.worker.held import Held
 
 __all__ = ["HAS_PROMETHEUS", "Metrics"]
 
+# Seconds.
 BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 3600.0)
 
 
-class Metrics:
-    """Counts of one worker, kept as plain numbers and named when they are asked for."""
+# Kinds of a fallback handler, such as endpoints, that have a label of their own: 100 of them
+# make a page of half a megabyte.
+MOST_NAMES: Final = 100
+# The label of all others; no kind is called so.
+OTHER: Final = "(other)"
 
-    def __init__(self) -> None:
+
+class Metrics:
+    """Counts of one worker, kept as plain numbers and named when they are asked for.
+
+    Args:
+        registry: the handlers; kinds without one have a label of their own only while there
+            are few, since whoever enqueues may name them as they like.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._handlers = registry
+        self._kinds = {handler.kind for handler in registry}
+        self._others: set[str] = set()
+        self._unnamed = 0
+        self._lacks: Counter[str] = Counter()
+        self._stuck = 0
         self._started: Counter[str] = Counter()
         self._ended: Counter[tuple[str, str]] = Counter()
         self._durations: defaultdict[tuple[str, str], Durations] = defaultdict(Durations)
@@ -45,22 +65,27 @@ class Metrics:
 
     def started(self, held: Held) -> None:
         """Count a job that starts."""
-        self._started[held.kind] += 1
+        self._started[self._label(held.kind)] += 1
 
     def ended(self, held: Held, outcome: str) -> None:
         """Count a job that is settled."""
-        key = held.kind, outcome
+        key = self._label(held.kind), outcome
         self._ended[key] += 1
         if held.started_at:
             self._durations[key].add(time.monotonic() - held.started_at)
 
-    def text(self, running: int) -> bytes:
+    def lacked(self, code: str) -> None:
+        """Count a job that was given back because this worker cannot do it."""
+        self._lacks[code if code in self._lacks or len(self._lacks) < MOST_NAMES else OTHER] += 1
+
+    def text(self, running: int, stuck: int) -> bytes:
         """Return everything in Prometheus's text format.
 
         Args:
             running: how many handlers run now.
+            stuck: how many run on long after their jobs were settled.
         """
-        self._running = running
+        self._running, self._stuck = running, stuck
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -87,6 +112,28 @@ class Metrics:
         yield GaugeMetricFamily(
             "worker_jobs_running", "Jobs whose handlers run now.", value=self._running
         )
+        yield GaugeMetricFamily(
+            "worker_slots_stuck", "Slots lost to handlers that hang.", value=self._stuck
+        )
+        unable = CounterMetricFamily(
+            "worker_jobs_unable", "Jobs given back for want of something.", labels=["code"]
+        )
+        for code, count in self._lacks.items():
+            unable.add_metric([code], count)
+        yield unable
+        yield CounterMetricFamily(
+            "worker_jobs_unnamed", f"Jobs counted under the kind {OTHER}.", value=self._unnamed
+        )
+
+    def _label(self, kind: str) -> str:
+        """Return a kind's label: its own if it is known, or one of the first few."""
+        if kind in self._kinds or kind in self._others:
+            return kind
+        if self._handlers.get(kind) is not None and len(self._others) < MOST_NAMES:
+            self._others.add(kind)
+            return kind
+        self._unnamed += 1
+        return OTHER
 
 
 class Durations:

@@ -1,71 +1,35 @@
-"""Where handlers run: on the loop, in threads, in processes, in a transaction."""
+"""Where handlers run: in threads, in processes, on connections of their own."""
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import multiprocessing
 import os
-import threading
-from concurrent.futures import Future, ProcessPoolExecutor
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
+import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq.database import conninfo, use_json
+from jobq.database import conninfo, pool_options, pool_options_async
+from jobq.outcomes import Unable
+from jobq.redaction import error_text
+from jobq.worker.processes import Processes
+from jobq.worker.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Iterator
 
-    from psycopg import AsyncConnection
+    from psycopg import AsyncConnection, Connection
 
 __all__ = ["Places"]
 
-
-class Threads:
-    """Daemon threads, which a handler that hangs cannot make the process wait for.
-
-    Each call gets an idle thread, or a new one: the worker's slots bound their number.
-    """
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]]
-        self._calls = SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = 0
-
-    def submit(self, function: Callable[..., Any], *arguments: object) -> Future[Any]:
-        """Run a function in a thread and return its future."""
-        future: Future[Any] = Future()
-        with self._lock:
-            is_served = self._idle > 0
-            self._idle -= is_served
-        self._calls.put((future, function, arguments))
-        if not is_served:
-            threading.Thread(target=self._serve, name="jobq handler", daemon=True).start()
-        return future
-
-    def _serve(self) -> None:
-        while True:
-            future, function, arguments = self._calls.get()
-            try:
-                result = function(*arguments)
-            except BaseException as error:
-                self._rest()
-                future.set_exception(error)
-            else:
-                self._rest()
-                future.set_result(result)
-            del future, function, arguments
-
-    def _rest(self) -> None:
-        with self._lock:
-            self._idle += 1
+# Seconds to wait for a handler's connection: what a call of the worker's own may take.
+PATIENCE: Final = 10.0
+# Seconds for which a job is left alone when there was no connection for it.
+PAUSE: Final = 5.0
 
 
 class Places:
-    """Makes threads, processes and transactions for handlers, when first needed.
+    """Makes threads, processes and connections for handlers, when first needed.
 
     Args:
         url: the database for transactional handlers.
@@ -78,73 +42,73 @@ class Places:
         self, url: str, concurrency: int, processes: int | None, *, is_pooled: bool
     ) -> None:
         self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True)
-        self._connection_options = {"prepare_threshold": None} if is_pooled else {}
-        self._concurrency = concurrency
-        self._processes = processes or os.cpu_count() or 1
-        self._threads = Threads()
-        self._process_pool: ProcessPoolExecutor | None = None
+        self._options: dict[str, Any] = {
+            "kwargs": {"prepare_threshold": None} if is_pooled else {},
+            "min_size": 0,
+            "max_size": concurrency,
+            "timeout": PATIENCE,
+        }
+        self.threads = Threads()
+        self.processes = Processes(processes or os.cpu_count() or 1, self.threads)
         self._pool: AsyncConnectionPool | None = None
         self._thread_pool: ConnectionPool | None = None
 
-    def in_thread(self, function: Callable[..., Any], *arguments: object) -> asyncio.Future[Any]:
-        """Run a function in a thread, with the caller's context variables."""
-        context = contextvars.copy_context()
-        return asyncio.wrap_future(self._threads.submit(context.run, function, *arguments))
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection[Any]]:
+        """Give a connection to a coroutine, in a transaction that ends with the block.
 
-    def in_process(self, function: Callable[..., Any], *arguments: object) -> asyncio.Future[Any]:
-        """Run a function in a process of the pool.
-
-        The future raises BrokenProcessPool when the process dies; later calls get a new pool.
+        Raises:
+            Unable: there is none.
         """
-        if self._process_pool is None or getattr(self._process_pool, "_broken", False):
-            self._process_pool = ProcessPoolExecutor(
-                self._processes, mp_context=multiprocessing.get_context("forkserver")
-            )
-        return asyncio.wrap_future(self._process_pool.submit(function, *arguments))
-
-    async def connections(self) -> AsyncConnectionPool:
-        """Return the connections of handlers that are coroutines."""
         if self._pool is None:
             self._pool = AsyncConnectionPool(
                 self._conninfo,
-                kwargs=self._connection_options,
-                configure=_configure,
-                min_size=0,
-                max_size=self._concurrency,
-                timeout=10,
                 name="jobq handlers",
                 open=False,
+                **self._options,
+                **pool_options_async(),
             )
             await self._pool.open()
-        return self._pool
+        with _or_unable():
+            connection = await self._pool.getconn()
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await self._pool.putconn(connection)
 
-    def thread_connections(self) -> ConnectionPool:
-        """Return the connections of handlers that run in threads."""
+    @contextmanager
+    def thread_connection(self) -> Iterator[Connection[Any]]:
+        """Give a connection to a thread, as `connection` does."""
         if self._thread_pool is None:
             self._thread_pool = ConnectionPool(
                 self._conninfo,
-                kwargs=self._connection_options,
-                configure=use_json,
-                min_size=0,
-                max_size=self._concurrency,
-                timeout=10,
                 name="jobq thread handlers",
                 open=True,
+                **self._options,
+                **pool_options(),
             )
-        return self._thread_pool
+        with _or_unable():
+            connection = self._thread_pool.getconn()
+        try:
+            with connection:
+                yield connection
+        finally:
+            self._thread_pool.putconn(connection)
 
     async def close(self) -> None:
         """Let everything go, without waiting for what still runs."""
-        if self._process_pool is not None:
-            children = list(getattr(self._process_pool, "_processes", {}).values())
-            self._process_pool.shutdown(wait=False, cancel_futures=True)
-            for child in children:
-                child.terminate()
+        self.processes.close()
         if self._pool is not None:
             await self._pool.close(timeout=1)
         if self._thread_pool is not None:
-            await asyncio.to_thread(self._thread_pool.close, timeout=1)
+            await self.threads.run(self._thread_pool.close, 1)
 
 
-async def _configure(connection: AsyncConnection[Any]) -> None:
-    use_json(connection)
+@contextmanager
+def _or_unable() -> Iterator[None]:
+    """Take the lack of a connection for the worker's own, since no handler has begun."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise Unable("NO_CONNECTION", error_text(error), in_=PAUSE) from error

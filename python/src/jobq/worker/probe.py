@@ -1,37 +1,47 @@
-"""A tiny HTTP server for Prometheus and for probes: /metrics and /healthz."""
+"""A tiny HTTP server for Prometheus and for probes: /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-__all__ = ["Probe"]
+__all__ = ["Answers", "Probe"]
 
-TIMEOUT: Final = 5.0
+# Seconds for a request and its answer: probes wait no longer.
+TIMEOUT: Final = 1.0
+# What each route asks, as a member of the worker's health.
+QUESTIONS: Final = {b"/healthz": "alive", b"/readyz": "ok"}
 PLAIN: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
+class Answers(Protocol):
+    """What a probe can ask a worker."""
+
+    def health(self) -> Mapping[str, object]:
+        """Tell what is wrong and what is right; ``alive`` and ``ok`` say which."""
+
+    def metrics_text(self) -> bytes | None:
+        """Return Prometheus's text, or None where it is not to be had."""
+
+
 class Probe:
-    """Answers GET /healthz (200 or 503) and GET /metrics, and nothing else.
+    """Answers GET /healthz, /readyz (each 200 or 503) and /metrics, and nothing else.
+
+    /healthz says that the loop turns: a worker that answers it need not be restarted. /readyz
+    says that the database has answered of late too.
 
     Args:
-        health: returns what is wrong and what is right; ``ok`` says which.
-        metrics: returns Prometheus's text, or None where it is not to be had.
+        worker: who is asked.
     """
 
-    def __init__(
-        self,
-        health: Callable[[], Mapping[str, object]],
-        metrics: Callable[[], bytes | None],
-    ) -> None:
-        self._health = health
-        self._metrics = metrics
+    def __init__(self, worker: Answers) -> None:
+        self._worker = worker
         self._server: asyncio.Server | None = None
         self.port = 0
 
@@ -69,11 +79,11 @@ class Probe:
         writer.close()
 
     def _answer(self, path: bytes) -> tuple[str, str, bytes]:
-        if path == b"/healthz":
-            health = self._health()
-            status = "200 OK" if health["ok"] else "503 Service Unavailable"
+        if path in QUESTIONS:
+            health = self._worker.health()
+            status = "200 OK" if health[QUESTIONS[path]] else "503 Service Unavailable"
             return status, "application/json", msgspec.json.encode(health)
-        metrics = self._metrics() if path == b"/metrics" else None
+        metrics = self._worker.metrics_text() if path == b"/metrics" else None
         if metrics is not None:
             return "200 OK", PLAIN, metrics
-        return "404 Not Found", PLAIN, b"/healthz and /metrics are here\n"
+        return "404 Not Found", PLAIN, b"/healthz, /readyz and /metrics are here\n"

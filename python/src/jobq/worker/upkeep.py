@@ -1,4 +1,4 @@
-"""What a worker does besides: the database's upkeep, and knowing when it is used up."""
+"""What a worker does besides: the database's upkeep, and looking after itself."""
 
 from __future__ import annotations
 
@@ -11,32 +11,59 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobq.errors import JobqError
+from jobq.worker.logs import Sparing
 
 if TYPE_CHECKING:
-    from jobq.worker.link import Link
+    from jobq.worker.dispatcher import Dispatcher
+    from jobq.worker.links import Links
+    from jobq.worker.protocol import Protocol
+    from jobq.worker.stop import Stop
 
-__all__ = ["maintain", "resident_bytes"]
+__all__ = ["maintain", "patrol", "resident_bytes"]
 
 logger = logging.getLogger("jobq.worker")
 
+# Seconds between calls of jobq.maintain(), give or take a half: leases that have expired are
+# taken back within 4.5 s.
 INTERVAL: Final = 3.0
+# Seconds between looks at what the worker holds: the least lease is 1 s, and it is given back
+# after a fifth of it.
+LOOK: Final = 0.25
+# Of all slots: with so many gone for good, a worker afresh does more than this one.
+MOST_STUCK: Final = 0.5
 PAGE: Final = resource.getpagesize()
 _STATM: Final = Path("/proc/self/statm")
 
 
-async def maintain(link: Link, interval: float = INTERVAL) -> None:
-    """Call jobq.maintain() now and then, until cancelled.
+async def maintain(protocol: Protocol, links: Links) -> None:
+    """Call jobq.maintain() now and then, until cancelled, and close connections left idle.
 
     Of all the workers that do, one works and the others return at once.
     """
+    complaints = Sparing(logger)
     while True:
         try:
-            for task, affected in await link.call("select task, affected from jobq.maintain()"):
-                if task == "recovered" and affected:
-                    logger.info("took back %d jobs whose lease had expired", affected)
+            recovered = (await protocol.maintain()).get("recovered")
+            if recovered:
+                logger.info("took back %d jobs whose lease had expired", recovered)
         except JobqError as error:
-            logger.warning("no maintenance: %s", error)
-        await asyncio.sleep(interval * random.uniform(0.5, 1.5))  # noqa: S311 - spreads workers
+            complaints.warning("no maintenance: %s", error)
+        await links.close_idle()
+        await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.5))  # noqa: S311 - spreads workers
+
+
+async def patrol(dispatcher: Dispatcher, stop: Stop, slots: int) -> None:
+    """Give back what waits for too long, and end the worker when it has lost its slots."""
+    while True:
+        dispatcher.give_back_late()
+        stuck = dispatcher.stuck
+        if stuck and stuck >= MOST_STUCK * slots:
+            kinds = ", ".join(sorted({held.kind for held in dispatcher.overdue}))
+            logger.error("%d of %d slots hang in handlers of %s", stuck, slots, kinds)
+            stop.recycle("its slots are lost to handlers that hang")
+            return
+        stop.look_at_memory()
+        await asyncio.sleep(LOOK)
 
 
 def resident_bytes() -> int:

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
-import random
 import secrets
-import signal
 import socket
-import time
+import threading
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from jobq import tracing
 from jobq.call import statement
-from jobq.database import use_json
-from jobq.errors import DatabaseUnavailable, JobqError, NotDeployed, NotPermitted
-from jobq.worker.dispatcher import Dispatcher
-from jobq.worker.exchange import DUE_IN, Exchange
-from jobq.worker.execution import Execution
+from jobq.errors import DatabaseUnavailable, JobqError
+from jobq.worker import forks
+from jobq.worker.attempts import Attempts
+from jobq.worker.dispatcher import Dispatcher, Queues
+from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
-from jobq.worker.held import Failed, Held, Released, Settlement
-from jobq.worker.link import Link, Pace, Silence
+from jobq.worker.link import Pace, Silence
+from jobq.worker.links import Links
 from jobq.worker.listener import Listener
-from jobq.worker.logs import current_job, job_fields
 from jobq.worker.metrics import HAS_PROMETHEUS, Metrics
 from jobq.worker.notes import Notes
 from jobq.worker.places import Places
 from jobq.worker.probe import Probe
-from jobq.worker.upkeep import maintain, resident_bytes
+from jobq.worker.protocol import Protocol
+from jobq.worker.stop import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Signals, Stop
+from jobq.worker.upkeep import maintain, patrol
+from jobq.worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 
     from jobq.registry import Registry
 
@@ -40,11 +40,15 @@ __all__ = ["EXIT_FAILED", "EXIT_OK", "EXIT_RECYCLE", "Worker"]
 
 logger = logging.getLogger("jobq.worker")
 
-EXIT_OK: Final = 0
-EXIT_FAILED: Final = 1
-EXIT_RECYCLE: Final = 75
+# Seconds that coroutines have to end when they are interrupted at the end of the grace period.
 UNWIND: Final = 1.0
+# Seconds for the last settlements and for on_dead, when all jobs have ended.
 LAST_WORDS: Final = 5.0
+# Seconds without an answer of the database after which a worker does not call itself ready:
+# heartbeats and upkeep ask every few seconds.
+SILENT: Final = 30.0
+# Seconds for the process to end where handlers hang that nothing can stop; then it is ended.
+LEAVE: Final = 5.0
 
 
 class Worker:
@@ -71,9 +75,12 @@ class Worker:
         max_jobs: stop to be started afresh after so many jobs.
         max_bytes: stop to be started afresh when the process uses so much memory.
         processes: how many processes run handlers registered with ``process=True``.
-        metrics_port: where to serve /metrics and /healthz; None serves nothing, 0 takes a
-            free port.
+        metrics_port: where to serve /metrics, /healthz and /readyz; None serves nothing, 0
+            takes a free port. Where it is taken the worker warns, and works without.
         metrics_host: the address to serve them on.
+
+    Raises:
+        ValueError: an argument may not have this value.
     """
 
     def __init__(
@@ -98,34 +105,27 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
-        if not queues or isinstance(queues, str):
-            raise ValueError("queues must name at least one queue")
+        check_queues(queues)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._database = database
         self._registry = registry
-        self._weights = dict(queues.items()) if hasattr(queues, "items") else {}
-        self._queues = list(queues)
+        self._queues = Queues(queues)
         self._concurrency = concurrency
         self._listen_database = (listen_database or database) if listen else None
         self._is_pooled = is_pooled or listen_database is not None
         self._poll = poll
         self._grace = grace
         self._declare = declare
-        self._max_jobs = max_jobs
-        self._max_bytes = max_bytes
         self._processes = processes
         self._address = None if metrics_port is None else (metrics_host, metrics_port)
-        self._metrics: Metrics | None = None
-        self._stop = asyncio.Event()
-        self._abort = asyncio.Event()
-        self._ended = 0
-        self._exit_code = EXIT_OK
-        self._last_words: set[asyncio.Future[Any]] = set()
+        self._metrics = Metrics(registry) if self._address and HAS_PROMETHEUS else None
+        self._stop = Stop(max_jobs, max_bytes)
+        self._links: Links | None = None
+        self._attempts: Attempts | None = None
         self._dispatcher: Dispatcher | None = None
         self._probe: Probe | None = None
         self._task: asyncio.Task[int] | None = None
         self._is_ready = asyncio.Event()
-        self._is_traced = tracing.is_on()
 
     # ---- life
 
@@ -136,7 +136,9 @@ class Worker:
         is not finished then goes back to its queue. A second signal ends it at once.
 
         Args:
-            handle_signals: whether to react to them; only in the main thread.
+            handle_signals: whether the process is the worker's: it reacts to them, has
+                coroutines interrupted that hold up the event loop, and ends the process
+                where handlers hang that nothing can stop. Only in the main thread.
 
         Returns:
             0 when told to stop, 75 when it is to be started afresh, 128 and the signal's
@@ -148,9 +150,12 @@ class Worker:
         """
         async with AsyncExitStack() as stack:
             if handle_signals:
-                stack.enter_context(_Signals(self))
+                stack.enter_context(Signals(self._stop))
+                stack.enter_context(Watchdog())
             await self._work(stack)
-        return self._exit_code
+        if handle_signals and self._dispatcher is not None and self._dispatcher.overdue:
+            leave_soon(self._stop.exit_code)
+        return self._stop.exit_code
 
     async def stop(self, grace: float | None = None) -> None:
         """Stop as SIGTERM does, and return when everything has stopped.
@@ -160,7 +165,7 @@ class Worker:
         """
         if grace is not None:
             self._grace = grace
-        self._stop.set()
+        self._stop.asked.set()
         if self._task is not None:
             await asyncio.shield(self._task)
 
@@ -182,92 +187,90 @@ class Worker:
         async with self:
             yield
 
+    # ---- what it tells
+
     @property
     def metrics_port(self) -> int | None:
-        """The port of /metrics and /healthz, once they are served."""
+        """The port of /metrics, /healthz and /readyz, once they are served."""
         return self._probe.port if self._probe else None
 
     def health(self) -> dict[str, object]:
-        """Tell whether the worker does its work: ``ok``, and the reasons."""
-        dispatcher = self._dispatcher
-        since = time.monotonic() - dispatcher.answered_at if dispatcher else None
-        is_ok = since is not None and since < max(30.0, 4 * self._poll)
+        """Tell whether the worker lives and does its work, and the reasons.
+
+        ``alive`` says that its parts run, ``ok`` that the database has answered of late too.
+        """
+        since = self._links.answered_ago if self._links else None
+        alive = self._dispatcher is not None and self._stop.exit_code != EXIT_FAILED
         return {
-            "ok": is_ok,
+            "alive": alive,
+            "ok": alive and since is not None and since < max(SILENT, 4 * self._poll),
             "worker": self.name,
             "database_answered_seconds_ago": None if since is None else round(since, 1),
-            "running": len(dispatcher.running) if dispatcher else 0,
-            "is_stopping": self._stop.is_set(),
+            "running": len(self._dispatcher.running) if self._dispatcher else 0,
+            "stuck": self._dispatcher.stuck if self._dispatcher else 0,
+            "lacks": dict(self._attempts.lacks) if self._attempts else {},
+            "is_stopping": self._stop.asked.is_set(),
         }
+
+    def metrics_text(self) -> bytes | None:
+        """Return Prometheus's text; None where the extra ``metrics`` is not installed."""
+        if self._metrics is None or self._dispatcher is None:
+            return None
+        return self._metrics.text(len(self._dispatcher.running), self._dispatcher.stuck)
 
     # ---- the parts
 
     async def _work(self, stack: AsyncExitStack) -> None:
         silence = Silence()
-        link, upkeep = (
-            Link(
-                self._database,
-                name,
-                is_pooled=self._is_pooled,
-                configure=use_json,
-                silence=silence,
-            )
-            for name in ("jobq heartbeat", "jobq upkeep")
-        )
-        stack.push_async_callback(link.close)
-        stack.push_async_callback(upkeep.close)
-        await self._start(link)
-        if self._stop.is_set():
+        links = self._links = Links(self._database, is_pooled=self._is_pooled, silence=silence)
+        stack.push_async_callback(links.close)
+        forks.guard(links)
+        await self._start(links)
+        if self._stop.asked.is_set():
             return
         places = Places(
             self._database, self._concurrency, self._processes, is_pooled=self._is_pooled
         )
         stack.push_async_callback(places.close)
-        notes = Notes(link)
-        execution = Execution(self._registry, places, notes)
-        exchanges = [
-            Exchange(self._database, self.name, is_pooled=self._is_pooled, silence=silence)
-            for _ in range(2)
-        ]
-        for exchange in exchanges:
-            stack.push_async_callback(exchange.close)
+        protocol = Protocol(links, self.name, self._queues.names)
+        notes = Notes(protocol)
+        attempts = Attempts(self.name, self._registry, places, notes, self._metrics, self._stop)
         listener = self._make_listener(silence)
         dispatcher = Dispatcher(
-            exchanges,
+            protocol,
+            Exchange(protocol),
             listener,
-            lambda held: self._run_job(execution, held),
-            lambda: exchanges[0].due_in(self._queues),
-            self._order,
+            attempts,
+            self._queues,
             slots=self._concurrency,
             poll=self._poll,
-            on_start=self._on_start,
-            on_end=lambda held, outcome: self._on_end(execution, held, outcome),
         )
-        heart = Heart(link, self.name, self._queues, dispatcher)
-        self._dispatcher = dispatcher
+        heart = Heart(protocol, dispatcher)
+        self._attempts, self._dispatcher = attempts, dispatcher
         await self._serve(stack)
         if listener is not None:
             stack.push_async_callback(listener.close)
             listener.on_job, listener.on_cancel = dispatcher.look, heart.ask
             await self._background(stack, listener.run())
         await self._background(stack, heart.run())
-        await self._background(stack, maintain(upkeep))
+        await self._background(stack, maintain(protocol, links))
+        await self._background(stack, patrol(dispatcher, self._stop, self._concurrency))
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
-        logger.info("worker started", extra={"worker": self.name, "queues": self._queues})
+        logger.info("worker started", extra={"worker": self.name, "queues": self._queues.names})
         self._is_ready.set()
         await self._wait_until_told(work)
-        await self._wind_down(dispatcher, work, listener)
+        await self._wind_down(work, listener)
         await notes.flush()
         with suppress(JobqError):
-            await link.call("select jobq.retire_worker(%s)", [self.name])
-        logger.info("worker stopped", extra={"worker": self.name, "jobs": self._ended})
+            await protocol.retire()
+        logger.info("worker stopped", extra={"worker": self.name, "jobs": self._stop.jobs})
 
     def _make_listener(self, silence: Silence) -> Listener | None:
         if self._listen_database is None:
             return None
-        return Listener(self._listen_database, self._queues, silence)
+        return Listener(self._listen_database, self._queues.names, silence)
 
-    async def _start(self, link: Link) -> None:
+    async def _start(self, links: Links) -> None:
         """Wait for the database, and declare the kinds.
 
         Raises:
@@ -275,36 +278,38 @@ class Worker:
             NotDeployed: jobq is not installed there.
         """
         pace = Pace()
-        while not self._stop.is_set():
+        while not self._stop.asked.is_set():
             try:
-                await link.call(DUE_IN, [self._queues])
+                await Protocol(links, self.name, self._queues.names).due_in()
                 if self._declare:
                     for call in self._registry.definitions():
                         given = call.given
-                        text = statement(call.function, tuple(given))
-                        await link.call(text, given)
-            except (NotPermitted, NotDeployed):
-                raise
+                        await links.call(statement(call.function, tuple(given)), given)
             except DatabaseUnavailable as error:
                 logger.warning("the database is unavailable: %s", error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pace.next()):
-                        await self._stop.wait()
+                        await self._stop.asked.wait()
             else:
                 return
 
     async def _serve(self, stack: AsyncExitStack) -> None:
         if self._address is None:
             return
-        if HAS_PROMETHEUS:
-            self._metrics = Metrics()
-        self._probe = Probe(self.health, self._metrics_text)
-        await self._probe.open(*self._address)
-        stack.push_async_callback(self._probe.close)
-        host = self._address[0]
-        logger.info("metrics at http://%s:%d/metrics", host, self._probe.port)
+        host, port = self._address
+        probe = Probe(self)
+        try:
+            await probe.open(host, port)
+        except OSError as error:
+            logger.warning("no metrics and no health at %s:%d: %s", host, port, error)
+            return
+        self._probe = probe
+        stack.push_async_callback(probe.close)
+        logger.info("metrics at http://%s:%d/metrics", host, probe.port)
 
-    async def _background(self, stack: AsyncExitStack, coroutine: Any) -> None:  # noqa: ANN401
+    async def _background(
+        self, stack: AsyncExitStack, coroutine: Coroutine[Any, Any, None]
+    ) -> None:
         """Run something beside the work, until the worker has stopped."""
         task = asyncio.create_task(coroutine)
         task.add_done_callback(self._on_background_end)
@@ -319,150 +324,61 @@ class Worker:
     def _on_background_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             logger.critical("a part of the worker failed", exc_info=task.exception())
-            self._exit_code = EXIT_FAILED
-            self._stop.set()
+            self._stop.fail()
 
     async def _wait_until_told(self, work: asyncio.Task[None]) -> None:
-        told = asyncio.create_task(self._stop.wait())
+        told = asyncio.create_task(self._stop.asked.wait())
         await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
         told.cancel()
         if work.done() and work.exception() is not None:
             raise work.exception()  # type: ignore[misc]
 
-    async def _wind_down(
-        self, dispatcher: Dispatcher, work: asyncio.Task[None], listener: Listener | None
-    ) -> None:
+    async def _wind_down(self, work: asyncio.Task[None], listener: Listener | None) -> None:
         """Finish what runs, give back what does not finish in time, and settle everything."""
+        dispatcher, attempts = self._dispatcher, self._attempts
+        assert dispatcher is not None and attempts is not None  # noqa: S101 - it worked
         dispatcher.stop_claiming()
         if listener is not None:
             await listener.close()
         running = len(dispatcher.running)
         if running:
             logger.info("stopping: waiting up to %g s for %d jobs", self._grace, running)
-        abort = asyncio.create_task(self._abort.wait())
+        abort = asyncio.create_task(self._stop.at_once.wait())
         await asyncio.wait({work, abort}, timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
         abort.cancel()
-        unfinished = [held for held in dispatcher.running if held.settlement is None]
+        unfinished = dispatcher.running
+        tasks = {held.task for held in unfinished if held.is_interruptible and held.task}
         for held in unfinished:
             held.interrupt()
-        tasks = {held.task for held in unfinished if held.is_interruptible and held.task}
         if tasks:
             await asyncio.wait(tasks, timeout=UNWIND)
         if unfinished:
             logger.warning("giving back %d jobs that did not finish in time", len(unfinished))
         dispatcher.abandon()
-        await asyncio.wait({work, *self._last_words}, timeout=LAST_WORDS)
+        await asyncio.wait({work}, timeout=LAST_WORDS)
+        await attempts.finish(LAST_WORDS)
         if not work.done():
             logger.error("jobs could not be settled; their leases will expire")
             work.cancel()
 
-    # ---- the jobs
 
-    async def _run_job(self, execution: Execution, held: Held) -> Settlement:
-        current_job.set((held, self.name))
-        if not self._is_traced:
-            return await execution.run(held)
-        with tracing.attempt_span(held, self.name) as span:
-            settlement = await execution.run(held)
-            if isinstance(settlement, Failed):
-                tracing.note_failure(span, settlement.code, settlement.error)
-            return settlement
+def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
+    """See that queues can be served.
 
-    def _on_start(self, held: Held) -> None:
-        if self._metrics is not None:
-            self._metrics.started(held)
-        if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("job started", extra={"job_fields": job_fields(held, self.name)})
-
-    def _on_end(self, execution: Execution, held: Held, outcome: str) -> None:
-        self._ended += held.started_at > 0
-        if self._metrics is not None:
-            self._metrics.ended(held, outcome)
-        self._log_end(held, outcome)
-        if outcome == "dead" and isinstance(held.settlement, Failed):
-            last_words = execution.has_died(held, held.settlement)
-            if last_words is not None:
-                self._last_words.add(last_words)
-                last_words.add_done_callback(self._last_words.discard)
-        self._consider_recycling()
-
-    def _log_end(self, held: Held, outcome: str) -> None:
-        level = _LEVELS.get(outcome, logging.WARNING)
-        if not logger.isEnabledFor(level):
-            return
-        fields = job_fields(held, self.name)
-        fields["status"] = outcome
-        if held.started_at:
-            fields["duration_ms"] = round((time.monotonic() - held.started_at) * 1000, 1)
-        if isinstance(held.settlement, Failed):
-            fields["error_code"] = held.settlement.code
-            fields["error"] = held.settlement.error
-        elif isinstance(held.settlement, Released) and held.settlement.run_at:
-            fields["run_at"] = held.settlement.run_at
-        logger.log(level, "job %s", outcome, extra={"job_fields": fields})
-
-    def _consider_recycling(self) -> None:
-        if self._stop.is_set():
-            return
-        is_due = self._max_jobs is not None and self._ended >= self._max_jobs
-        if self._max_bytes is not None and self._ended % 100 == 0:
-            is_due = is_due or resident_bytes() >= self._max_bytes
-        if is_due:
-            logger.info("worker is to be started afresh after %d jobs", self._ended)
-            self._exit_code = EXIT_RECYCLE
-            self._stop.set()
-
-    # ---- small answers
-
-    def _order(self) -> list[str]:
-        """Return the queues in the order of this look."""
-        if not self._weights:
-            return self._queues
-        # Efraimidis and Spirakis, 2006: sampling by weight without replacement.
-        return sorted(
-            self._queues,
-            key=lambda q: -(random.random() ** (1 / max(self._weights[q], 1e-9))),  # noqa: S311
-        )
-
-    def _metrics_text(self) -> bytes | None:
-        if self._metrics is None or self._dispatcher is None:
-            return None
-        return self._metrics.text(len(self._dispatcher.running))
-
-    def _told(self, number: int) -> None:
-        """Take a signal."""
-        if self._stop.is_set():
-            logger.warning("stopping at once")
-            self._exit_code = 128 + number
-            self._abort.set()
-        self._stop.set()
+    Raises:
+        ValueError: there is none, one has no name, or a weight is no positive number.
+    """
+    if not queues or isinstance(queues, str):
+        raise ValueError("queues must name at least one queue")
+    if not all(queues):
+        raise ValueError("each queue must have a name")
+    weights = queues.values() if hasattr(queues, "values") else ()
+    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
+        raise ValueError("a queue's weight must be a number above 0")
 
 
-_LEVELS: Final = {
-    "succeeded": logging.INFO,
-    "released": logging.INFO,
-    "cancelled": logging.INFO,
-    "retrying": logging.WARNING,
-    "unknown": logging.INFO,
-    "lost": logging.WARNING,
-    "dead": logging.ERROR,
-}
-
-
-class _Signals:
-    """SIGTERM and SIGINT tell the worker to stop, for as long as it works."""
-
-    NUMBERS: Final = (signal.SIGTERM, signal.SIGINT)
-
-    def __init__(self, worker: Worker) -> None:
-        self._tell = worker._told  # noqa: SLF001 - the two are one
-
-    def __enter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in self.NUMBERS:
-            loop.add_signal_handler(number, self._tell, number)
-
-    def __exit__(self, *_: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in self.NUMBERS:
-            loop.remove_signal_handler(number)
+def leave_soon(exit_code: int) -> None:
+    """End the process in a moment, should handlers that hang keep it from ending by itself."""
+    last_resort = threading.Timer(LEAVE, os._exit, [exit_code])
+    last_resort.daemon = True
+    last_resort.start()

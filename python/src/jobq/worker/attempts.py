@@ -1,0 +1,325 @@
+"""What happens to an attempt, from its start to the last words of a job that is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import psycopg
+
+from jobq import tracing
+from jobq.errors import JobNotFound, LeaseLost, of_database
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.redaction import error_text
+from jobq.settlement import (
+    Failed,
+    Gone,
+    LostError,
+    Raised,
+    Released,
+    Returned,
+    Settlement,
+    Succeeded,
+    settlement_of,
+)
+from jobq.worker.forks import leave_if_forked
+from jobq.worker.logs import Sparing, current_job, job_fields
+from jobq.worker.protocol import COMPLETE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jobq.context import JobContext
+    from jobq.handler import Handler
+    from jobq.registry import Registry
+    from jobq.worker.held import Held
+    from jobq.worker.metrics import Metrics
+    from jobq.worker.notes import Notes
+    from jobq.worker.places import Places
+    from jobq.worker.stop import Stop
+
+__all__ = ["Attempts"]
+
+logger = logging.getLogger("jobq.worker")
+
+_LEVELS: Final = {
+    "succeeded": logging.INFO,
+    "released": logging.INFO,
+    "cancelled": logging.INFO,
+    "retrying": logging.WARNING,
+    "unknown": logging.INFO,
+    "lost": logging.WARNING,
+    "dead": logging.ERROR,
+}
+
+
+class Attempts:
+    """Runs handlers, and tells of it.
+
+    Args:
+        worker: its name.
+        registry: the handlers.
+        places: where they run.
+        notes: where they write to.
+        metrics: what counts, if anything does.
+        stop: what ends the worker when it is used up.
+
+    Attributes:
+        lacks: what this worker could not do jobs for, by its code, as text.
+    """
+
+    def __init__(  # noqa: PLR0917 - each is another part of the worker
+        self,
+        worker: str,
+        registry: Registry,
+        places: Places,
+        notes: Notes,
+        metrics: Metrics | None,
+        stop: Stop,
+    ) -> None:
+        self._worker = worker
+        self._registry = registry
+        self._places = places
+        self._notes = notes
+        self._metrics = metrics
+        self._stop = stop
+        self._pid = os.getpid()
+        self._is_traced = tracing.is_on()
+        self._last_words: set[asyncio.Task[None]] = set()
+        self._complaints = Sparing(logger)
+        self.lacks: dict[str, str] = {}
+
+    # ---- before the start
+
+    async def prepare(self, held: Held) -> None:
+        """Find a job's handler, and wait for what it needs before it can start.
+
+        Raises:
+            Unable: the worker cannot get it; the job has not begun.
+        """
+        held.handler = handler = self._registry.get(held.kind)
+        if handler is not None and handler.mode == "process":
+            held.process = await self._places.processes.take(handler.function)
+
+    def started(self, held: Held) -> None:
+        """Note that a job starts."""
+        if self._metrics is not None:
+            self._metrics.started(held)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("job started", extra={"job_fields": job_fields(held, self._worker)})
+
+    # ---- the run
+
+    async def run(self, held: Held) -> Settlement:
+        """Run the handler of a job and return how the job is to be settled.
+
+        Whatever the handler does, this returns; a release is what the worker's own
+        interruption comes to, and nothing that a handler raises by itself.
+        """
+        current_job.set((held, self._worker))
+        try:
+            if self._is_traced:
+                return await self._run_traced(held)
+            return await self._settlement(held)
+        except BaseException as error:
+            if held.is_interrupted:
+                return Released()
+            return settlement_of(Raised(error), is_cancel_requested=held.is_cancel_requested)
+        finally:
+            leave_if_forked(self._pid)
+
+    async def _run_traced(self, held: Held) -> Settlement:
+        with tracing.attempt_span(held, self._worker) as span:
+            settlement = await self._settlement(held)
+            if isinstance(settlement, Failed):
+                tracing.note_failure(span, settlement.code, settlement.error)
+            return settlement
+
+    async def _settlement(self, held: Held) -> Settlement:
+        handler = held.handler
+        if handler is None:
+            return Failed("UNKNOWN_KIND", f"no handler of kind {held.kind}", is_retryable=False)
+        try:
+            payload = handler.parse(msgspec.json.decode(held.payload))
+        except (ValueError, RecursionError) as error:
+            return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
+        if handler.extras:
+            held.make_context(self._notes)
+        did = await self._do(handler, held, payload)
+        if held.is_interrupted and isinstance(did, Raised):
+            return Released()
+        if held.context is not None:
+            await self._notes.written(held.key)
+        if isinstance(did, Returned):
+            if isinstance(did.value, Gone):
+                return did.value
+        elif isinstance(did.error, _UnfitError):
+            return did.error.settlement
+        elif not isinstance(did.error, _OUTCOMES):
+            logger.info("%s", _where(did.error))
+        return settlement_of(did, is_cancel_requested=held.is_cancel_requested)
+
+    async def _do(self, handler: Handler, held: Held, payload: object) -> Returned | Raised:
+        """Have the handler do the job."""
+        try:
+            if handler.is_transactional:
+                return await self._transaction(handler, held, payload)
+            arguments = handler.arguments(payload, held.context, None)
+            if handler.mode == "coroutine":
+                held.is_interruptible = True
+                return Returned(await handler.function(*arguments))
+            call = handler.function if held.process is None else held.process.call
+            return await self._places.threads.run(call, *arguments)
+        except BaseException as error:
+            return Raised(error)
+
+    # ---- in a transaction that also completes the job, or does nothing at all
+
+    async def _transaction(
+        self, handler: Handler, held: Held, payload: object
+    ) -> Returned | Raised:
+        if handler.mode == "thread":
+            call = functools.partial(self._transaction_in_thread, handler, held, payload)
+            return await self._places.threads.run(call)
+        held.is_interruptible = True
+        async with self._places.connection() as connection:
+            result = await handler.function(*handler.arguments(payload, held.context, connection))
+            text = _text_of(result)
+            await self._notes.written(held.key)
+            try:
+                await connection.execute(COMPLETE, (held.job_id, held.attempt, text))
+            except psycopg.Error as error:
+                raise _completion_error(error) from error
+        return Returned(Gone("succeeded"))
+
+    def _transaction_in_thread(self, handler: Handler, held: Held, payload: object) -> Gone:
+        with self._places.thread_connection() as connection:
+            result = handler.function(*handler.arguments(payload, held.context, connection))
+            text = _text_of(result)
+            try:
+                connection.execute(COMPLETE, (held.job_id, held.attempt, text))
+            except psycopg.Error as error:
+                raise _completion_error(error) from error
+        return Gone("succeeded")
+
+    # ---- the end
+
+    def leave(self, held: Held) -> None:
+        """Let go of what an attempt had."""
+        if held.context is not None:
+            self._notes.forget(held.key)
+        if held.process is not None:
+            self._places.processes.give_back(held.process)
+            held.process = None
+
+    def ended(self, held: Held, outcome: str) -> None:
+        """Note what came of a job, and do what follows from it."""
+        if self._metrics is not None:
+            self._metrics.ended(held, outcome)
+        self._log_end(held, outcome)
+        if isinstance(held.settlement, Released) and held.settlement.reason is not None:
+            self._complain(held, *held.settlement.reason)
+        if outcome == "dead" and isinstance(held.settlement, Failed):
+            self._say_last_words(held, held.settlement)
+        self._stop.count(is_run=held.started_at > 0)
+
+    def _log_end(self, held: Held, outcome: str) -> None:
+        level = _LEVELS.get(outcome, logging.WARNING)
+        if not logger.isEnabledFor(level):
+            return
+        fields = job_fields(held, self._worker)
+        fields["status"] = outcome
+        if held.started_at:
+            fields["duration_ms"] = round((time.monotonic() - held.started_at) * 1000, 1)
+        if isinstance(held.settlement, Failed):
+            fields["error_code"] = held.settlement.code
+            fields["error"] = held.settlement.error
+        elif isinstance(held.settlement, Released) and held.settlement.until:
+            fields["run_at"] = held.settlement.until
+        logger.log(level, "job %s", outcome, extra={"job_fields": fields})
+
+    def _complain(self, held: Held, code: str, text: str) -> None:
+        """Say what this worker lacks."""
+        self.lacks[code] = text
+        if self._metrics is not None:
+            self._metrics.lacked(code)
+        self._complaints.error("this worker cannot do %s: %s: %s", held.kind, code, text)
+
+    # ---- last words
+
+    def _say_last_words(self, held: Held, failure: Failed) -> None:
+        """Call the handler's ``on_dead``, if it has one."""
+        handler = self._registry.get(held.kind)
+        if handler is None or handler.on_dead is None:
+            return
+        task = asyncio.create_task(self._call_on_dead(handler.on_dead, held, failure))
+        self._last_words.add(task)
+        task.add_done_callback(self._last_words.discard)
+
+    async def _call_on_dead(
+        self, on_dead: Callable[[JobContext, str, str], Any], held: Held, failure: Failed
+    ) -> None:
+        try:
+            context = held.context or held.make_context(self._notes)
+            arguments = (context, failure.code, failure.error)
+            if asyncio.iscoroutinefunction(on_dead):
+                await on_dead(*arguments)
+            else:
+                outcome_of(await self._places.threads.run(on_dead, *arguments))
+        except BaseException as error:
+            logger.error(  # noqa: TRY400 - its text may not be fit to be shown
+                "on_dead of kind %s failed: %s", held.kind, error_text(error)
+            )
+
+    async def finish(self, seconds: float) -> None:
+        """Wait so long at the most for the last words that are being said."""
+        if self._last_words:
+            await asyncio.wait(self._last_words, timeout=seconds)
+
+
+_OUTCOMES: Final = (Retry, Permanent, Snooze, Cancelled, Unable, LostError)
+
+
+def outcome_of(did: Returned | Raised) -> object:
+    """Return what a call returned, or raise what it raised."""
+    if isinstance(did, Raised):
+        raise did.error
+    return did.value
+
+
+class _UnfitError(Exception):
+    """A result that cannot be stored, on its way out of the transaction that it undoes."""
+
+    def __init__(self, settlement: Settlement) -> None:
+        super().__init__(settlement)
+        self.settlement = settlement
+
+
+def _text_of(result: object) -> str | None:
+    """Return what a transactional handler returned as JSON text.
+
+    Raises:
+        _UnfitError: it has none; the transaction is rolled back.
+    """
+    settlement = settlement_of(Returned(result))
+    if isinstance(settlement, Succeeded):
+        return settlement.result.decode() if settlement.result else None
+    raise _UnfitError(settlement)
+
+
+def _completion_error(error: psycopg.Error) -> BaseException:
+    """Tell a lost lease from every other error of a completion; either undoes the rows."""
+    return LostError() if isinstance(of_database(error), LeaseLost | JobNotFound) else error
+
+
+def _where(error: BaseException) -> str:
+    """Return where a handler failed, for the log."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"the handler raised {type(error).__name__}{place}"

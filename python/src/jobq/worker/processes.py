@@ -1,0 +1,198 @@
+"""Processes for handlers that work the CPU: one that hangs is killed, and replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import pickle
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq.outcomes import Unable
+from jobq.redaction import error_text
+from jobq.settlement import ProcessDiedError, Raised, Returned
+from jobq.worker.forks import leave_if_forked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+    from jobq.worker.threads import Threads
+
+__all__ = ["Process", "Processes"]
+
+# What a process says when it has a function; anything else is why it has not.
+LOADED: Final = b""
+
+
+class HandlerError(Exception):
+    """What a handler raised, where only its text can leave the process."""
+
+
+class Process:
+    """A process that makes one call after the other."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("forkserver")
+        self._end, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs,), name="jobq handler", daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self.is_fit = True
+
+    def load(self, function: Callable[..., Any]) -> None:
+        """Have the process import a function, which is not yet called.
+
+        Raises:
+            Unable: the process ended, or cannot import it.
+        """
+        asked = pickle.dumps(function)
+        try:
+            self._end.send_bytes(asked)
+            words = self._end.recv_bytes()
+        except (OSError, EOFError) as error:
+            self.is_fit = False
+            raise Unable("NO_PROCESS", "the process of the handler ended before it") from error
+        if words != LOADED:
+            self.is_fit = False
+            raise Unable("NO_PROCESS", words.decode())
+
+    def call(self, *arguments: object) -> object:
+        """Call the function that was loaded; return what it returns or raise what it raises.
+
+        Raises:
+            ProcessDiedError: the process ended before the function did.
+        """
+        asked = pickle.dumps(arguments)
+        try:
+            self._end.send_bytes(asked)
+            did, words = pickle.loads(self._end.recv_bytes())  # noqa: S301 - our own process
+        except (OSError, EOFError) as error:
+            self.is_fit = False
+            raise ProcessDiedError("the process of the handler ended before it did") from error
+        try:
+            outcome: Returned | Raised = pickle.loads(did)  # noqa: S301 - as above
+        except Exception as error:
+            raise HandlerError(words) from error
+        if isinstance(outcome, Raised):
+            raise outcome.error
+        return outcome.value
+
+    def kill(self) -> None:
+        """End the process, and all that it has started."""
+        self.is_fit = False
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
+        self._process.kill()
+
+
+class Processes:
+    """So many processes, started when they are first needed.
+
+    Args:
+        most: how many handlers run at a time.
+        threads: where to wait for their answers.
+    """
+
+    def __init__(self, most: int, threads: Threads) -> None:
+        self._threads = threads
+        self._turns = asyncio.Semaphore(most)
+        self._idle: list[Process] = []
+        self._all: set[Process] = set()
+
+    async def take(self, function: Callable[..., Any]) -> Process:
+        """Wait for a process that does nothing else, and can call a function at once.
+
+        Raises:
+            Unable: the system gives no process, or it cannot import the function.
+        """
+        await self._turns.acquire()
+        try:
+            getting = self._threads.run(self._get, function)
+        except Unable:
+            self._turns.release()
+            raise
+        try:
+            did = await asyncio.shield(getting)
+        except asyncio.CancelledError:
+            getting.add_done_callback(self._on_late)
+            raise
+        if isinstance(did, Returned) and isinstance(did.value, Process):
+            return did.value
+        self._turns.release()
+        if isinstance(did, Raised) and not isinstance(did.error, OSError):
+            raise did.error
+        raise Unable("NO_PROCESS", error_text(did), in_=1.0)
+
+    def _get(self, function: Callable[..., Any]) -> Process:
+        """Return a process that has a function, in a thread: both may take a while."""
+        process = self._idle.pop() if self._idle else Process()
+        self._all.add(process)
+        try:
+            process.load(function)
+        except BaseException:
+            process.kill()
+            self._all.discard(process)
+            raise
+        return process
+
+    def give_back(self, process: Process) -> None:
+        """Let another handler have a process, or a new one in its place."""
+        if process.is_fit:
+            self._idle.append(process)
+        else:
+            process.kill()
+            self._all.discard(process)
+        self._turns.release()
+
+    def close(self) -> None:
+        """Kill all."""
+        for process in self._all:
+            process.kill()
+
+    def _on_late(self, got: asyncio.Future[Returned | Raised]) -> None:
+        """End a process that nobody waits for any more: it waits for arguments."""
+        did = None if got.cancelled() else got.result()
+        if isinstance(did, Returned) and isinstance(did.value, Process):
+            did.value.is_fit = False
+            self.give_back(did.value)
+        else:
+            self._turns.release()
+
+
+def _serve(end: Connection) -> None:
+    """Make calls until nobody asks any more."""
+    os.setsid()  # so that it can be killed with all that handlers start
+    # It may start processes of its own, which multiprocessing forbids what it ends at exit.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # noqa: SLF001
+    pid = os.getpid()
+    with suppress(OSError, EOFError):
+        while True:
+            asked = end.recv_bytes()
+            try:
+                function = pickle.loads(asked)  # noqa: S301 - the worker's
+            except BaseException as error:
+                end.send_bytes(error_text(error).encode())
+                return
+            end.send_bytes(LOADED)
+            answer = _answer(function, pickle.loads(end.recv_bytes()))  # noqa: S301 - as above
+            leave_if_forked(pid)
+            end.send_bytes(answer)
+
+
+def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Call a function; return what it did, and in words what of it cannot be pickled."""
+    did: Returned | Raised
+    try:
+        did = Returned(function(*arguments))
+    except BaseException as error:
+        did = Raised(error)
+    words = error_text(did.error) if isinstance(did, Raised) else "a result that no pickle takes"
+    try:
+        return pickle.dumps((pickle.dumps(did), words))
+    except Exception:
+        return pickle.dumps((b"", words))

@@ -1,0 +1,166 @@
+"""The statements of the worker's protocol, and how their arguments and answers are written.
+
+docs/wake-ups.md has those of the session that listens, `jobq.worker.listener` speaks them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from jobq.settlement import Failed, Released, Succeeded, moment_of
+from jobq.worker.held import Held, Key, seconds_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jobq.worker.links import Links
+
+__all__ = ["COMPLETE", "Protocol", "until_of"]
+
+JOB_COLUMNS: Final = (
+    "job_id, attempt, kind, payload, metadata, queue, max_attempts, timeout, run_at,"
+    " created_at, idempotency_key, lease"
+)
+EXCHANGE: Final = f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
+HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s)"
+RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
+CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
+COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
+DUE_IN: Final = "select jobq.due_in(%s)"
+MAINTAIN: Final = "select task, affected from jobq.maintain()"
+RETIRE: Final = "select jobq.retire_worker(%s)"
+SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
+LOG: Final = "select jobq.log(%s, %s, %s, %s)"
+
+_RELEASED: Final = {"queued": "released", "cancelled": "cancelled", None: "lost"}
+
+
+class Protocol:
+    """What a worker says to the database. Every method raises what `Links.call` raises.
+
+    Args:
+        links: the connections.
+        worker: the name under which jobs are claimed.
+        queues: what the worker serves.
+    """
+
+    def __init__(self, links: Links, worker: str, queues: Sequence[str]) -> None:
+        self._links = links
+        self._worker = worker
+        self._queues = list(queues)
+
+    async def exchange(
+        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
+    ) -> tuple[list[Held], dict[Key, str]]:
+        """Settle what succeeded or failed, and claim.
+
+        Returns:
+            The jobs that were claimed, and the state of each that was settled, or ``lost``.
+        """
+        done = [h for h in settled if isinstance(h.settlement, Succeeded)]
+        failed = [h for h in settled if isinstance(h.settlement, Failed)]
+        rows = await self._links.call(
+            EXCHANGE,
+            (
+                list(queues),
+                self._worker,
+                max_jobs,
+                _array(h.job_id for h in done),
+                _array(str(h.attempt) for h in done),
+                _results(done),
+                _failures(failed) if failed else None,
+            ),
+        )
+        outcomes = dict.fromkeys((h.key for h in done), "succeeded")
+        jobs = []
+        for row in rows:
+            if row[0] == "claimed":
+                jobs.append(Held(row[1:]))
+            else:
+                outcomes[row[1], row[2]] = row[0]
+        return jobs, outcomes
+
+    async def release(self, jobs: Sequence[Held], until: datetime | None) -> dict[Key, str]:
+        """Give jobs back unfinished; return what came of each."""
+        rows = await self._links.call(RELEASE_MANY, (*_keys(jobs), until))
+        return {(job_id, attempt): _RELEASED[state] for job_id, attempt, state in rows}
+
+    async def confirm_cancel(self, held: Held) -> None:
+        """End an attempt as cancelled."""
+        await self._links.call(CONFIRM_CANCEL, held.key)
+
+    async def heartbeat(self, jobs: Sequence[Held]) -> dict[Key, str]:
+        """Extend the leases of jobs; return what is known of each."""
+        rows = await self._links.call(
+            HEARTBEAT, (self._worker, *_keys(jobs), self._queues), is_vital=True
+        )
+        return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
+
+    async def due_in(self) -> float | None:
+        """Return in how many seconds the next job is due, None when none waits."""
+        [[wait]] = await self._links.call(DUE_IN, [self._queues])
+        return None if wait is None else seconds_of(wait)
+
+    async def maintain(self) -> dict[str, int]:
+        """Do the database's upkeep, unless another worker does; return what was done."""
+        return dict(await self._links.call(MAINTAIN))
+
+    async def retire(self) -> None:
+        """Leave the list of workers."""
+        await self._links.call(RETIRE, [self._worker])
+
+    async def set_progress(self, key: Key, progress: str) -> None:
+        """Store how far a job is."""
+        await self._links.call(SET_PROGRESS, (*key, progress), is_vital=True)
+
+    async def log(self, lines: Sequence[tuple[str, int, str, str]]) -> None:
+        """Add lines to jobs' logs: each a job's id, attempt, level and text."""
+        await self._links.call_many(LOG, lines)
+
+
+def until_of(released: Released) -> datetime | None:
+    """Return the moment until which a job is to wait, by this machine's clock."""
+    return None if released.until is None else moment_of(released.until, datetime.now(UTC))
+
+
+def _keys(jobs: Sequence[Held]) -> tuple[str, str]:
+    """Return ids and attempts as the database takes them."""
+    return _array(held.job_id for held in jobs), _array(str(held.attempt) for held in jobs)
+
+
+def _array(values: Iterable[str]) -> str:
+    """Return an array's literal, which is quicker to make and read than a list of UUIDs."""
+    return "{" + ",".join(values) + "}"
+
+
+def _results(done: Sequence[Held]) -> str | None:
+    """Return the results of jobs as one JSON array, or None when all are null."""
+    texts = [h.settlement.result for h in done if isinstance(h.settlement, Succeeded)]
+    if not any(texts):
+        return None
+    return (b"[" + b",".join(text or b"null" for text in texts) + b"]").decode()
+
+
+def _failures(failed: Sequence[Held]) -> str:
+    """Return failed attempts as the JSON that jobq.fail_many takes."""
+    return msgspec.json.encode([
+        {
+            "job_id": held.job_id,
+            "attempt": held.attempt,
+            "error": failure.error,
+            "error_code": failure.code,
+            "retryable": failure.is_retryable,
+            "retry_in": _seconds(failure.retry_in),
+            "details": failure.details,
+        }
+        for held in failed
+        if isinstance(failure := held.settlement, Failed)
+    ]).decode()  # fmt: skip
+
+
+def _seconds(duration: timedelta | None) -> str | None:
+    """Return a duration as PostgreSQL reads it."""
+    return None if duration is None else f"{duration.total_seconds()} s"

@@ -1,0 +1,136 @@
+"""What a handler did has one settlement, whatever it was; nothing here needs a database."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from asyncio import CancelledError
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+import pytest
+
+from jobq.errors import DatabaseUnavailable, QueueFull
+from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.settlement import (
+    CancelConfirmed,
+    Failed,
+    Gone,
+    LostError,
+    ProcessDiedError,
+    Raised,
+    Released,
+    Returned,
+    Succeeded,
+    moment_of,
+    settlement_of,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> NoReturn:
+        raise SystemExit
+
+
+class Slippery(Retry):
+    @property
+    def code(self) -> NoReturn:
+        raise KeyboardInterrupt
+
+    @code.setter
+    def code(self, value: str) -> None: ...
+
+
+class Hostile:
+    def model_dump(self, **_: Any) -> NoReturn:
+        raise GeneratorExit
+
+
+@pytest.mark.parametrize(
+    ("error", "settled"),
+    [
+        (Retry("m", code="C"), Failed("C", "m")),
+        (Retry("m", in_=60), Failed("RETRY", "m", retry_in=timedelta(minutes=1))),
+        (Retry("m", in_=-1), Failed("RETRY", "m", retry_in=timedelta(0))),
+        (Retry("m", in_=1e9), Failed("RETRY", "m", retry_in=timedelta(days=365))),
+        (Retry(404), Failed("RETRY", "404")),  # type: ignore[arg-type]
+        (Retry("m", code=7), Failed("7", "m")),  # type: ignore[arg-type]
+        (Retry("m", code="x" * 500), Failed("x" * 128, "m")),
+        (Permanent("C", "m"), Failed("C", "m", is_retryable=False)),
+        (Permanent("C", "m", details={"a": object()}), Failed("C", "m", is_retryable=False)),
+        (Snooze(HOUR), Released(HOUR)),
+        (Snooze(NOW), Released(NOW)),
+        (Snooze("later"), Failed("ERROR", "Snooze: later")),  # type: ignore[arg-type]
+        (Unable("C", "m", in_=HOUR), Released(HOUR, ("C", "m"))),
+        (Cancelled(), Failed("CANCELLED", "the handler cancelled itself", is_retryable=False)),
+        (LostError(), Gone("lost")),
+        (ProcessDiedError("gone"), Failed("PROCESS_DIED", "gone")),
+        (QueueFull("full"), Failed("QUEUE_FULL", "QueueFull: full")),
+        (DatabaseUnavailable("down"), Failed("ERROR", "DatabaseUnavailable: down")),
+        (ValueError("no"), Failed("ERROR", "ValueError: no")),
+        (StopIteration(), Failed("ERROR", "StopIteration")),
+        (CancelledError(), Failed("ERROR", "CancelledError")),
+        (concurrent.futures.CancelledError(), Failed("ERROR", "CancelledError")),
+        (GeneratorExit(), Failed("ERROR", "GeneratorExit")),
+        (KeyboardInterrupt(), Failed("ERROR", "KeyboardInterrupt")),
+        (SystemExit(1), Failed("ERROR", "SystemExit: 1")),
+        (UnspeakableError(), Failed("ERROR", "UnspeakableError")),
+        (Slippery(), Failed("ERROR", "KeyboardInterrupt")),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_every_exception_has_a_settlement(error: BaseException, settled: object) -> None:
+    assert settlement_of(Raised(error)) == settled
+
+
+def test_a_request_to_cancel_is_confirmed_by_its_handler_alone() -> None:
+    assert settlement_of(Raised(Cancelled()), is_cancel_requested=True) == CancelConfirmed()
+    failed = settlement_of(Raised(ValueError()), is_cancel_requested=True)
+    assert failed == Failed("ERROR", "ValueError")
+
+
+@pytest.mark.parametrize(
+    ("value", "settled"),
+    [(None, Succeeded(None)), (0, Succeeded(b"0")), ({"a": [1]}, Succeeded(b'{"a":[1]}'))],
+)
+def test_what_is_json_succeeds(value: object, settled: Succeeded) -> None:
+    assert settlement_of(Returned(value)) == settled
+
+
+def circle() -> list[Any]:
+    made: list[Any] = []
+    made.append(made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "is_retryable"),
+    [
+        (object(), "RESULT_INVALID", False),
+        ("\0", "RESULT_INVALID", False),
+        ("x" * 1048577, "RESULT_INVALID", False),
+        (circle(), "RESULT_INVALID", False),
+        (Hostile(), "ERROR", True),
+    ],
+)
+def test_what_is_not_fails(value: object, code: str, is_retryable: bool) -> None:
+    settled = settlement_of(Returned(value))
+    assert isinstance(settled, Failed)
+    assert (settled.code, settled.is_retryable) == (code, is_retryable)
+
+
+@pytest.mark.parametrize(
+    ("until", "moment"),
+    [
+        (HOUR, NOW + HOUR),
+        (NOW, NOW),
+        (timedelta.max, datetime(9999, 12, 31, tzinfo=UTC)),
+        (timedelta.min, datetime(1, 1, 2, tzinfo=UTC)),
+        (datetime.max.replace(tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)),
+        (datetime.min.replace(tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)),
+    ],
+)
+def test_a_moment_is_within_the_calendar(until: datetime | timedelta, moment: datetime) -> None:
+    assert moment_of(until, NOW) == moment
