@@ -6,7 +6,7 @@
 begin;
 set local client_min_messages = warning;
 
--- Deploy jobq:role/roles to pg
+-- Deploy jobq:roles to pg
 -- Roles belong to the whole cluster, so creating them tolerates that another
 -- database has created them before.
 do $$
@@ -43,153 +43,28 @@ comment on role jobq_worker is 'May claim jobs and settle them.';
 comment on role jobq_operator is 'May cancel, redrive, pause and configure.';
 comment on role jobq_reader is 'May look at jobs and statistics.';
 
--- Deploy jobq:schema/schemas to pg
+-- Deploy jobq:schemas to pg
 create schema jobq authorization jobq_owner;
+create schema jobq_http authorization jobq_owner;
 create schema jobq_private authorization jobq_owner;
 
 set local role jobq_owner;
 
 comment on schema jobq is 'The public interface of jobq: functions and views.';
+comment on schema jobq_http is 'What only the HTTP server and its console call: documents, pages, API keys.';
 comment on schema jobq_private is 'Tables and helpers of jobq; only jobq_owner touches them.';
 
-grant usage on schema jobq
+grant usage on schema jobq, jobq_http
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 alter default privileges in schema jobq revoke execute on functions from public;
+alter default privileges in schema jobq_http revoke execute on functions from public;
 alter default privileges in schema jobq_private revoke execute on functions from public;
 alter default privileges for role jobq_owner revoke execute on functions from public;
 
 reset role;
 
--- Deploy jobq:type/job to pg
-set local role jobq_owner;
-
-create type jobq.claimed_job as (
-    job_id uuid,
-    attempt integer,
-    kind text,
-    payload jsonb,
-    metadata jsonb,
-    queue text,
-    max_attempts integer,
-    timeout interval,
-    lease_expires_at timestamptz,
-    run_at timestamptz,
-    created_at timestamptz,
-    idempotency_key text,
-    lease interval
-);
-
-comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
-
-create type jobq_private.new_job as (
-    ordinal integer,
-    kind text,
-    payload jsonb,
-    queue text,
-    run_at timestamptz,
-    priority integer,
-    max_attempts integer,
-    timeout interval,
-    idempotency_key text,
-    dedup_key text,
-    dedup text,
-    metadata jsonb,
-    schedule_id uuid,
-    slot_at timestamptz
-);
-
-comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
-
-create type jobq_private.claim_mark as (
-    queue text,
-    priority integer,
-    run_at timestamptz,
-    job_id uuid,
-    -- what the looks at the head of the queue took, and how many in a row were slow
-    took interval,
-    slow_looks integer,
-    look_at timestamptz,
-    is_look boolean
-);
-
-comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
-
-create type jobq_private.failure as (
-    job_id uuid,
-    attempt integer,
-    error text,
-    error_code text,
-    retryable boolean,
-    retry_in interval,
-    details jsonb
-);
-
-comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';
-
-create type jobq_private.settings as (
-    queue text,
-    priority integer,
-    max_attempts integer,
-    timeout interval,
-    lease interval,
-    dedup text,
-    reuse_key_after_failure boolean,
-    payload_schema jsonb,
-    json_schema jsonb,
-    max_payload_bytes integer,
-    max_payload_depth integer,
-    max_depth integer
-);
-
-comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
-
-create type jobq_private.retry_policy as (
-    retry_strategy text,
-    retry_initial_delay interval,
-    retry_max_delay interval,
-    retry_jitter double precision
-);
-
-comment on type jobq_private.retry_policy is 'How a failed job of a kind in a queue is tried again, after resolution.';
-
-reset role;
-
--- Deploy jobq:type/cron to pg
--- A parsed cron expression: sets of numbers as bits, so that the search for the next firing
--- is a few shifts. jobq_private.cron_parse makes one; years alone may be null.
-set local role jobq_owner;
-
-create type jobq_private.cron as (
-    -- bit n: the second, minute, hour or month n
-    seconds bigint,
-    minutes bigint,
-    hours bigint,
-    months bigint,
-    -- bit n: day n + 1 of the month (15), and the weekday nearest to it (15W)
-    days bigint,
-    near_days bigint,
-    -- bit 30 - n: the n-th day before the last of the month (L, L-3), and its W
-    last_days bigint,
-    near_last_days bigint,
-    -- bit 7 * (n - 1) + w: the n-th weekday w of the month, Sunday being 0; MON sets five
-    weekdays bigint,
-    -- bit w: the last weekday w of the month
-    last_weekdays bigint,
-    -- ascending; null for every year
-    years integer[],
-    -- both day fields are restricted, so that a day which either names will do
-    is_either_day boolean,
-    -- the second, minute or hour starts with *: it counts time passing, not clock readings
-    is_interval boolean
-);
-
-comment on type jobq_private.cron is
-'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
-
-reset role;
-
--- Deploy jobq:table/error to pg
+-- Deploy jobq:error_tables to pg
 -- Every error that jobq raises, once: SQLSTATE, symbolic code, HTTP status and prose.
 set local role jobq_owner;
 
@@ -273,41 +148,10 @@ values
 
 reset role;
 
--- Deploy jobq:table/transition to pg
--- The state machine: jobs reference these rows, so no other change can be stored.
+-- Deploy jobq:setting_tables to pg
 set local role jobq_owner;
 
-create table jobq_private.transition (
-    from_state text collate "C" not null,
-    to_state text collate "C" not null,
-    cause text not null,
-    constraint transition_pkey primary key (from_state, to_state)
-);
-
-comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
-
-insert into jobq_private.transition (from_state, to_state, cause)
-values
-('queued', 'running', 'claim'),
-('retrying', 'running', 'claim'),
-('running', 'succeeded', 'complete'),
-('running', 'retrying', 'fail with attempts left, or an expired lease'),
-('running', 'dead', 'permanent failure, attempts spent, or unknown kind'),
-('running', 'cancelled', 'the worker saw the request to cancel'),
-('running', 'queued', 'release: shutdown or snooze, the attempt is not counted'),
-('queued', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
-('retrying', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
-('queued', 'dead', 'expired before it could start'),
-('retrying', 'dead', 'expired before it could start'),
-('dead', 'queued', 'redrive by an operator'),
-('cancelled', 'queued', 'redrive by an operator');
-
-reset role;
-
--- Deploy jobq:table/setting to pg
 -- Retry presets, the global defaults (one row), and what queues and kinds say instead.
-set local role jobq_owner;
-
 create table jobq_private.retry_preset (
     retry_preset text not null,
     strategy text not null,
@@ -428,12 +272,64 @@ create table jobq_private.kind (
 
 comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
 
+create type jobq_private.settings as (
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    dedup text,
+    reuse_key_after_failure boolean,
+    payload_schema jsonb,
+    json_schema jsonb,
+    max_payload_bytes integer,
+    max_payload_depth integer,
+    max_depth integer
+);
+
+comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
+
+create type jobq_private.retry_policy as (
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision
+);
+
+comment on type jobq_private.retry_policy is 'How a failed job of a kind in a queue is tried again, after resolution.';
+
 reset role;
 
--- Deploy jobq:table/job to pg
--- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
+-- Deploy jobq:job_tables to pg
 set local role jobq_owner;
 
+-- The state machine: jobs reference these rows, so no other change can be stored.
+create table jobq_private.transition (
+    from_state text collate "C" not null,
+    to_state text collate "C" not null,
+    cause text not null,
+    constraint transition_pkey primary key (from_state, to_state)
+);
+
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
+
+insert into jobq_private.transition (from_state, to_state, cause)
+values
+('queued', 'running', 'claim'),
+('retrying', 'running', 'claim'),
+('running', 'succeeded', 'complete'),
+('running', 'retrying', 'fail with attempts left, or an expired lease'),
+('running', 'dead', 'permanent failure, attempts spent, or unknown kind'),
+('running', 'cancelled', 'the worker saw the request to cancel'),
+('running', 'queued', 'release: shutdown or snooze, the attempt is not counted'),
+('queued', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('retrying', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('queued', 'dead', 'expired before it could start'),
+('retrying', 'dead', 'expired before it could start'),
+('dead', 'queued', 'redrive by an operator'),
+('cancelled', 'queued', 'redrive by an operator');
+
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -515,13 +411,8 @@ create index idempotency_key_created_at_idx on jobq_private.idempotency_key (cre
 
 comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
 
-reset role;
-
--- Deploy jobq:table/history to pg
 -- What has happened: append-only, partitioned by day, dropped a day at a time. The default
 -- partitions take what comes on a day that nobody has made ready.
-set local role jobq_owner;
-
 create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
@@ -592,12 +483,65 @@ create table jobq_private.job_archive_default partition of jobq_private.job_arch
 create table jobq_private.attempt_default partition of jobq_private.attempt default;
 create table jobq_private.job_log_default partition of jobq_private.job_log default;
 
+create type jobq_private.new_job as (
+    ordinal integer,
+    kind text,
+    payload jsonb,
+    queue text,
+    run_at timestamptz,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    idempotency_key text,
+    dedup_key text,
+    dedup text,
+    metadata jsonb,
+    schedule_id uuid,
+    slot_at timestamptz
+);
+
+comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
 reset role;
 
--- Deploy jobq:table/worker to pg
--- Who is working, and the stub of regions.
+-- Deploy jobq:cron_types to pg
+-- A parsed cron expression: sets of numbers as bits, so that the search for the next firing
+-- is a few shifts. jobq_private.cron_parse makes one; years alone may be null.
 set local role jobq_owner;
 
+create type jobq_private.cron as (
+    -- bit n: the second, minute, hour or month n
+    seconds bigint,
+    minutes bigint,
+    hours bigint,
+    months bigint,
+    -- bit n: day n + 1 of the month (15), and the weekday nearest to it (15W)
+    days bigint,
+    near_days bigint,
+    -- bit 30 - n: the n-th day before the last of the month (L, L-3), and its W
+    last_days bigint,
+    near_last_days bigint,
+    -- bit 7 * (n - 1) + w: the n-th weekday w of the month, Sunday being 0; MON sets five
+    weekdays bigint,
+    -- bit w: the last weekday w of the month
+    last_weekdays bigint,
+    -- ascending; null for every year
+    years integer[],
+    -- both day fields are restricted, so that a day which either names will do
+    is_either_day boolean,
+    -- the second, minute or hour starts with *: it counts time passing, not clock readings
+    is_interval boolean
+);
+
+comment on type jobq_private.cron is
+'A cron expression as jobq_private.cron_parse returns it and jobq_private.cron_next takes it.';
+
+reset role;
+
+-- Deploy jobq:work_tables to pg
+set local role jobq_owner;
+
+-- Who is working, and the stub of regions.
 create table jobq_private.worker (
     worker text not null,
     queues text[] not null,
@@ -624,39 +568,53 @@ comment on table jobq_private.region_status is 'Regions; there is one, and nothi
 
 insert into jobq_private.region_status (region) values ('default');
 
+create type jobq.claimed_job as (
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+);
+
+comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
+
+create type jobq_private.claim_mark as (
+    queue text,
+    priority integer,
+    run_at timestamptz,
+    job_id uuid,
+    -- what the looks at the head of the queue took, and how many in a row were slow
+    took interval,
+    slow_looks integer,
+    look_at timestamptz,
+    is_look boolean
+);
+
+comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
+
+create type jobq_private.failure as (
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text,
+    retryable boolean,
+    retry_in interval,
+    details jsonb
+);
+
+comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';
+
 reset role;
 
--- Deploy jobq:table/api_key to pg
--- Keys of the HTTP API. The key itself is never here, only its SHA-256.
-set local role jobq_owner;
-
-create table jobq_private.api_key (
-    api_key text not null,
-    prefix text not null,
-    key_hash bytea not null,
-    scopes text[] not null,
-    requests_per_second integer,
-    created_at timestamptz not null default now(),
-    expires_at timestamptz,
-    revoked_at timestamptz,
-    last_used_at timestamptz,
-    login text not null default session_user,
-    constraint api_key_pkey primary key (api_key),
-    constraint api_key_key_hash_key unique (key_hash),
-    constraint api_key_api_key_check check (length(api_key) between 1 and 128),
-    constraint api_key_prefix_check check (length(prefix) between 1 and 16),
-    constraint api_key_key_hash_check check (octet_length(key_hash) = 32),
-    constraint api_key_scopes_check
-    check (scopes <@ '{produce,work,operate,read}' and cardinality(scopes) > 0),
-    constraint api_key_requests_per_second_check check (requests_per_second >= 1)
-)
-with (fillfactor = 50);
-
-comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
-
-reset role;
-
--- Deploy jobq:table/delivery to pg
+-- Deploy jobq:delivery_tables to pg
 -- What deliveries are made of: payload specs, configs, secrets, endpoints, and all their
 -- versions. Secrets are encrypted before they get here.
 set local role jobq_owner;
@@ -755,7 +713,7 @@ comment on table jobq_private.definition_version is 'Every version of every payl
 
 reset role;
 
--- Deploy jobq:table/schedule to pg
+-- Deploy jobq:schedule_tables to pg
 -- Recurring jobs: a row for each version. The next slot is stored, so that a restart
 -- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
 -- fires again, however long ago its job was forgotten.
@@ -847,7 +805,37 @@ where status = 'active' and awaited_job_id is not null;
 
 reset role;
 
--- Deploy jobq:table/audit to pg
+-- Deploy jobq:http_tables to pg
+-- Keys of the HTTP API. The key itself is never here, only its SHA-256.
+set local role jobq_owner;
+
+create table jobq_private.api_key (
+    api_key text not null,
+    prefix text not null,
+    key_hash bytea not null,
+    scopes text[] not null,
+    requests_per_second integer,
+    created_at timestamptz not null default now(),
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz,
+    login text not null default session_user,
+    constraint api_key_pkey primary key (api_key),
+    constraint api_key_key_hash_key unique (key_hash),
+    constraint api_key_api_key_check check (length(api_key) between 1 and 128),
+    constraint api_key_prefix_check check (length(prefix) between 1 and 16),
+    constraint api_key_key_hash_check check (octet_length(key_hash) = 32),
+    constraint api_key_scopes_check
+    check (scopes <@ '{produce,work,operate,read}' and cardinality(scopes) > 0),
+    constraint api_key_requests_per_second_check check (requests_per_second >= 1)
+)
+with (fillfactor = 50);
+
+comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
+
+reset role;
+
+-- Deploy jobq:audit_tables to pg
 -- What operators have done. Append-only: a trigger refuses everything else.
 set local role jobq_owner;
 
@@ -867,7 +855,7 @@ comment on table jobq_private.audit is 'What operators have done to jobs, queues
 
 reset role;
 
--- Deploy jobq:table/queue_grant to pg
+-- Deploy jobq:grant_tables to pg
 -- Which queues a role may use, once grants by queue are enforced, and which queue each
 -- declared kind belongs to. No row-level security here: the policies read both.
 set local role jobq_owner;
@@ -893,9 +881,49 @@ comment on table jobq_private.kind_queue is 'The queue that a kind belongs to: a
 
 reset role;
 
--- Deploy jobq:view/held_queue to pg
--- Made by sql/snapshot.py from sql/view/held_queue.sql: edit that.
+-- Deploy jobq:grant to pg
+-- Made by sql/snapshot.py from sql/grant/: edit that.
 set local role jobq_owner;
+
+-- Purpose: refuse a grant by queue that cannot be meant, and find the role.
+-- Invariant: reads only. Raises: 22004, 22023.
+create or replace function jobq_private.check_queue_grant(
+    grantee text, queue text, privilege text
+)
+returns regrole
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := (
+        select r.oid from pg_catalog.pg_roles as r
+        where r.rolname = check_queue_grant.grantee
+    );
+begin
+    if num_nulls(grantee, queue, privilege) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'grantee, queue and privilege');
+    elsif _grantee is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'grantee must be a role');
+    elsif length(queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    elsif privilege not in ('enqueue', 'work') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'privilege must be enqueue or work'
+        );
+    end if;
+    return _grantee;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_grant from public;
+
+comment on function jobq_private.check_queue_grant is
+'Refuses a grant by queue that cannot be meant, and returns the role.';
 
 -- Purpose: the queues that whoever has logged in may use: one row, for the policies.
 -- Invariant: decided by session_user, which only a superuser can change, and by the roles
@@ -922,10 +950,185 @@ revoke all on table jobq_private.held_queue from public;
 comment on view jobq_private.held_queue is
 'The queues that whoever has logged in may see, add to and work.';
 
+-- Purpose: keep, beside a kind that names its queue, to whom it belongs.
+-- Invariant: policies must know of kinds that their reader may not see, and a policy on
+-- kind hides those from every query; so they look here. Raises: nothing.
+create or replace function jobq_private.copy_kind_queue()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op <> 'INSERT' then
+        delete from jobq_private.kind_queue as o where o.kind = old.kind;
+    end if;
+    if tg_op <> 'DELETE' and new.queue is not null then
+        insert into jobq_private.kind_queue (kind, queue) values (new.kind, new.queue);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.copy_kind_queue from public;
+
+comment on function jobq_private.copy_kind_queue is
+'Keeps, beside a kind that names its queue, to whom it belongs.';
+
+create or replace trigger kind_queue
+after insert or update or delete on jobq_private.kind
+for each row execute function jobq_private.copy_kind_queue();
+
+-- Purpose: have every log-in see and touch only the queues that it holds by
+-- grant_queue(), or, with false, all of them again, as at first.
+-- Invariant: row-level security of every table that has a policy, forced, so that it
+-- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
+-- for transactions under way, 5 s at most for each table. For jobq_owner alone.
+-- Raises: 22004, 55P03.
+create or replace function jobq.enforce_queue_grants(enforced boolean default true)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '5s'
+as $$
+declare
+    _table text;
+begin
+    if enforced is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
+    end if;
+    for _table in
+        select distinct c.relname
+        from pg_catalog.pg_policy as p
+        join pg_catalog.pg_class as c on c.oid = p.polrelid
+        where c.relnamespace = 'jobq_private'::regnamespace
+        order by c.relname
+    loop
+        if enforced then
+            execute format(
+                'alter table jobq_private.%I enable row level security,'
+                ' force row level security', _table
+            );
+        else
+            execute format('alter table jobq_private.%I disable row level security', _table);
+        end if;
+    end loop;
+    perform jobq_private.record_audit(
+        'enforce_queue_grants', case when enforced then 'on' else 'off' end
+    );
+end
+$$;
+
+revoke all on function jobq.enforce_queue_grants from public;
+
+comment on function jobq.enforce_queue_grants is
+'Has every log-in see and touch only the queues that it holds; false ends that. For jobq_owner alone.';
+
+-- Purpose: let a role use a queue, or '*' for all of them, once grants by queue are
+-- enforced: enqueue to add, see and cancel its jobs, work for everything else.
+-- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
+-- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.queue_grant (grantee, queue, privilege)
+    values (
+        jobq_private.check_queue_grant(
+            grant_queue.grantee, grant_queue.queue, grant_queue.privilege
+        ),
+        grant_queue.queue, grant_queue.privilege
+    )
+    on conflict do nothing;
+end
+$$;
+
+revoke all on function jobq.grant_queue from public;
+
+comment on function jobq.grant_queue is
+'Lets a role use a queue, or * for all: privilege enqueue or work. For jobq_owner alone.';
+
+-- Purpose: the grants by queue: all of them for who may act as jobq_owner, one's own for
+-- everybody else.
+-- Invariant: reads only; as held_queue, decided by who has logged in. Raises: nothing.
+create or replace view jobq.queue_grant as
+select g.grantee::text as grantee, g.queue, g.privilege
+from jobq_private.queue_grant as g
+where pg_has_role(session_user, g.grantee, 'usage')
+or pg_has_role(session_user, 'jobq_owner', 'usage');
+
+revoke all on table jobq.queue_grant from public;
+grant select on jobq.queue_grant
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.queue_grant is
+'Which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
+
+-- Purpose: which queues log-ins may use once grants by queue are enforced.
+-- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
+-- nothing.
+create or replace function jobq.list_queue_grants()
+returns table (grantee text, queue text, privilege text)
+language sql
+stable
+parallel restricted
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select g.grantee, g.queue, g.privilege
+    from jobq.queue_grant as g
+    order by g.grantee, g.queue, g.privilege
+$$;
+
+revoke all on function jobq.list_queue_grants from public;
+grant execute on function jobq.list_queue_grants
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_queue_grants is
+'Lists which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
+
+-- Purpose: take back what grant_queue() gave.
+-- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
+-- again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := jobq_private.check_queue_grant(
+        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
+    );
+begin
+    delete from jobq_private.queue_grant as g
+    where g.grantee = _grantee
+    and g.queue = revoke_queue.queue
+    and g.privilege = revoke_queue.privilege;
+end
+$$;
+
+revoke all on function jobq.revoke_queue from public;
+
+comment on function jobq.revoke_queue is
+'Takes back what grant_queue() gave. For jobq_owner alone.';
+
 reset role;
 
--- Deploy jobq:view/job to pg
--- Made by sql/snapshot.py from sql/view/job.sql: edit that.
+-- Deploy jobq:job to pg
+-- Made by sql/snapshot.py from sql/job/: edit that.
 set local role jobq_owner;
 
 -- Purpose: every job, live and archived, as one relation that can be written to.
@@ -958,9 +1161,1939 @@ grant select, insert on jobq.job to jobq_producer;
 comment on view jobq.job is
 'Every job, live and archived. Insert enqueues; updating state performs the transition.';
 
+-- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+create or replace function jobq_private.id_floor(moment timestamptz)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (lpad(to_hex(
+        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
+    ), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+revoke all on function jobq_private.id_floor from public;
+
+comment on function jobq_private.id_floor is
+'The least UUID of version 7 that can have been made at a moment or later.';
+
+-- Purpose: refuse a row of the archive whose job has not ended.
+-- Invariant: queued stands in the archive only while a redrive takes the job out. The
+-- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
+create or replace function jobq_private.refuse_unfinished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: no job is archived as %s', new.job_id, new.state
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_unfinished from public;
+
+comment on function jobq_private.refuse_unfinished is
+'Refuses a row of the archive whose job has not ended.';
+
+create or replace trigger archive_birth
+before insert on jobq_private.job_archive
+for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.refuse_unfinished();
+
+-- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
+-- may go back to queued.
+-- Invariant: a change of state stamps previous_state, and the foreign key decides; the
+-- rest of the row stays as it is. Raises: JQ002.
+create or replace function jobq_private.guard_archive()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq_private.job_archive := new;
+begin
+    _kept.state := old.state;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s is finished: %s', old.job_id, old.state
+        ));
+    end if;
+    new.previous_state := old.state;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.guard_archive from public;
+
+comment on function jobq_private.guard_archive is
+'Refuses a change of a finished job, but for its redrive.';
+
+create or replace trigger archive_immutable
+before update on jobq_private.job_archive
+for each row execute function jobq_private.guard_archive();
+
+-- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Invariant: only the attempt that holds the lease moves a running job; the archive's
+-- foreign key refuses an illegal change. The state is deliberately not compared with
+-- 'running', and the ids stand as an array, so that only the primary key can serve the
+-- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
+-- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+create or replace function jobq_private.archive_jobs(
+    job_ids uuid[], attempts integer[], state text, results jsonb,
+    out moved integer, out finished_at timestamptz
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+begin
+    archive_jobs.finished_at := clock_timestamp();
+    with gone as (
+        delete from jobq_private.job as j
+        using (
+            select g.*
+            from rows from (
+                unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                jsonb_array_elements(archive_jobs.results)
+            ) as g (job_id, attempt, result)
+            order by g.job_id
+        ) as f
+        where j.job_id = any(archive_jobs.job_ids)
+        and j.job_id = f.job_id
+        and j.attempt = f.attempt
+        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        returning j.*, nullif(f.result, 'null') as result
+    )
+    insert into jobq_private.job_archive (
+        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+        expiries, priority, state, previous_state, region, queue, kind, worker,
+        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+        last_error, last_error_details, metadata, progress, payload, finished_at, result
+    )
+    select
+        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+        archive_jobs.state,
+        case when g.state = archive_jobs.state then g.previous_state else g.state end,
+        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
+        g.result
+    from gone as g;
+    get diagnostics moved = row_count;
+    perform jobq_private.tell_ended(archive_jobs.job_ids);
+end
+$$;
+
+revoke all on function jobq_private.archive_jobs from public;
+
+comment on function jobq_private.archive_jobs is
+'Moves live jobs into the archive in a final state.';
+
+-- Purpose: a finished job that is set to queued goes back among the live ones.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
+-- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
+create or replace function jobq_private.redrive_archived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from jobq_private.job_archive as a
+    where a.job_id = new.job_id and a.finished_at = new.finished_at;
+
+    insert into jobq_private.job (
+        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+        idempotency_key, dedup_key, dedup, last_error_code, last_error,
+        last_error_details, metadata, payload
+    )
+    values (
+        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
+        new.state, new.previous_state, new.region, new.queue, new.kind,
+        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
+        new.last_error, new.last_error_details, new.metadata, new.payload
+    )
+    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    if not found then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
+        ));
+    end if;
+    perform jobq_private.wake(array[new.queue]);
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.redrive_archived from public;
+
+comment on function jobq_private.redrive_archived is
+'Puts a finished job that was set to queued back among the live ones.';
+
+create or replace trigger archive_redrive
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.redrive_archived();
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double.
+-- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
+-- refuse them, and with them the whole batch that a worker has claimed. A short text
+-- cannot hold one, so only long ones are searched. Raises: nothing.
+create or replace function jobq_private.has_huge_number(value jsonb)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        octet_length(value::text) > 308
+        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    )
+$$;
+
+revoke all on function jobq_private.has_huge_number from public;
+
+comment on function jobq_private.has_huge_number is
+'Says whether a JSON value holds a number beyond the range of a double.';
+
+-- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
+-- when it is. size is the bytes of payload and metadata as text.
+-- Invariant: the depth of a payload is looked at only where its text is long enough to be
+-- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Raises: nothing.
+create or replace function jobq_private.new_job_problem(
+    job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when job.kind is null then array['NULL_ARGUMENT', 'kind']
+        when pg_catalog.length(job.kind) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when job.priority not between -32768 and 32767
+        then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
+        when job.max_attempts not between 1 and 10000
+        then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
+        when job.timeout not between '1 ms' and '365 days'
+        then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
+        when not pg_catalog.isfinite(job.run_at)
+        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when pg_catalog.length(job.idempotency_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
+        when pg_catalog.length(job.dedup_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
+        when job.dedup not in ('skip', 'enqueue', 'replace')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
+        then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
+        when size > max_bytes
+        then array[
+            'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
+        ]
+        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
+            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
+        when size > 308 and (
+            jobq_private.has_huge_number(job.payload)
+            or jobq_private.has_huge_number(job.metadata)
+        )
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.new_job_problem from public;
+
+comment on function jobq_private.new_job_problem is
+'Says why a new job is not acceptable by itself, as the code of an error and its detail.';
+
+-- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
+-- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
+-- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_job(
+    job jobq_private.new_job, settings jobq_private.settings
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := coalesce(octet_length(job.payload::text), 0)
+        + coalesce(octet_length(job.metadata::text), 0);
+    _problem constant text[] := jobq_private.new_job_problem(
+        job, _size, settings.max_payload_bytes, settings.max_payload_depth
+    );
+begin
+    if _problem is not null then
+        perform jobq_private.raise_error(
+            _problem[1], format('job %s: %s', job.ordinal, _problem[2])
+        );
+    end if;
+    if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        perform jobq_private.check_payload_schemas(array[job]);
+    end if;
+    if settings.max_depth is not null then
+        perform jobq_private.check_queue_depth(array[job]);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.check_new_job from public;
+
+comment on function jobq_private.check_new_job is
+'Refuses a new job that is not acceptable under the settings that hold for it.';
+
+-- Purpose: refuse a batch of new jobs when one of them is not acceptable.
+-- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
+-- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text[];
+    _bytes integer;
+    _depth integer;
+begin
+    select g.max_payload_bytes, g.max_payload_depth into _bytes, _depth
+    from jobq_private.setting as g;
+
+    select array[p.problem[1], format('job %s: %s', p.ordinal, p.problem[2])] into _problem
+    from (
+        select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
+        from unnest(check_new_jobs.jobs) as j
+        cross join lateral (
+            select coalesce(octet_length(j.payload::text), 0)
+                + coalesce(octet_length(j.metadata::text), 0) as size
+            offset 0
+        ) as t
+    ) as p
+    where p.problem is not null
+    limit 1;
+
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_queue_depth(check_new_jobs.jobs);
+end
+$$;
+
+revoke all on function jobq_private.check_new_jobs from public;
+
+comment on function jobq_private.check_new_jobs is
+'Refuses a batch of new jobs when one of them is not acceptable.';
+
+-- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
+-- the database cannot enforce by itself is one for its extension. Raises: JQ006.
+create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text;
+begin
+    select format('job %s: %s', j.ordinal, v.violation) into _problem
+    from unnest(check_payload_schemas.jobs) as j
+    join jobq_private.kind as k
+        on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
+    cross join lateral (
+        select case
+            when k.payload_schema is not null then jobq_private.schema_violation(
+                k.payload_schema, coalesce(j.payload, '{}'), 'payload'
+            )
+            else jobq_private.json_schema_violation(
+                k.json_schema, coalesce(j.payload, '{}')
+            )
+        end as violation
+    ) as v
+    where v.violation is not null
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_payload_schemas from public;
+
+comment on function jobq_private.check_payload_schemas is
+'Refuses a batch of new jobs when a payload does not fit the schema of its kind.';
+
+-- Purpose: refuse a batch of new jobs when a queue would pass its max_depth.
+-- Invariant: counts at most max_depth index entries, and only for queues that have a
+-- limit. A job whose key is held adds nothing, so that a producer that tries again gets
+-- its job; nor does the slot of a schedule, which was promised. Concurrent callers may
+-- pass it together by what they add at that moment.
+-- Raises: JQ010.
+create or replace function jobq_private.check_queue_depth(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue text;
+    _limit integer;
+    _adding bigint;
+    _depth bigint;
+begin
+    if not exists (select from jobq_private.queue as q where q.max_depth is not null) then
+        return;
+    end if;
+    for _queue, _limit, _adding in
+        select s.queue, s.max_depth, sum(d.jobs)
+        from (
+            select j.kind, j.queue, count(*) as jobs
+            from unnest(check_queue_depth.jobs) as j
+            where j.schedule_id is null
+            and not exists (
+                select from jobq_private.idempotency_key as k
+                where k.kind = j.kind and k.idempotency_key = j.idempotency_key
+            )
+            and not exists (
+                select from jobq_private.job as l
+                where l.kind = j.kind and l.dedup_key = j.dedup_key and l.dedup is not null
+            )
+            group by j.kind, j.queue
+        ) as d
+        cross join lateral jobq_private.settings_for(d.kind, d.queue) as s
+        where s.max_depth is not null
+        group by s.queue, s.max_depth
+    loop
+        select count(*) into _depth
+        from (
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            limit _limit
+        ) as present;
+        if _depth + _adding > _limit then
+            perform jobq_private.raise_error('QUEUE_FULL', format(
+                'queue %s: max_depth %s, %s more asked for', _queue, _limit, _adding
+            ));
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_depth from public;
+
+comment on function jobq_private.check_queue_depth is
+'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+-- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the key's primary key decides between concurrent callers. Where a
+-- key may be used again after a failure, the key passes to the new job, once.
+-- Raises: nothing.
+create or replace function jobq_private.hold_key(
+    kind text, queue text, idempotency_key text, job_id uuid
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
+        on conflict on constraint idempotency_key_pkey do nothing;
+        if found then
+            return hold_key.job_id;
+        end if;
+
+        select k.job_id into _holder
+        from jobq_private.idempotency_key as k
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key;
+        if found and not (
+            jobq_private.has_failed(_holder)
+            and (
+                select s.reuse_key_after_failure
+                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
+            )
+        ) then
+            return _holder;
+        end if;
+
+        update jobq_private.idempotency_key as k
+        set job_id = hold_key.job_id, created_at = now()
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key
+        and k.job_id = _holder;
+        if found then
+            return hold_key.job_id;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_key from public;
+
+comment on function jobq_private.hold_key is
+'Returns the job that an idempotency key stands for, this one or an earlier one.';
+
+-- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
+-- Invariant: a job's archive row is never older than its id, which lets lookups by id
+-- pass over older partitions. Raises: nothing.
+create or replace function jobq_private.id_time(id uuid)
+returns timestamptz
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_timestamp(
+        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
+    )
+$$;
+
+revoke all on function jobq_private.id_time from public;
+
+comment on function jobq_private.id_time is
+'The moment at which a UUID of version 7 was made.';
+
+-- Purpose: check and insert a batch of new jobs; the one way in.
+-- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
+-- single job, as by enqueue(), one by one, in the order of their keys, so that batches
+-- cannot deadlock on them.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _job jobq_private.new_job;
+    _plain jobq_private.new_job[] := insert_jobs.jobs;
+begin
+    if cardinality(insert_jobs.jobs) = 1 then
+        _job := insert_jobs.jobs[1];
+        return query
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(_job) as s;
+        return;
+    end if;
+
+    if exists (
+        select from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is not null
+    ) then
+        select array_agg(j) into _plain
+        from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is null;
+
+        for _job in
+            select j.*
+            from unnest(insert_jobs.jobs) as j
+            where coalesce(j.idempotency_key, j.dedup_key) is not null
+            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
+        loop
+            return query
+            select _job.ordinal, s.job_id, s.created
+            from jobq_private.store_job(_job) as s;
+        end loop;
+    end if;
+
+    if _plain is not null then
+        perform jobq_private.check_new_jobs(_plain);
+        return query
+        select s.ordinal, s.job_id, true
+        from jobq_private.store_jobs(_plain) as s;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.insert_jobs from public;
+
+comment on function jobq_private.insert_jobs is
+'Checks and inserts a batch of new jobs, all or none.';
+
+-- Purpose: a live job that reaches a final state leaves for the archive.
+-- Invariant: so `update … set state` is enough, for functions and for psql alike; the
+-- foreign key has been checked before, by its name. Raises: nothing of its own.
+create or replace function jobq_private.archive_finished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.archive_jobs(
+        array[new.job_id], array[new.attempt], new.state, null
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.archive_finished from public;
+
+comment on function jobq_private.archive_finished is
+'Moves a job that reached a final state into the archive.';
+
+create or replace trigger job_archive
+after update on jobq_private.job
+for each row
+when (new.state in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.archive_finished();
+
+-- Purpose: record every attempt that ended without success.
+-- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
+-- history has no gaps; success leaves by the archive, which is its own record.
+-- Raises: nothing.
+create or replace function jobq_private.record_attempt()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.attempt (
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+        error_details, region
+    )
+    values (
+        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        case when new.state in ('retrying', 'dead') then new.last_error_code end,
+        case when new.state in ('retrying', 'dead') then new.last_error end,
+        case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        old.region
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.record_attempt from public;
+
+comment on function jobq_private.record_attempt is
+'Records an attempt that ended without success.';
+
+create or replace trigger job_attempt
+after update on jobq_private.job
+for each row
+when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+execute function jobq_private.record_attempt();
+
+-- Purpose: refuse a row that claims a past it does not have.
+-- Invariant: a new job has no previous state (a check then allows queued alone); only the
+-- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
+-- reads its text again for every statement. Raises: JQ002.
+create or replace function jobq_private.refuse_forged_birth()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.state = 'queued'
+        and new.attempt = new.uncounted
+        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and new.previous_state in ('dead', 'cancelled')
+        and pg_trigger_depth() > 1
+    then
+        return new;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        new.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_forged_birth from public;
+
+comment on function jobq_private.refuse_forged_birth is
+'Refuses an inserted job that claims a past.';
+
+create or replace trigger job_birth
+before insert on jobq_private.job
+for each row
+when (
+    new.state <> 'queued'
+    or new.attempt <> new.uncounted
+    or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
+)
+execute function jobq_private.refuse_forged_birth();
+
+-- Purpose: refuse a change of what identifies a job.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- statement pays for it. Raises: JQ002.
+create or replace function jobq_private.refuse_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', format(
+        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_change from public;
+
+comment on function jobq_private.refuse_change is
+'Refuses a change of what identifies a job.';
+
+create or replace trigger job_identity
+before update of
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+on jobq_private.job
+for each row
+when (
+    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+    is distinct from
+    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+)
+execute function jobq_private.refuse_change();
+
+-- Purpose: an insert into the view enqueues.
+-- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
+-- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
+-- enqueue() raises.
+create or replace function jobq_private.enqueue_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _other jobq.job := new;
+begin
+    _other.kind := null;
+    _other.payload := null;
+    _other.queue := null;
+    _other.run_at := null;
+    _other.priority := null;
+    _other.max_attempts := null;
+    _other.timeout := null;
+    _other.idempotency_key := null;
+    _other.dedup_key := null;
+    _other.metadata := null;
+    _other.state := nullif(new.state, 'queued');
+    if not _other is null then
+        raise exception using
+            errcode = 'JQ002',
+            message = 'a job is born queued, with an id of the database''s making',
+            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            hint = 'insert kind, payload and options only',
+            constraint = 'ILLEGAL_STATE';
+    end if;
+    new.job_id := jobq.enqueue(
+        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+    );
+    new := jobq.get_job(new.job_id);
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.enqueue_from_view from public;
+
+comment on function jobq_private.enqueue_from_view is
+'Enqueues what is inserted into jobq.job.';
+
+create or replace trigger job_insert
+instead of insert on jobq.job
+for each row execute function jobq_private.enqueue_from_view();
+
+-- Purpose: derive everything that follows from a change of state, whoever makes it.
+-- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
+-- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
+-- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+create or replace function jobq_private.stamp_transition()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.previous_state is distinct from old.previous_state
+        or new.attempt <> old.attempt
+        or new.uncounted <> old.uncounted
+        or new.lease_expires_at is distinct from old.lease_expires_at
+        or new.claimed_at is distinct from old.claimed_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
+        ));
+    end if;
+
+    if new.state <> old.state then
+        new.previous_state := old.state;
+        new.heartbeat_at := null;
+        new.lease_expires_at := null;
+        if new.state = 'running' then
+            new.attempt := old.attempt + 1;
+            new.claimed_at := clock_timestamp();
+            new.worker := coalesce(new.worker, session_user);
+            new.lease_expires_at := new.claimed_at + old.lease;
+        elsif new.state in ('queued', 'retrying') then
+            new.claimed_at := null;
+            new.worker := null;
+            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+        end if;
+    elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
+        new.heartbeat_at := clock_timestamp();
+        new.lease_expires_at := greatest(
+            old.lease_expires_at,
+            least(
+                new.heartbeat_at + old.lease, old.claimed_at + old.timeout + old.lease
+            )
+        );
+    elsif new.worker is distinct from old.worker
+        or new.heartbeat_at is distinct from old.heartbeat_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.stamp_transition from public;
+
+comment on function jobq_private.stamp_transition is
+'Stamps the previous state, the attempt and the lease of a job that changes its state.';
+
+create or replace trigger job_transition
+before update on jobq_private.job
+for each row execute function jobq_private.stamp_transition();
+
+-- Purpose: an update of state in the view performs the transition.
+-- Invariant: only the state, with the worker, run_at, result and error that belong to the
+-- change, can be given; the tables' own triggers and foreign key decide whether it is
+-- legal, as for every other writer. A row that somebody else has changed meanwhile counts
+-- as not found. Raises: JQ002, JQ004, 23503.
+create or replace function jobq_private.update_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq.job := new;
+begin
+    _kept.state := old.state;
+    _kept.worker := old.worker;
+    _kept.run_at := old.run_at;
+    _kept.result := old.result;
+    _kept.last_error := old.last_error;
+    _kept.last_error_code := old.last_error_code;
+    _kept.cancel_reason := old.cancel_reason;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: an update of jobq.job changes the state', old.job_id
+        ));
+    end if;
+
+    if old.finished_at is not null then
+        update jobq_private.job_archive as a
+        set state = new.state
+        where a.job_id = old.job_id and a.finished_at = old.finished_at;
+    elsif new.state = 'succeeded' and old.state = 'running' then
+        perform jobq.complete(old.job_id, old.attempt, new.result);
+    else
+        update jobq_private.job as j
+        set
+            state = new.state, worker = new.worker, run_at = new.run_at,
+            last_error = left(new.last_error, 512),
+            last_error_code = new.last_error_code, last_error_details = null,
+            cancel_reason = new.cancel_reason
+        where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
+    end if;
+    if not found then
+        return null;
+    elsif old.finished_at is null then
+        perform jobq_private.record_audit(
+            'update to ' || new.state, old.job_id::text, new.cancel_reason
+        );
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.update_from_view from public;
+
+comment on function jobq_private.update_from_view is
+'Performs the transition that an update of jobq.job asks for.';
+
+create or replace trigger job_update
+instead of update on jobq.job
+for each row execute function jobq_private.update_from_view();
+
+-- Purpose: how many jobs of a queue are claimed before the one with this place.
+-- Invariant: the order of claim(); counts at most 10,000. Raises: nothing.
+create or replace function jobq_private.jobs_ahead(
+    queue text, priority integer, run_at timestamptz, job_id uuid
+)
+returns bigint
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select count(*)
+    from (
+        select from jobq_private.job as j
+        where j.queue = jobs_ahead.queue
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and (-j.priority, j.run_at, j.job_id)
+            < (-jobs_ahead.priority, jobs_ahead.run_at, jobs_ahead.job_id)
+        limit 10000
+    ) as ahead
+$$;
+
+revoke all on function jobq_private.jobs_ahead from public;
+
+comment on function jobq_private.jobs_ahead is
+'Counts the jobs of a queue that are claimed before the one with this place.';
+
+-- Purpose: have partitions for today and the week ahead, and drop those past retention.
+-- Invariant: what a missing partition would hold goes to the default partition, and from
+-- there to one for its day, also when that has passed; so nothing outlives its retention.
+-- A lock that is not had at once is tried again at the next call. Returns how many were
+-- made and dropped. Raises: nothing.
+create or replace function jobq_private.maintain_partitions(
+    out made bigint, out dropped bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _today constant date := now()::date;
+    _oldest constant date := (
+        now() - (select g.retention from jobq_private.setting as g)
+    )::date;
+    _relation text;
+    _day date;
+    _partition text;
+begin
+    made := 0;
+    dropped := 0;
+    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
+        for _day in execute format(
+            'select %L::date + n from generate_series(0, 7) as n'
+            ' union select d.%I::date from jobq_private.%I as d',
+            _today,
+            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
+            _relation || '_default'
+        ) loop
+            made := made + jobq_private.make_partition(_relation, _day)::integer;
+        end loop;
+        for _partition in
+            select c.relname
+            from pg_catalog.pg_inherits as i
+            join pg_catalog.pg_class as c on c.oid = i.inhrelid
+            where i.inhparent = to_regclass('jobq_private.' || _relation)
+            and c.relname ~ '_[0-9]{8}$'
+            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+        loop
+            execute format('drop table jobq_private.%I', _partition);
+            dropped := dropped + 1;
+        end loop;
+    end loop;
+exception
+    when lock_not_available then
+        made := 0;
+        dropped := 0;
+        raise notice using
+            message = 'a history table is in use; its partitions are left to the next call';
+end
+$$;
+
+revoke all on function jobq_private.maintain_partitions from public;
+
+comment on function jobq_private.maintain_partitions is
+'Makes partitions ahead of time and drops those past retention.';
+
+-- Purpose: make a history table ready for one day (UTC).
+-- Invariant: rows that came to the default partition meanwhile are moved. The parent is
+-- locked first, so that a completion waits there and not with its row on the way to the
+-- default partition, where it would fail. Other partitions are not locked, so that a
+-- vacuum of theirs is not in the way. Waits at most 100 ms for a lock, for completions
+-- go first. Raises: 55P03 when the lock is not had.
+create or replace function jobq_private.make_partition(relation text, day date)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _column constant text :=
+        case relation when 'job_log' then 'logged_at' else 'finished_at' end;
+    _name constant text := format('%s_%s', relation, to_char(day, 'YYYYMMDD'));
+begin
+    if to_regclass('jobq_private.' || _name) is not null then
+        return false;
+    end if;
+    execute format(
+        'lock table only jobq_private.%I in share row exclusive mode', relation
+    );
+    execute format(
+        'lock table jobq_private.%I in access exclusive mode', relation || '_default'
+    );
+    execute format(
+        'create table jobq_private.%I (like jobq_private.%I'
+        ' including defaults including constraints)', _name, relation
+    );
+    execute format(
+        'with moved as (delete from jobq_private.%1$I as d'
+        ' where d.%2$I >= %3$L and d.%2$I < %4$L returning d.*)'
+        ' insert into jobq_private.%5$I select m.* from moved as m',
+        relation || '_default', _column, day, day + 1, _name
+    );
+    execute format(
+        'alter table jobq_private.%I attach partition jobq_private.%I'
+        ' for values from (%L) to (%L)', relation, _name, day, day + 1
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.make_partition from public;
+
+comment on function jobq_private.make_partition is
+'Makes a history table ready for one day; true when it was not.';
+
+-- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
+-- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
+-- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.new_id
+do $do$
+begin
+    if current_setting('server_version_num')::integer >= 180000 then
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as 'select pg_catalog.uuidv7()';
+    else
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as $$
+        select pg_catalog.encode(
+            pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
+            || pg_catalog.substring(
+                pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
+            )
+            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+            'hex'
+        )::uuid
+        from (
+            select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint as us
+        ) as t
+        $$;
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.new_id() from public;
+
+comment on function jobq_private.new_id() is 'A new UUID of version 7.';
+
+-- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
+-- key already.
+-- Invariant: unique indexes alone decide between concurrent callers; each look follows a
+-- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
+-- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- Who finds a job writes, if only an empty message: so the commit waits for the disk and
+-- the standby as that of the job must have, and a repeated call is not answered with what
+-- a failover takes back. A small job without options of its own, of a kind and queue
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
+-- JQ010.
+create or replace function jobq_private.store_job(
+    job jobq_private.new_job, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _new constant uuid := jobq_private.new_id();
+    _is_checked boolean := job.schedule_id is not null;
+    _queue text;
+    _tries integer := 0;
+begin
+    job_id := _new;
+    created := true;
+    if job.idempotency_key is not null and not _is_checked then
+        select jobq_private.check_new_job(job, s) into _is_checked
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
+        created := job_id = _new;
+    end if;
+
+    while created loop
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+        )
+        select
+            _new, job.kind, coalesce(job.payload, '{}'), s.queue,
+            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
+            s.lease, job.idempotency_key, job.dedup_key,
+            case
+                when job.dedup_key is not null
+                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+            end,
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+        from jobq_private.settings_for(job.kind, job.queue) as s
+        where case
+            when _is_checked then true
+            when num_nonnulls(
+                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
+                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+            ) = 0
+            and length(job.kind) between 1 and 128
+            and length(s.queue) between 1 and 128
+            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            then true
+            else jobq_private.check_new_job(job, s)
+        end
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning j.queue into _queue;
+        if found then
+            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+                perform jobq_private.wake(array[_queue]);
+            end if;
+            return;
+        end if;
+        _tries := _tries + 1;
+        if _tries = 20 then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s', job.kind, job.dedup_key
+            ));
+        end if;
+        _is_checked := true;
+        select y.job_id, y.created into job_id, created
+        from jobq_private.yield_dedup_key(job, _new) as y;
+    end loop;
+
+    perform pg_logical_emit_message(true, 'jobq', '');
+    update jobq_private.idempotency_key as k
+    set job_id = store_job.job_id
+    where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;
+end
+$$;
+
+revoke all on function jobq_private.store_job from public;
+
+comment on function jobq_private.store_job is
+'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
+
+-- Purpose: insert many checked jobs that have no keys, and wake their queues.
+-- Invariant: one statement, whatever their number. Raises: nothing.
+create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _queues text[];
+begin
+    with given as materialized (
+        select
+            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
+            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
+            j.max_attempts, j.timeout, j.metadata
+        from unnest(store_jobs.jobs) as j
+    ),
+    policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct g.kind, g.queue from given as g) as d
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    ),
+    stored as (
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata
+        )
+        select
+            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
+            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+        from given as g
+        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+    )
+    select
+        array_agg(g.ordinal),
+        array_agg(g.job_id),
+        (
+            select array_agg(distinct p.queue)
+            from policy as p
+            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
+            where s.run_at < now() + interval '60 s'
+        )
+    into _ordinals, _ids, _queues
+    from given as g;
+
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+end
+$$;
+
+revoke all on function jobq_private.store_jobs from public;
+
+comment on function jobq_private.store_jobs is
+'Inserts many checked jobs without keys, and wakes their queues.';
+
+-- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
+-- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- needless. A completion that looked before a client announced itself tells it nothing:
+-- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+create or replace function jobq_private.tell_ended(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+    _job_id uuid;
+begin
+    if pg_try_advisory_lock(_ending, _any_job) then
+        perform pg_advisory_unlock(_ending, _any_job);
+    elsif pg_notification_queue_usage() < 0.5 then
+        foreach _job_id in array tell_ended.job_ids loop
+            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
+                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
+            else
+                perform pg_notify('jobq_ended', _job_id::text);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.tell_ended from public;
+
+comment on function jobq_private.tell_ended is
+'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
+-- the key may be tried again.
+-- Invariant: replace cancels a job that waits, and never one that runs.
+-- Raises: nothing.
+create or replace function jobq_private.yield_dedup_key(
+    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select j.job_id, j.state into job_id, _state
+    from jobq_private.job as j
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
+    and j.dedup is not null;
+
+    created := not found or (
+        _state <> 'running'
+        and coalesce(job.dedup, (
+            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
+        )) = 'replace'
+    );
+    if created then
+        update jobq_private.job as j
+        set
+            state = 'cancelled',
+            cancel_reason = 'replaced by ' || yield_dedup_key.new_id
+        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        job_id := yield_dedup_key.new_id;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.yield_dedup_key from public;
+
+comment on function jobq_private.yield_dedup_key is
+'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+-- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
+-- one that runs.
+-- Invariant: an attempt stands in one of three places, and so here once.
+create or replace view jobq.attempt as
+select
+    t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
+    t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
+    null::jsonb as result, t.error_details
+from jobq_private.attempt as t
+union all
+select
+    a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
+    a.finished_at - a.claimed_at, a.worker, null, null, a.result,
+    null
+from jobq_private.job_archive as a
+where a.state = 'succeeded'
+union all
+select
+    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null,
+    null
+from jobq_private.job as j
+where j.state = 'running';
+
+revoke all on jobq.attempt from public;
+grant select on jobq.attempt to jobq_reader;
+
+comment on view jobq.attempt is
+'Every attempt: state is what it left the job in, or running.';
+
+-- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
+-- Invariant: the row lock decides between cancel and complete; whoever comes second sees
+-- what the first has done. Returns 'cancelled', 'cancel_requested' or
+-- 'already_finished'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.cancel(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _queue text;
+begin
+    if cancel.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    elsif length(cancel.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    select j.state, j.queue into _state, _queue
+    from jobq_private.job as j
+    where j.job_id = cancel.job_id
+    for update;
+    if not found then
+        perform jobq.get_job(cancel.job_id);
+        return 'already_finished';
+    elsif _state = 'running' then
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel.reason)
+        where j.job_id = cancel.job_id;
+        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+        if pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq_cancel', _queue);
+        end if;
+        return 'cancel_requested';
+    end if;
+
+    update jobq_private.job as j
+    set state = 'cancelled', cancel_reason = cancel.reason
+    where j.job_id = cancel.job_id;
+    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+    return 'cancelled';
+end
+$$;
+
+revoke all on function jobq.cancel from public;
+grant execute on function jobq.cancel to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel is
+'Cancels a waiting job, asks the worker of a running one, and says which.';
+
+-- Purpose: add one job to a queue, in the caller's transaction.
+-- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
+-- idempotency key or dedup key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (jobq_private.store_job(row(
+        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
+        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
+        enqueue.dedup, enqueue.metadata, null, null
+    )::jobq_private.new_job)).job_id;
+end
+$$;
+
+revoke all on function jobq.enqueue from public;
+grant execute on function jobq.enqueue to jobq_producer;
+
+comment on function jobq.enqueue is
+'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';
+
+-- Purpose: add many jobs with one call, given as a JSON array of objects whose members
+-- are named as the parameters of enqueue().
+-- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- refused, so that no misspelt option is passed over. Planned once: a plan made for the
+-- batch as a constant copies it several times.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue_many(jobs jsonb)
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+    ];
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if enqueue_many.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, _known)
+    into _problem
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
+    return query
+    select i.ordinal, i.job_id, i.created
+    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    order by i.ordinal;
+end
+$$;
+
+revoke all on function jobq.enqueue_many from public;
+grant execute on function jobq.enqueue_many to jobq_producer;
+
+comment on function jobq.enqueue_many is
+'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
+
+-- Purpose: one job, live or archived.
+-- Invariant: the archive is looked at from the day before the id's own time, so that older
+-- partitions are passed over, and a clock that was set back hides nothing.
+-- Raises: 22004, JQ001.
+create or replace function jobq.get_job(job_id uuid)
+returns jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job;
+begin
+    if get_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    select j.* into _job
+    from jobq.job as j
+    where j.job_id = get_job.job_id and j.finished_at is null;
+    if not found then
+        select j.* into _job
+        from jobq.job as j
+        where j.job_id = get_job.job_id
+        and j.finished_at
+            >= jobq_private.id_time(get_job.job_id) - interval '1 day';
+    end if;
+    if not found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
+    end if;
+    return _job;
+end
+$$;
+
+revoke all on function jobq.get_job from public;
+grant execute on function jobq.get_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_job is
+'Returns one job, live or archived.';
+
+-- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
+-- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Raises: 22004, JQ001.
+create or replace function jobq.explain(job_id uuid)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(explain.job_id);
+begin
+    if _job.finished_at is not null then
+        return query select 'finished', format(
+            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+        );
+        return;
+    elsif _job.state = 'running' then
+        return query select 'running', format(
+            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
+            _job.claimed_at,
+            case when _job.lease_expires_at < clock_timestamp()
+                then 'expired (recover() will take it back)' else 'until' end,
+            _job.lease_expires_at
+        );
+        return;
+    end if;
+
+    return query
+    select 'paused', format('queue %s since %s%s', q.queue, q.paused_at,
+        coalesce(': ' || q.pause_reason, ''))
+    from jobq_private.queue as q
+    where q.queue = _job.queue and q.paused_at is not null;
+    if _job.run_at > clock_timestamp() then
+        return query select
+            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
+            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
+        return;
+    end if;
+    if not exists (
+        select from jobq_private.worker as w
+        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    ) then
+        return query select 'no_worker', format(
+            'no worker of queue %s was seen in the last minute', _job.queue
+        );
+    end if;
+    return query select 'waiting', format(
+        '%s jobs of queue %s are ahead of it',
+        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
+        _job.queue
+    );
+end
+$$;
+
+revoke all on function jobq.explain from public;
+grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.explain is
+'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';
+
+-- Purpose: the job that an idempotency key of a kind stands for, or null.
+-- Invariant: reads only; a key outlives its job's row only as long as it is retained.
+-- Raises: 22004.
+create or replace function jobq.find_job(kind text, idempotency_key text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
+    end if;
+    return (
+        select k.job_id
+        from jobq_private.idempotency_key as k
+        where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+    );
+end
+$$;
+
+revoke all on function jobq.find_job from public;
+grant execute on function jobq.find_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.find_job is
+'Returns the id of the job that an idempotency key of a kind stands for, or null.';
+
+-- Purpose: the attempts of one job, in their order.
+-- Invariant: one row for each attempt. Raises: 22004, JQ001.
+create or replace function jobq.list_attempts(job_id uuid)
+returns setof jobq.attempt
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_attempts.job_id);
+    return query
+    select t.*
+    from jobq.attempt as t
+    where t.job_id = list_attempts.job_id
+    order by t.attempt;
+end
+$$;
+
+revoke all on function jobq.list_attempts from public;
+grant execute on function jobq.list_attempts to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_attempts is
+'Returns the attempts of one job, in their order.';
+
+-- Purpose: a page of jobs, newest first.
+-- Invariant: before is the last id of the page before: ids are ordered by time, so pages
+-- are stable while jobs are added. Raises: 22004, 22023.
+create or replace function jobq.list_jobs(
+    state text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns setof jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+    if list_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif list_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif list_jobs.state not in (
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'state must be queued, running, retrying, succeeded, dead or cancelled');
+    end if;
+    return query
+    select j.*
+    from jobq.job as j
+    where (list_jobs.state is null or j.state = list_jobs.state)
+    and (list_jobs.kind is null or j.kind = list_jobs.kind)
+    and (list_jobs.queue is null or j.queue = list_jobs.queue)
+    and (list_jobs.before is null or j.job_id < list_jobs.before)
+    order by j.job_id desc
+    limit list_jobs.max_jobs;
+end
+$$;
+
+revoke all on function jobq.list_jobs from public;
+grant execute on function jobq.list_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq.list_jobs is
+'Returns a page of jobs, newest first; before is the last id of the page before.';
+
+-- Purpose: the log of one job, in its order.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq.list_logs(job_id uuid)
+returns table (attempt integer, logged_at timestamptz, level text, message text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_logs.job_id);
+    return query
+    select l.attempt, l.logged_at, l.level, l.message
+    from jobq_private.job_log as l
+    where l.job_id = list_logs.job_id
+    order by l.logged_at, l.sequence;
+end
+$$;
+
+revoke all on function jobq.list_logs from public;
+grant execute on function jobq.list_logs to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_logs is
+'Returns the log of one job, in its order.';
+
+-- Purpose: run a dead or cancelled job again.
+-- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
+-- token. Raises: 22004, JQ001, JQ002, JQ004.
+create or replace function jobq.redrive(job_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(redrive.job_id);
+begin
+    if _job.state in ('dead', 'cancelled') then
+        update jobq_private.job_archive as a
+        set state = 'queued'
+        where a.job_id = _job.job_id
+        and a.finished_at = _job.finished_at
+        and a.state = _job.state;
+        if found then
+            return;
+        end if;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+    ));
+end
+$$;
+
+revoke all on function jobq.redrive from public;
+grant execute on function jobq.redrive to jobq_operator;
+
+comment on function jobq.redrive is
+'Puts a dead or cancelled job back in its queue.';
+
+-- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
+-- within a time.
+-- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
+-- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+create or replace function jobq.redrive_many(
+    queue text default null,
+    kind text default null,
+    since timestamptz default '-infinity',
+    error_code text default null,
+    max_jobs integer default 1000
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    elsif redrive_many.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+    return query
+    with found as (
+        select
+            a.job_id, a.finished_at,
+            row_number() over (
+                partition by
+                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
+                order by a.finished_at
+            ) as turn
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        and a.finished_at >= redrive_many.since
+        and (redrive_many.queue is null or a.queue = redrive_many.queue)
+        and (redrive_many.kind is null or a.kind = redrive_many.kind)
+        and (
+            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
+        )
+        and (a.dedup is null or not exists (
+            select from jobq_private.job as j
+            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+        ))
+    ),
+    chosen as materialized (
+        select f.job_id, f.finished_at
+        from found as f
+        where f.turn = 1
+        order by f.finished_at
+        limit redrive_many.max_jobs
+    )
+    update jobq_private.job_archive as a
+    set state = 'queued'
+    from chosen as c
+    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+    returning a.job_id;
+end
+$$;
+
+revoke all on function jobq.redrive_many from public;
+grant execute on function jobq.redrive_many to jobq_operator;
+
+comment on function jobq.redrive_many is
+'Puts dead jobs back in their queues and returns their ids.';
+
+-- Purpose: the listening session of a client says that it waits for a job to end.
+-- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
+-- before the job is looked at again, so a completion that commits between the two looks is
+-- seen; one that is in flight may not be, so the client looks again within 250 ms.
+-- Raises: 22004, JQ001, and then nothing is locked.
+create or replace function jobq.wait(job_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+begin
+    perform jobq.get_job(wait.job_id);
+    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
+    return (jobq.get_job(wait.job_id)).finished_at is not null;
+end
+$$;
+
+revoke all on function jobq.wait from public;
+grant execute on function jobq.wait
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.wait is
+'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';
+
 reset role;
 
--- Deploy jobq:table/policy to pg
+-- Deploy jobq:grant_policies to pg
 -- Who sees and touches which rows once jobq.enforce_queue_grants() has been called; before
 -- that, policies are not even read. Functions of jobq run as jobq_owner, who owns the
 -- tables, so security is forced; it is decided by who has logged in (held_queue).
@@ -1179,792 +3312,189 @@ with check (true);
 
 reset role;
 
--- Deploy jobq:private/archive_jobs to pg
--- Made by sql/snapshot.py from sql/private/archive_jobs.sql: edit that.
+-- Deploy jobq:audit to pg
+-- Made by sql/snapshot.py from sql/audit/: edit that.
 set local role jobq_owner;
 
--- Purpose: move live jobs into the archive in a final state, as one statement.
--- Invariant: only the attempt that holds the lease moves a running job; the archive's
--- foreign key refuses an illegal change. The state is deliberately not compared with
--- 'running', and the ids stand as an array, so that only the primary key can serve the
--- delete, whatever the statistics say, in the order of ids that every batch uses.
--- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
-create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb,
-    out moved integer, out finished_at timestamptz
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
-begin
-    archive_jobs.finished_at := clock_timestamp();
-    with gone as (
-        delete from jobq_private.job as j
-        using (
-            select g.*
-            from rows from (
-                unnest(archive_jobs.job_ids, archive_jobs.attempts),
-                jsonb_array_elements(archive_jobs.results)
-            ) as g (job_id, attempt, result)
-            order by g.job_id
-        ) as f
-        where j.job_id = any(archive_jobs.job_ids)
-        and j.job_id = f.job_id
-        and j.attempt = f.attempt
-        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
-        returning j.*, nullif(f.result, 'null') as result
-    )
-    insert into jobq_private.job_archive (
-        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-        expiries, priority, state, previous_state, region, queue, kind, worker,
-        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, finished_at, result
-    )
-    select
-        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
-        archive_jobs.state,
-        case when g.state = archive_jobs.state then g.previous_state else g.state end,
-        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
-        g.result
-    from gone as g;
-    get diagnostics moved = row_count;
-    perform jobq_private.tell_ended(archive_jobs.job_ids);
-end
-$$;
-
-revoke all on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) from public;
-
-comment on function jobq_private.archive_jobs(uuid[], integer[], text, jsonb) is
-'Moves live jobs into the archive in a final state.';
-
-reset role;
-
--- Deploy jobq:private/begin_definition to pg
--- Made by sql/snapshot.py from sql/private/begin_definition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: open a change of a definition: check its name and what the caller expects.
--- Invariant: definitions change one at a time, so that what one refers to stays while
--- it is put; the lock holds until the transaction ends, and no reader waits for it.
--- Raises: 22004, 22023, JQ004, JQ007.
-create or replace function jobq_private.begin_definition(type text, name text, mode text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _exists boolean;
-begin
-    if begin_definition.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', begin_definition.type);
-    end if;
-    lock table jobq_private.definition_version in share row exclusive mode;
-    select exists (
-        select from jobq_private.definition as d
-        where d.type = begin_definition.type and d.name = begin_definition.name
-    ) into _exists;
-
-    if begin_definition.mode = 'create' and _exists then
-        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
-            '%s %s', begin_definition.type, begin_definition.name
-        ));
-    elsif begin_definition.mode = 'update' and not _exists then
-        perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
-    elsif begin_definition.mode not in ('put', 'create', 'update')
-        or begin_definition.mode is null
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'mode must be put, create or update');
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.begin_definition(text, text, text) from public;
-
-comment on function jobq_private.begin_definition(text, text, text) is
-'Opens a change of a definition: checks its name and what the caller expects.';
-
-reset role;
-
--- Deploy jobq:private/check_claim to pg
--- Made by sql/snapshot.py from sql/private/check_claim.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a claim that cannot be meant.
--- Invariant: reads nothing. Raises: 22004, 22023.
-create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer
-)
-returns void
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if array_ndims(queues) > 1 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queues must have one dimension'
-        );
-    elsif queues is null or array_position(queues, null) is not null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
-    elsif worker is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
-    elsif max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif length(worker) not between 1 and 256 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'worker must have 1 to 256 characters'
-        );
-    elsif max_jobs not between 0 and 10000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_claim(text[], text, integer) from public;
-
-comment on function jobq_private.check_claim(text[], text, integer) is
-'Refuses a claim that cannot be meant.';
-
-reset role;
-
--- Deploy jobq:private/check_endpoint_spec to pg
--- Made by sql/snapshot.py from sql/private/check_endpoint_spec.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
--- Invariant: what a delivery reads is checked here, but for what templates bring.
--- Raises: 22023.
-create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _fields constant jsonb := '{
-        "HTTP": {
-            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
-            "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
-            "sign_with": "text"
-        },
-        "KAFKA": {
-            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
-            "value_template": "any", "headers": "texts", "acks": "acks",
-            "timeout_ms": "milliseconds", "options": "texts"
-        },
-        "REDIS_STREAM": {
-            "redis_url": "text", "stream": "text", "fields_template": "object",
-            "max_len": "count", "approximate_trimming": "boolean",
-            "deliver_once": "boolean", "timeout_ms": "milliseconds"
-        }
-    }'::jsonb;
-    _needed constant jsonb := '{
-        "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
-        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
-    }'::jsonb;
-    _problem text;
-begin
-    if not _fields ? check_endpoint_spec.type then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'type must be HTTP, KAFKA or REDIS_STREAM');
-    elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
-    end if;
-    select format('spec.%s is missing', n.name) into _problem
-    from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
-    where not check_endpoint_spec.spec ? n.name
-    limit 1;
-    if not found then
-        select format('spec.%s: %s', s.key, coalesce('must be ' || m.meaning, format(
-            'known are %s', (
-                select string_agg(k.key, ', ')
-                from jsonb_object_keys(_fields -> check_endpoint_spec.type) as k (key)
-            )
-        )))
-        into _problem
-        from jsonb_each(check_endpoint_spec.spec) as s
-        left join jsonb_each_text(_fields -> check_endpoint_spec.type) as f on f.key = s.key
-        left join lateral jobq_private.spec_field(f.value, s.value) as m on true
-        where f.key is null or not m.is_met
-        limit 1;
-    end if;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_endpoint_spec(text, jsonb) from public;
-
-comment on function jobq_private.check_endpoint_spec(text, jsonb) is
-'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';
-
-reset role;
-
--- Deploy jobq:private/has_huge_number to pg
--- Made by sql/snapshot.py from sql/private/has_huge_number.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: whether a JSON value holds a number beyond the range of a double.
--- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
--- refuse them, and with them the whole batch that a worker has claimed. A short text
--- cannot hold one, so only long ones are searched. Raises: nothing.
-create or replace function jobq_private.has_huge_number(value jsonb)
-returns boolean
-language sql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select coalesce(
-        octet_length(value::text) > 308
-        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
-    )
-$$;
-
-revoke all on function jobq_private.has_huge_number(jsonb) from public;
-
-comment on function jobq_private.has_huge_number(jsonb) is
-'Says whether a JSON value holds a number beyond the range of a double.';
-
-reset role;
-
--- Deploy jobq:private/new_job_problem to pg
--- Made by sql/snapshot.py from sql/private/new_job_problem.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
--- when it is. size is the bytes of payload and metadata as text.
--- Invariant: the depth of a payload is looked at only where its text is long enough to be
--- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Purpose: note redrives, pauses, grants, and changes of keys and secrets, whoever makes
+-- them and by whatever way. The trigger names the action and the columns of the subject.
+-- Invariant: names and states alone are noted, never what a secret or a key is.
 -- Raises: nothing.
-create or replace function jobq_private.new_job_problem(
-    job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
-)
-returns text[]
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case
-        when job.kind is null then array['NULL_ARGUMENT', 'kind']
-        when pg_catalog.length(job.kind) not between 1 and 128
-        then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
-        when pg_catalog.length(job.queue) not between 1 and 128
-        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
-        when job.priority not between -32768 and 32767
-        then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
-        when job.max_attempts not between 1 and 10000
-        then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
-        when job.timeout not between '1 ms' and '365 days'
-        then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
-        when not pg_catalog.isfinite(job.run_at)
-        then array['INVALID_ARGUMENT', 'run_at must be finite']
-        when pg_catalog.length(job.idempotency_key) not between 1 and 512
-        then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
-        when pg_catalog.length(job.dedup_key) not between 1 and 512
-        then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
-        when job.dedup not in ('skip', 'enqueue', 'replace')
-        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
-        when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
-        then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
-        when size > max_bytes
-        then array[
-            'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
-        ]
-        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
-            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
-        )
-        then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
-        when size > 308 and (
-            jobq_private.has_huge_number(job.payload)
-            or jobq_private.has_huge_number(job.metadata)
-        )
-        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
-    end
-$$;
-
-revoke all on function jobq_private.new_job_problem(
-    jobq_private.new_job, integer, integer, integer
-) from public;
-
-comment on function jobq_private.new_job_problem(
-    jobq_private.new_job, integer, integer, integer
-) is 'Says why a new job is not acceptable by itself, as the code of an error and its detail.';
-
-reset role;
-
--- Deploy jobq:private/check_new_job to pg
--- Made by sql/snapshot.py from sql/private/check_new_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
--- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
--- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
-create or replace function jobq_private.check_new_job(
-    job jobq_private.new_job, settings jobq_private.settings
-)
-returns boolean
+create or replace function jobq_private.audit_change()
+returns trigger
 language plpgsql
-stable
-parallel safe
-security invoker
+volatile
+parallel unsafe
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _size constant integer := coalesce(octet_length(job.payload::text), 0)
-        + coalesce(octet_length(job.metadata::text), 0);
-    _problem constant text[] := jobq_private.new_job_problem(
-        job, _size, settings.max_payload_bytes, settings.max_payload_depth
+    _new constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+    _row constant jsonb := coalesce(_new, to_jsonb(old));
+    _action constant text := case
+        when tg_argv[0] <> 'queue' then tg_argv[0]
+        when _row ->> 'paused_at' is null then 'resume_queue'
+        else 'pause_queue'
+    end;
+begin
+    perform jobq_private.record_audit(
+        _action,
+        (
+            select string_agg(_row ->> c.name, ' ' order by c.n)
+            from unnest(tg_argv[1:]) with ordinality as c (name, n)
+        ),
+        case when _action = 'pause_queue' then _row ->> 'pause_reason' end
     );
-begin
-    if _problem is not null then
-        perform jobq_private.raise_error(
-            _problem[1], format('job %s: %s', job.ordinal, _problem[2])
-        );
-    end if;
-    if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
-        perform jobq_private.check_payload_schemas(array[job]);
-    end if;
-    if settings.max_depth is not null then
-        perform jobq_private.check_queue_depth(array[job]);
-    end if;
-    return true;
+    return null;
 end
 $$;
 
-revoke all on function
-jobq_private.check_new_job(jobq_private.new_job, jobq_private.settings) from public;
+revoke all on function jobq_private.audit_change from public;
 
-comment on function
-jobq_private.check_new_job(jobq_private.new_job, jobq_private.settings) is
-'Refuses a new job that is not acceptable under the settings that hold for it.';
+comment on function jobq_private.audit_change is
+'Notes a change that an operator has made.';
 
-reset role;
+create or replace trigger archive_audit
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.audit_change('redrive', 'job_id');
 
--- Deploy jobq:private/check_new_jobs to pg
--- Made by sql/snapshot.py from sql/private/check_new_jobs.sql: edit that.
-set local role jobq_owner;
+create or replace trigger queue_audit
+after update on jobq_private.queue
+for each row when (new.paused_at is distinct from old.paused_at)
+execute function jobq_private.audit_change('queue', 'queue');
 
--- Purpose: refuse a batch of new jobs when one of them is not acceptable.
--- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
--- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
-create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
-returns void
+create or replace trigger queue_birth_audit
+after insert on jobq_private.queue
+for each row when (new.paused_at is not null)
+execute function jobq_private.audit_change('queue', 'queue');
+
+create or replace trigger api_key_birth_audit
+after insert on jobq_private.api_key
+for each row execute function jobq_private.audit_change('create_api_key', 'api_key');
+
+create or replace trigger api_key_audit
+after update on jobq_private.api_key
+for each row when (new.last_used_at is not distinct from old.last_used_at)
+execute function jobq_private.audit_change('revoke_api_key', 'api_key');
+
+create or replace trigger secret_audit
+after insert or update on jobq_private.secret
+for each row execute function jobq_private.audit_change('put_secret', 'secret');
+
+create or replace trigger secret_end_audit
+after delete on jobq_private.secret
+for each row execute function jobq_private.audit_change('delete_secret', 'secret');
+
+create or replace trigger queue_grant_audit
+after insert on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'grant_queue', 'grantee', 'privilege', 'queue'
+);
+
+create or replace trigger queue_grant_end_audit
+after delete on jobq_private.queue_grant
+for each row execute function jobq_private.audit_change(
+    'revoke_queue', 'grantee', 'privilege', 'queue'
+);
+
+-- Purpose: what has been noted stays.
+-- Invariant: no update, delete or truncate, by anybody; the owner could drop the trigger,
+-- but nobody logs in as the owner. Raises: JQ002.
+create or replace function jobq_private.guard_audit()
+returns trigger
 language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _problem text[];
-    _bytes integer;
-    _depth integer;
-begin
-    select g.max_payload_bytes, g.max_payload_depth into _bytes, _depth
-    from jobq_private.setting as g;
-
-    select array[p.problem[1], format('job %s: %s', p.ordinal, p.problem[2])] into _problem
-    from (
-        select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
-        from unnest(check_new_jobs.jobs) as j
-        cross join lateral (
-            select coalesce(octet_length(j.payload::text), 0)
-                + coalesce(octet_length(j.metadata::text), 0) as size
-            offset 0
-        ) as t
-    ) as p
-    where p.problem is not null
-    limit 1;
-
-    if _problem is not null then
-        perform jobq_private.raise_error(_problem[1], _problem[2]);
-    end if;
-    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
-    perform jobq_private.check_queue_depth(check_new_jobs.jobs);
-end
-$$;
-
-revoke all on function jobq_private.check_new_jobs(jobq_private.new_job[]) from public;
-
-comment on function jobq_private.check_new_jobs(jobq_private.new_job[]) is
-'Refuses a batch of new jobs when one of them is not acceptable.';
-
-reset role;
-
--- Deploy jobq:private/check_payload_schemas to pg
--- Made by sql/snapshot.py from sql/private/check_payload_schemas.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
--- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Raises: JQ006.
-create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _problem text;
-begin
-    select format('job %s: %s', j.ordinal, v.violation) into _problem
-    from unnest(check_payload_schemas.jobs) as j
-    join jobq_private.kind as k
-        on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
-    cross join lateral (
-        select case
-            when k.payload_schema is not null then jobq_private.schema_violation(
-                k.payload_schema, coalesce(j.payload, '{}'), 'payload'
-            )
-            else jobq_private.json_schema_violation(
-                k.json_schema, coalesce(j.payload, '{}')
-            )
-        end as violation
-    ) as v
-    where v.violation is not null
-    limit 1;
-
-    if found then
-        perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_payload_schemas(jobq_private.new_job[]) from public;
-
-comment on function jobq_private.check_payload_schemas(jobq_private.new_job[]) is
-'Refuses a batch of new jobs when a payload does not fit the schema of its kind.';
-
-reset role;
-
--- Deploy jobq:private/check_queue_depth to pg
--- Made by sql/snapshot.py from sql/private/check_queue_depth.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a batch of new jobs when a queue would pass its max_depth.
--- Invariant: counts at most max_depth index entries, and only for queues that have a
--- limit. A job whose key is held adds nothing, so that a producer that tries again gets
--- its job; nor does the slot of a schedule, which was promised. Concurrent callers may
--- pass it together by what they add at that moment.
--- Raises: JQ010.
-create or replace function jobq_private.check_queue_depth(jobs jobq_private.new_job[])
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
+volatile
+parallel unsafe
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _queue text;
-    _limit integer;
-    _adding bigint;
-    _depth bigint;
 begin
-    if not exists (select from jobq_private.queue as q where q.max_depth is not null) then
-        return;
-    end if;
-    for _queue, _limit, _adding in
-        select s.queue, s.max_depth, sum(d.jobs)
-        from (
-            select j.kind, j.queue, count(*) as jobs
-            from unnest(check_queue_depth.jobs) as j
-            where j.schedule_id is null
-            and not exists (
-                select from jobq_private.idempotency_key as k
-                where k.kind = j.kind and k.idempotency_key = j.idempotency_key
-            )
-            and not exists (
-                select from jobq_private.job as l
-                where l.kind = j.kind and l.dedup_key = j.dedup_key and l.dedup is not null
-            )
-            group by j.kind, j.queue
-        ) as d
-        cross join lateral jobq_private.settings_for(d.kind, d.queue) as s
-        where s.max_depth is not null
-        group by s.queue, s.max_depth
-    loop
-        select count(*) into _depth
-        from (
-            select from jobq_private.job as j
-            where j.queue = _queue and j.state in ('queued', 'retrying')
-            limit _limit
-        ) as present;
-        if _depth + _adding > _limit then
-            perform jobq_private.raise_error('QUEUE_FULL', format(
-                'queue %s: max_depth %s, %s more asked for', _queue, _limit, _adding
-            ));
-        end if;
-    end loop;
+    perform jobq_private.raise_error('IMMUTABLE', 'audit rows are only ever added');
+    return null;
 end
 $$;
 
-revoke all on function jobq_private.check_queue_depth(jobq_private.new_job[]) from public;
+revoke all on function jobq_private.guard_audit from public;
 
-comment on function jobq_private.check_queue_depth(jobq_private.new_job[]) is
-'Refuses a batch of new jobs when a queue would pass its max_depth.';
+comment on function jobq_private.guard_audit is
+'Refuses every change of the audit but an addition.';
 
-reset role;
+create or replace trigger audit_immutable
+before update or delete or truncate on jobq_private.audit
+for each statement execute function jobq_private.guard_audit();
 
--- Deploy jobq:private/check_queue_grant to pg
--- Made by sql/snapshot.py from sql/private/check_queue_grant.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a grant by queue that cannot be meant, and find the role.
--- Invariant: reads only. Raises: 22004, 22023.
-create or replace function jobq_private.check_queue_grant(
-    grantee text, queue text, privilege text
-)
-returns regrole
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _grantee constant regrole := (
-        select r.oid from pg_catalog.pg_roles as r
-        where r.rolname = check_queue_grant.grantee
-    );
-begin
-    if num_nulls(grantee, queue, privilege) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'grantee, queue and privilege');
-    elsif _grantee is null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'grantee must be a role');
-    elsif length(queue) not between 1 and 128 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
-        );
-    elsif privilege not in ('enqueue', 'work') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'privilege must be enqueue or work'
-        );
-    end if;
-    return _grantee;
-end
-$$;
-
-revoke all on function jobq_private.check_queue_grant(text, text, text) from public;
-
-comment on function jobq_private.check_queue_grant(text, text, text) is
-'Refuses a grant by queue that cannot be meant, and returns the role.';
-
-reset role;
-
--- Deploy jobq:private/check_references to pg
--- Made by sql/snapshot.py from sql/private/check_references.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
--- stand where they stand.
--- Invariant: config may stand everywhere; input in templates and headers; secrets where
--- they are sent to the target or address it. Raises: JQ007.
-create or replace function jobq_private.check_references(
-    endpoint text, spec jsonb, config_entries jsonb
+-- Purpose: note what somebody does to a job, a queue, a key or a secret.
+-- Invariant: stands or falls with what it notes, being in the same transaction. The actor
+-- is the session's user, whom no caller can forge; the application is only what it says.
+-- Raises: nothing.
+create or replace function jobq_private.record_audit(
+    action text, subject text, reason text default null
 )
 returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _to_target constant text :=
-        '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
-        || '|redis_url|options|sign_with)$';
-    _problem text;
-begin
-    select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
-        r.field, case
-            when r.namespace is null then 'is not input, config or secret and a path'
-            when r.namespace = 'config' then 'is not in the config'
-            when r.namespace = 'input' then 'cannot be used there'
-            when r.field !~ _to_target then 'cannot be used there'
-            else 'is not a secret'
-        end)
-    into _problem
-    from jobq_private.template_references(check_references.spec) as r
-    where case r.namespace
-        when 'config' then
-            config_entries #> string_to_array(r.path, '.') is not null
-        when 'input' then r.field ~ '^(headers|\w+_template)$'
-        when 'secret' then
-            r.field ~ _to_target
-            and exists (select from jobq_private.secret as s where s.secret = r.path)
-        else false
-    end is not true
-    order by r.field, r.written
-    limit 1;
-
-    if found then
-        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_references(text, jsonb, jsonb) from public;
-
-comment on function jobq_private.check_references(text, jsonb, jsonb) is
-'Refuses an endpoint whose templates refer to what is not there.';
-
-reset role;
-
--- Deploy jobq:private/check_results to pg
--- Made by sql/snapshot.py from sql/private/check_results.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
--- JQ005, JQ006.
-create or replace function jobq_private.check_results(
-    job_ids uuid[], attempts integer[], results jsonb
-)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _problem text[];
-begin
-    if job_ids is null or attempts is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
-    elsif cardinality(job_ids) <> cardinality(attempts) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
-        );
-    elsif results is null then
-        return;
-    elsif jsonb_typeof(results) <> 'array'
-        or jsonb_array_length(results) <> cardinality(job_ids)
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
-        );
-    end if;
-
-    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
-    from jsonb_array_elements(results) with ordinality as r (result, n)
-    cross join jobq_private.setting as g
-    cross join lateral (select octet_length(r.result::text) as bytes) as t
-    cross join lateral (
-        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
-        where t.bytes > g.max_payload_bytes
-        union all
-        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
-        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
-    ) as c (code, problem)
-    limit 1;
-    if found then
-        perform jobq_private.raise_error(_problem[1], _problem[2]);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_results(uuid[], integer[], jsonb) from public;
-
-comment on function jobq_private.check_results(uuid[], integer[], jsonb) is
-'Refuses a settlement whose parts do not fit together.';
-
-reset role;
-
--- Deploy jobq:private/client_health to pg
--- Made by sql/snapshot.py from sql/private/client_health.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what a client and the database disagree about: the time, and the release.
--- Invariant: reads only; what is null is not compared. release has for each function's
--- name the MD5 sums that its body may have. Raises: nothing.
-create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
-returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
-stable
-parallel restricted
+volatile
+parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select
-        'clock', abs(d.seconds) < 5,
-        format('the database is %s s %s the client', round(abs(d.seconds), 1),
-            case when d.seconds < 0 then 'behind' else 'ahead of' end),
-        'set both clocks by NTP: what is due, and every lease, go by the database''s'
-    from (
-        select extract(epoch from clock_timestamp() - client_health.client_time) as seconds
-    ) as d
-    where d.seconds is not null
-    union all
-    select
-        'schema', count(*) filter (where f.is_other) = 0,
-        case when count(*) filter (where f.is_other) = 0
-            then format('all %s functions are those of this release', count(*))
-            else format('%s functions are not those of this release: %s',
-                count(*) filter (where f.is_other),
-                left(string_agg(f.function, ', ' order by f.function)
-                    filter (where f.is_other), 200))
-        end,
-        'run jobq deploy of the release that workers and clients use'
-    from (
-        select
-            coalesce(p.function, r.function) as function,
-            (r.sums ? p.sum) is not true as is_other
-        from (
-            select format('%s.%s', n.nspname, s.proname) as function, md5(s.prosrc) as sum
-            from pg_proc as s
-            join pg_namespace as n on n.oid = s.pronamespace
-            where n.nspname in ('jobq', 'jobq_private')
-        ) as p
-        full join jsonb_each(client_health.release) as r (function, sums)
-            on r.function = p.function
-    ) as f
-    where client_health.release is not null
-    having client_health.release is not null
+    insert into jobq_private.audit (action, subject, reason)
+    values (record_audit.action, record_audit.subject, record_audit.reason)
 $$;
 
-revoke all on function jobq_private.client_health(timestamptz, jsonb) from public;
+revoke all on function jobq_private.record_audit from public;
 
-comment on function jobq_private.client_health(timestamptz, jsonb) is
-'What a client and the database disagree about, each with its remedy.';
+comment on function jobq_private.record_audit is
+'Notes what somebody does to a job, a queue, a key or a secret.';
+
+-- Purpose: say for whom the rest of this transaction acts, so that the audit can tell:
+-- a server in the name of its clients, a tool in the name of a person.
+-- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
+-- beside it. Raises: 22004, 22023.
+create or replace function jobq.act_for(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if act_for.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif length(act_for.name) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'name must have 1 to 256 characters'
+        );
+    end if;
+    perform set_config('jobq.acting_for', act_for.name, true);
+end
+$$;
+
+revoke all on function jobq.act_for from public;
+grant execute on function jobq.act_for
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.act_for is
+'Says for whom the rest of the transaction acts; the audit notes it beside the log-in.';
+
+-- Purpose: what operators have done, for operators.
+-- Invariant: reads only; the table takes nothing but additions.
+create or replace view jobq.audit as
+select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
+    a.acting_for
+from jobq_private.audit as a;
+
+revoke all on jobq.audit from public;
+grant select on jobq.audit to jobq_operator;
+
+comment on view jobq.audit is
+'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';
 
 reset role;
 
--- Deploy jobq:private/cron_change to pg
--- Made by sql/snapshot.py from sql/private/cron_change.sql: edit that.
+-- Deploy jobq:cron to pg
+-- Made by sql/snapshot.py from sql/cron/: edit that.
 set local role jobq_owner;
 
 -- Purpose: when the clocks of a zone changed in the 24 hours before an instant.
@@ -1999,17 +3529,11 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_change(text, timestamptz) from public;
+revoke all on function jobq_private.cron_change from public;
 
-comment on function jobq_private.cron_change(text, timestamptz) is
+comment on function jobq_private.cron_change is
 'Returns the first instant, at most 24 hours before latest, at which a zone has the'
 ' offset that it has at latest.';
-
-reset role;
-
--- Deploy jobq:private/cron_check to pg
--- Made by sql/snapshot.py from sql/private/cron_check.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: refuse what is not the IANA name of a zone, or a rule for its changes.
 -- Invariant: reads the zone database alone; its EXCEPTION block is why it is not
@@ -2063,16 +3587,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_check(text, text, text) from public;
+revoke all on function jobq_private.cron_check from public;
 
-comment on function jobq_private.cron_check(text, text, text) is
+comment on function jobq_private.cron_check is
 'Refuses a time zone that has no IANA name, and rules that are not known.';
-
-reset role;
-
--- Deploy jobq:private/cron_day_of_month to pg
--- Made by sql/snapshot.py from sql/private/cron_day_of_month.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read the day-of-month field of a cron expression into the parsed form.
 -- Invariant: pure; no SET, since each expression costs a call, and all names are
@@ -2122,17 +3640,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_day_of_month(jobq_private.cron, text)
-from public;
+revoke all on function jobq_private.cron_day_of_month from public;
 
-comment on function jobq_private.cron_day_of_month(jobq_private.cron, text) is
+comment on function jobq_private.cron_day_of_month is
 'Returns the parsed expression with its day-of-month field filled in from text.';
-
-reset role;
-
--- Deploy jobq:private/cron_day_of_week to pg
--- Made by sql/snapshot.py from sql/private/cron_day_of_week.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read the day-of-week field of a cron expression into the parsed form.
 -- Invariant: pure; a plain weekday is five bits, one in each week of a month, MON#2 is
@@ -2179,17 +3690,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_day_of_week(jobq_private.cron, text)
-from public;
+revoke all on function jobq_private.cron_day_of_week from public;
 
-comment on function jobq_private.cron_day_of_week(jobq_private.cron, text) is
+comment on function jobq_private.cron_day_of_week is
 'Returns the parsed expression with its day-of-week field filled in from text.';
-
-reset role;
-
--- Deploy jobq:private/cron_rotate to pg
--- Made by sql/snapshot.py from sql/private/cron_rotate.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: turn bits that count from Sunday into bits that count from another weekday.
 -- Invariant: pure; no SET and language sql, so that the planner puts the expression in
@@ -2207,16 +3711,10 @@ as $$
         | ((weeks & (270549121 * ((1::bigint << weekday) - 1))) << (7 - weekday))
 $$;
 
-revoke all on function jobq_private.cron_rotate(bigint, integer) from public;
+revoke all on function jobq_private.cron_rotate from public;
 
-comment on function jobq_private.cron_rotate(bigint, integer) is
+comment on function jobq_private.cron_rotate is
 'Returns five weeks of bits, each turned to begin with weekday; Sunday is 0.';
-
-reset role;
-
--- Deploy jobq:private/cron_days to pg
--- Made by sql/snapshot.py from sql/private/cron_days.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the days of one month on which a parsed cron expression fires.
 -- Invariant: pure; no SET, since each month searched costs a call, and all names are
@@ -2267,17 +3765,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_days(jobq_private.cron, integer, integer)
-from public;
+revoke all on function jobq_private.cron_days from public;
 
-comment on function jobq_private.cron_days(jobq_private.cron, integer, integer) is
+comment on function jobq_private.cron_days is
 'Returns the days of a month on which an expression fires: bit n is day n + 1.';
-
-reset role;
-
--- Deploy jobq:private/cron_field to pg
--- Made by sql/snapshot.py from sql/private/cron_field.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read a field of a cron expression that holds numbers, ranges and steps.
 -- Invariant: pure; no SET, since each field costs a call, and all names are qualified.
@@ -2300,16 +3791,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_field(text, text) from public;
+revoke all on function jobq_private.cron_field from public;
 
-comment on function jobq_private.cron_field(text, text) is
+comment on function jobq_private.cron_field is
 'Returns the numbers that a field of a cron expression names, as bits.';
-
-reset role;
-
--- Deploy jobq:private/cron_first to pg
--- Made by sql/snapshot.py from sql/private/cron_first.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first member of a set of numbers kept as bits.
 -- Invariant: pure; no SET and language sql, so that the planner puts the expression in
@@ -2328,16 +3813,10 @@ as $$
     )::int + start
 $$;
 
-revoke all on function jobq_private.cron_first(bigint, integer) from public;
+revoke all on function jobq_private.cron_first from public;
 
-comment on function jobq_private.cron_first(bigint, integer) is
+comment on function jobq_private.cron_first is
 'Returns the lowest bit of bits at or above start, or null; for sets below 2^62.';
-
-reset role;
-
--- Deploy jobq:private/cron_time to pg
--- Made by sql/snapshot.py from sql/private/cron_time.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first time of day, from one on, at which a parsed cron expression fires.
 -- Invariant: pure; no SET, for it is hot, and all names are qualified.
@@ -2376,16 +3855,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_time(jobq_private.cron, time) from public;
+revoke all on function jobq_private.cron_time from public;
 
-comment on function jobq_private.cron_time(jobq_private.cron, time) is
+comment on function jobq_private.cron_time is
 'Returns the first time of day at or after start that an expression names, or null.';
-
-reset role;
-
--- Deploy jobq:private/cron_next_local to pg
--- Made by sql/snapshot.py from sql/private/cron_next_local.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first clock reading, from one on, that a cron expression names.
 -- Invariant: pure; goes from month to month. Forty years is the longest that a weekday
@@ -2442,18 +3915,11 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_next_local(jobq_private.cron, timestamp)
-from public;
+revoke all on function jobq_private.cron_next_local from public;
 
-comment on function jobq_private.cron_next_local(jobq_private.cron, timestamp) is
+comment on function jobq_private.cron_next_local is
 'Returns the first clock reading at or after start that an expression names, or'
 ' null.';
-
-reset role;
-
--- Deploy jobq:private/cron_next to pg
--- Made by sql/snapshot.py from sql/private/cron_next.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first firing of a parsed cron expression strictly after an instant.
 -- Invariant: pure but for the zone database. A clock reading names one instant, none (a
@@ -2521,20 +3987,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_next(
-    jobq_private.cron, text, timestamptz, text, text
-) from public;
+revoke all on function jobq_private.cron_next from public;
 
-comment on function jobq_private.cron_next(
-    jobq_private.cron, text, timestamptz, text, text
-) is
+comment on function jobq_private.cron_next is
 'Returns the first firing strictly after an instant, or null.';
-
-reset role;
-
--- Deploy jobq:private/cron_last to pg
--- Made by sql/snapshot.py from sql/private/cron_last.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the last firing of a parsed cron expression in a span of time.
 -- Invariant: pure but for the zone database. Halves the span and asks cron_next, so
@@ -2579,20 +4035,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_last(
-    jobq_private.cron, text, timestamptz, timestamptz, text, text
-) from public;
+revoke all on function jobq_private.cron_last from public;
 
-comment on function jobq_private.cron_last(
-    jobq_private.cron, text, timestamptz, timestamptz, text, text
-) is
+comment on function jobq_private.cron_last is
 'Returns the last firing after one instant and not after another, or null.';
-
-reset role;
-
--- Deploy jobq:private/cron_number to pg
--- Made by sql/snapshot.py from sql/private/cron_number.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read one number or name in a field of a cron expression.
 -- Invariant: pure; no SET, since each number costs a call, and all names are qualified.
@@ -2631,16 +4077,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_number(text, text) from public;
+revoke all on function jobq_private.cron_number from public;
 
-comment on function jobq_private.cron_number(text, text) is
+comment on function jobq_private.cron_number is
 'Returns the number that a word means in a field of a cron expression.';
-
-reset role;
-
--- Deploy jobq:private/cron_split to pg
--- Made by sql/snapshot.py from sql/private/cron_split.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: split a cron expression into its seven fields.
 -- Invariant: pure; no SET, since each expression costs a call, and all names are
@@ -2691,16 +4131,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_split(text) from public;
+revoke all on function jobq_private.cron_split from public;
 
-comment on function jobq_private.cron_split(text) is
+comment on function jobq_private.cron_split is
 'Returns the seven fields of a cron expression, second first and year last.';
-
-reset role;
-
--- Deploy jobq:private/cron_parse to pg
--- Made by sql/snapshot.py from sql/private/cron_parse.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: parse a cron expression into the sets of numbers that cron_next searches.
 -- Invariant: pure, so that a schedule may keep the result; no SET, and all names are
@@ -2745,16 +4179,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_parse(text) from public;
+revoke all on function jobq_private.cron_parse from public;
 
-comment on function jobq_private.cron_parse(text) is
+comment on function jobq_private.cron_parse is
 'Returns a cron expression of 5, 6 or 7 fields or an @name, checked and parsed.';
-
-reset role;
-
--- Deploy jobq:private/cron_range to pg
--- Made by sql/snapshot.py from sql/private/cron_range.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read *, 5, 1-5, 10/15 or 1-5/2 in a field of a cron expression.
 -- Invariant: pure; a range may wrap (FRI-MON, 22-2). A step wider than its field is
@@ -2809,16 +4237,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_range(text, text) from public;
+revoke all on function jobq_private.cron_range from public;
 
-comment on function jobq_private.cron_range(text, text) is
+comment on function jobq_private.cron_range is
 'Returns the numbers that one item of a list in a cron field names, as bits.';
-
-reset role;
-
--- Deploy jobq:private/cron_refuse to pg
--- Made by sql/snapshot.py from sql/private/cron_refuse.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: refuse a part of a cron expression, saying what its field may hold.
 -- Invariant: always raises; no SET, and all names are qualified.
@@ -2848,16 +4270,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_refuse(text, text) from public;
+revoke all on function jobq_private.cron_refuse from public;
 
-comment on function jobq_private.cron_refuse(text, text) is
+comment on function jobq_private.cron_refuse is
 'Refuses a part of a cron expression that its field may not hold.';
-
-reset role;
-
--- Deploy jobq:private/cron_years to pg
--- Made by sql/snapshot.py from sql/private/cron_years.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: read the year field of a cron expression.
 -- Invariant: pure; years are too many for the bits of a bigint, and rare enough to be a
@@ -2905,847 +4321,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.cron_years(text) from public;
+revoke all on function jobq_private.cron_years from public;
 
-comment on function jobq_private.cron_years(text) is
+comment on function jobq_private.cron_years is
 'Returns the years that a year field names, ascending, or null for all of them.';
-
-reset role;
-
--- Deploy jobq:private/endpoint_schema to pg
--- Made by sql/snapshot.py from sql/private/endpoint_schema.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: check what an endpoint refers to, and give its payload schema.
--- Invariant: called under the lock of begin_definition(). Raises: JQ007.
-create or replace function jobq_private.endpoint_schema(
-    endpoint text, spec jsonb, payload_spec text, config text
-)
-returns jsonb
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _schema jsonb;
-    _entries jsonb;
-begin
-    if endpoint_schema.payload_spec is not null then
-        select p.schema into _schema
-        from jobq_private.payload_spec as p
-        where p.payload_spec = endpoint_schema.payload_spec;
-        if not found then
-            perform jobq_private.raise_error('INVALID_PAYLOAD_SPEC_REF', format(
-                'payload_spec %s', endpoint_schema.payload_spec
-            ));
-        end if;
-    end if;
-    if endpoint_schema.config is not null then
-        select c.entries into _entries
-        from jobq_private.config as c
-        where c.config = endpoint_schema.config;
-        if not found then
-            perform jobq_private.raise_error('INVALID_CONFIG_REF', format(
-                'config %s', endpoint_schema.config
-            ));
-        end if;
-    end if;
-    perform jobq_private.check_references(
-        endpoint_schema.endpoint, endpoint_schema.spec, coalesce(_entries, '{}')
-    );
-    return _schema;
-end
-$$;
-
-revoke all on function jobq_private.endpoint_schema(text, jsonb, text, text) from public;
-
-comment on function jobq_private.endpoint_schema(text, jsonb, text, text) is
-'Checks what an endpoint refers to, and gives its payload schema.';
-
-reset role;
-
--- Deploy jobq:private/endpoint_type to pg
--- Made by sql/snapshot.py from sql/private/endpoint_type.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
--- a worker's handler does them.
--- Invariant: one probe of a small index. Raises: nothing.
-create or replace function jobq_private.endpoint_type(kind text)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return (
-        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
-    );
-end
-$$;
-
-revoke all on function jobq_private.endpoint_type(text) from public;
-
-comment on function jobq_private.endpoint_type(text) is
-'How the jobs of a kind are delivered, or null when a handler does them.';
-
-reset role;
-
--- Deploy jobq:private/execution_document to pg
--- Made by sql/snapshot.py from sql/private/execution_document.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a job's execution as the HTTP API shows it.
--- Invariant: a one-shot job and its execution are one row; the execution of a recurring
--- job names the schedule as its job. Raises: nothing.
-create or replace function jobq_private.execution_document(job jobq.job)
-returns json
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return json_build_object(
-        'execution_id', job.job_id,
-        'job_id', coalesce(job.schedule_id, job.job_id),
-        'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
-        'idempotency_key', job.idempotency_key,
-        'status', jobq_private.execution_status(job.state, job.run_at),
-        'input', job.payload,
-        'output', job.result,
-        'attempt_count', job.attempts,
-        'max_attempts', job.max_attempts,
-        'worker_id', job.worker,
-        'run_at', job.run_at,
-        'started_at', job.claimed_at,
-        'completed_at', job.finished_at,
-        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
-        'created_at', job.created_at
-    );
-end
-$$;
-
-revoke all on function jobq_private.execution_document(jobq.job) from public;
-
-comment on function jobq_private.execution_document(jobq.job) is
-'A job''s execution as the HTTP API shows it.';
-
-reset role;
-
--- Deploy jobq:private/execution_started_at to pg
--- Made by sql/snapshot.py from sql/private/execution_started_at.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: when the execution that a running job is in began, null while it is in its
--- first attempt: since then its config stays the same.
--- Invariant: attempts that do not count, and those before a redrive, are no part of it.
--- Raises: nothing.
-create or replace function jobq_private.execution_started_at(job_id uuid)
-returns timestamptz
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _earlier integer;
-begin
-    select j.attempt - j.uncounted - 1 into _earlier
-    from jobq_private.job as j
-    where j.job_id = execution_started_at.job_id;
-
-    if coalesce(_earlier, 0) < 1 then
-        return null;
-    end if;
-    return (
-        select t.started_at
-        from jobq_private.attempt as t
-        where t.job_id = execution_started_at.job_id and t.state = 'retrying'
-        order by t.attempt desc
-        offset _earlier - 1
-        limit 1
-    );
-end
-$$;
-
-revoke all on function jobq_private.execution_started_at(uuid) from public;
-
-comment on function jobq_private.execution_started_at(uuid) is
-'When the execution that a running job is in began, or null in its first attempt.';
-
-reset role;
-
--- Deploy jobq:private/execution_status to pg
--- Made by sql/snapshot.py from sql/private/execution_status.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the name that the HTTP API has for where a job is.
--- Invariant: reads nothing. Raises: nothing.
-create or replace function jobq_private.execution_status(state text, run_at timestamptz)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return case state
-        when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
-        when 'running' then 'RUNNING'
-        when 'retrying' then 'RETRYING'
-        when 'succeeded' then 'SUCCESS'
-        when 'dead' then 'FAILED'
-        when 'cancelled' then 'CANCELLED'
-    end;
-end
-$$;
-
-revoke all on function jobq_private.execution_status(text, timestamptz) from public;
-
-comment on function jobq_private.execution_status(text, timestamptz) is
-'The HTTP API''s name for a state: PENDING, QUEUED, RUNNING, RETRYING, SUCCESS, FAILED or CANCELLED.';
-
-reset role;
-
--- Deploy jobq:private/has_failed to pg
--- Made by sql/snapshot.py from sql/private/has_failed.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: whether a job ended as dead or cancelled.
--- Invariant: only the partitions from the day before the id's own time on are looked at.
--- Raises: nothing.
-create or replace function jobq_private.has_failed(job_id uuid)
-returns boolean
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return exists (
-        select from jobq_private.job_archive as a
-        where a.job_id = has_failed.job_id
-        and a.finished_at >= jobq_private.id_time(has_failed.job_id) - interval '1 day'
-        and a.state in ('dead', 'cancelled')
-    );
-end
-$$;
-
-revoke all on function jobq_private.has_failed(uuid) from public;
-
-comment on function jobq_private.has_failed(uuid) is
-'Says whether a job ended as dead or cancelled.';
-
-reset role;
-
--- Deploy jobq:private/hold_key to pg
--- Made by sql/snapshot.py from sql/private/hold_key.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
--- Invariant: the key's primary key decides between concurrent callers. Where a
--- key may be used again after a failure, the key passes to the new job, once.
--- Raises: nothing.
-create or replace function jobq_private.hold_key(
-    kind text, queue text, idempotency_key text, job_id uuid
-)
-returns uuid
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _holder uuid;
-begin
-    loop
-        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
-        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
-        on conflict on constraint idempotency_key_pkey do nothing;
-        if found then
-            return hold_key.job_id;
-        end if;
-
-        select k.job_id into _holder
-        from jobq_private.idempotency_key as k
-        where k.kind = hold_key.kind
-        and k.idempotency_key = hold_key.idempotency_key;
-        if found and not (
-            jobq_private.has_failed(_holder)
-            and (
-                select s.reuse_key_after_failure
-                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
-            )
-        ) then
-            return _holder;
-        end if;
-
-        update jobq_private.idempotency_key as k
-        set job_id = hold_key.job_id, created_at = now()
-        where k.kind = hold_key.kind
-        and k.idempotency_key = hold_key.idempotency_key
-        and k.job_id = _holder;
-        if found then
-            return hold_key.job_id;
-        end if;
-    end loop;
-end
-$$;
-
-revoke all on function jobq_private.hold_key(text, text, text, uuid) from public;
-
-comment on function jobq_private.hold_key(text, text, text, uuid) is
-'Returns the job that an idempotency key stands for, this one or an earlier one.';
-
-reset role;
-
--- Deploy jobq:private/id_floor to pg
--- Made by sql/snapshot.py from sql/private/id_floor.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the least UUID of version 7 that can have been made at a moment or later.
--- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
-create or replace function jobq_private.id_floor(moment timestamptz)
-returns uuid
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select (lpad(to_hex(
-        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
-    ), 12, '0') || repeat('0', 20))::uuid
-$$;
-
-revoke all on function jobq_private.id_floor(timestamptz) from public;
-
-comment on function jobq_private.id_floor(timestamptz) is
-'The least UUID of version 7 that can have been made at a moment or later.';
-
-reset role;
-
--- Deploy jobq:private/id_time to pg
--- Made by sql/snapshot.py from sql/private/id_time.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
--- Invariant: a job's archive row is never older than its id, which lets lookups by id
--- pass over older partitions. Raises: nothing.
-create or replace function jobq_private.id_time(id uuid)
-returns timestamptz
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select to_timestamp(
-        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
-    )
-$$;
-
-revoke all on function jobq_private.id_time(uuid) from public;
-
-comment on function jobq_private.id_time(uuid) is
-'The moment at which a UUID of version 7 was made.';
-
-reset role;
-
--- Deploy jobq:private/insert_jobs to pg
--- Made by sql/snapshot.py from sql/private/insert_jobs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: check and insert a batch of new jobs; the one way in.
--- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
--- single job, as by enqueue(), one by one, in the order of their keys, so that batches
--- cannot deadlock on them.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
-create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
-returns table (ordinal integer, job_id uuid, created boolean)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    _job jobq_private.new_job;
-    _plain jobq_private.new_job[] := insert_jobs.jobs;
-begin
-    if cardinality(insert_jobs.jobs) = 1 then
-        _job := insert_jobs.jobs[1];
-        return query
-        select _job.ordinal, s.job_id, s.created
-        from jobq_private.store_job(_job) as s;
-        return;
-    end if;
-
-    if exists (
-        select from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is not null
-    ) then
-        select array_agg(j) into _plain
-        from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is null;
-
-        for _job in
-            select j.*
-            from unnest(insert_jobs.jobs) as j
-            where coalesce(j.idempotency_key, j.dedup_key) is not null
-            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
-        loop
-            return query
-            select _job.ordinal, s.job_id, s.created
-            from jobq_private.store_job(_job) as s;
-        end loop;
-    end if;
-
-    if _plain is not null then
-        perform jobq_private.check_new_jobs(_plain);
-        return query
-        select s.ordinal, s.job_id, true
-        from jobq_private.store_jobs(_plain) as s;
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.insert_jobs(jobq_private.new_job[]) from public;
-
-comment on function jobq_private.insert_jobs(jobq_private.new_job[]) is
-'Checks and inserts a batch of new jobs, all or none.';
-
-reset role;
-
--- Deploy jobq:private/is_paused to pg
--- Made by sql/snapshot.py from sql/private/is_paused.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: whether a queue is paused.
--- Invariant: an undeclared queue is not. Raises: nothing.
-create or replace function jobq_private.is_paused(queue text)
-returns boolean
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return exists (
-        select from jobq_private.queue as q
-        where q.queue = is_paused.queue and q.paused_at is not null
-    );
-end
-$$;
-
-revoke all on function jobq_private.is_paused(text) from public;
-
-comment on function jobq_private.is_paused(text) is 'Says whether a queue is paused.';
-
-reset role;
-
--- Deploy jobq:private/job_document to pg
--- Made by sql/snapshot.py from sql/private/job_document.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a job as the HTTP API shows it.
--- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
--- input. Payload and result pass as they are stored, to the last digit.
--- Raises: nothing.
-create or replace function jobq_private.job_document(job jobq.job)
-returns json
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return json_build_object(
-        'job_id', job.job_id,
-        'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
-        'trigger', case
-            when job.schedule_id is not null then 'CRON'
-            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
-            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
-            else 'IMMEDIATE'
-        end,
-        'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
-        'version', 1,
-        'idempotency_key', job.idempotency_key,
-        'input', job.payload,
-        'execution', json_build_object(
-            'execution_id', job.job_id,
-            'status', jobq_private.execution_status(job.state, job.run_at),
-            'created_at', job.created_at
-        ),
-        'created_at', job.created_at,
-        'kind', job.kind,
-        'queue', job.queue,
-        'state', job.state,
-        'payload', job.payload,
-        'metadata', job.metadata,
-        'dedup_key', job.dedup_key,
-        'priority', job.priority,
-        'attempt', job.attempt,
-        'attempts', job.attempts,
-        'max_attempts', job.max_attempts,
-        'timeout_ms', jobq_private.milliseconds(job.timeout),
-        'run_at', job.run_at,
-        'worker', job.worker,
-        'started_at', job.claimed_at,
-        'heartbeat_at', job.heartbeat_at,
-        'lease_expires_at', job.lease_expires_at,
-        'finished_at', job.finished_at,
-        'cancel_requested', job.cancel_requested_at is not null,
-        'cancel_reason', job.cancel_reason,
-        'progress', job.progress,
-        'result', job.result,
-        'last_error_code', job.last_error_code,
-        'last_error', job.last_error,
-        'schedule_id', job.schedule_id,
-        'slot_at', job.slot_at,
-        'region', job.region
-    );
-end
-$$;
-
-revoke all on function jobq_private.job_document(jobq.job) from public;
-
-comment on function jobq_private.job_document(jobq.job) is
-'A job as the HTTP API shows it.';
-
-reset role;
-
--- Deploy jobq:private/jobs_ahead to pg
--- Made by sql/snapshot.py from sql/private/jobs_ahead.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: how many jobs of a queue are claimed before the one with this place.
--- Invariant: the order of claim(); counts at most 10,000. Raises: nothing.
-create or replace function jobq_private.jobs_ahead(
-    queue text, priority integer, run_at timestamptz, job_id uuid
-)
-returns bigint
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select count(*)
-    from (
-        select from jobq_private.job as j
-        where j.queue = jobs_ahead.queue
-        and j.state in ('queued', 'retrying')
-        and j.run_at <= clock_timestamp()
-        and (-j.priority, j.run_at, j.job_id)
-            < (-jobs_ahead.priority, jobs_ahead.run_at, jobs_ahead.job_id)
-        limit 10000
-    ) as ahead
-$$;
-
-revoke all on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid) from public;
-
-comment on function jobq_private.jobs_ahead(text, integer, timestamptz, uuid) is
-'Counts the jobs of a queue that are claimed before the one with this place.';
-
-reset role;
-
--- Deploy jobq:private/json_schema_violation to pg
--- Made by sql/snapshot.py from sql/private/json_schema_violation.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
--- pg_jsonschema says; null when nothing is, or the extension is not here.
--- Invariant: only a member of the extension is called, whatever else bears its name, and
--- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
--- to deliveries. Raises: nothing of its own.
-create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _draft constant jsonb :=
-        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
-    _namespace text;
-    _fits boolean;
-begin
-    select n.nspname into _namespace
-    from pg_catalog.pg_extension as x
-    join pg_catalog.pg_depend as d
-        on d.refclassid = 'pg_catalog.pg_extension'::regclass
-        and d.refobjid = x.oid
-        and d.classid = 'pg_catalog.pg_proc'::regclass
-        and d.deptype = 'e'
-    join pg_catalog.pg_proc as p
-        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where x.extname = 'pg_jsonschema'
-    and has_schema_privilege(n.oid, 'usage')
-    and has_function_privilege(p.oid, 'execute')
-    and not schema @? '$.** ? (@.type() == "object").keyvalue()
-        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
-
-    if found then
-        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
-        into _fits using (schema || _draft)::json, value;
-    end if;
-    return case when not _fits then 'payload does not fit the payload spec' end;
-end
-$$;
-
-revoke all on function jobq_private.json_schema_violation(jsonb, jsonb) from public;
-
-comment on function jobq_private.json_schema_violation(jsonb, jsonb) is
-'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
-
-reset role;
-
--- Deploy jobq:private/keep_mark to pg
--- Made by sql/snapshot.py from sql/private/keep_mark.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: have the session's next claims of a queue go on where this one ended, when three
--- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
--- Invariant: the next look is due after twenty times what the last one took (it walks the
--- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
--- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
--- costs a look. Raises: nothing.
-create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set datestyle = 'ISO'
-as $$
-declare
-    _mark jobq_private.claim_mark := mark;
-begin
-    if mark.is_look then
-        _mark.slow_looks :=
-            case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
-        _mark.look_at := case
-            when _mark.slow_looks >= 3 and mark.priority is not null
-                then clock_timestamp() + greatest(20 * mark.took, interval '10 ms')
-        end;
-        _mark.is_look := false;
-        _mark.took := '0';
-    end if;
-    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
-end
-$$;
-
-revoke all on function jobq_private.keep_mark(jobq_private.claim_mark) from public;
-
-comment on function jobq_private.keep_mark(jobq_private.claim_mark) is
-'Has the next claims of the session go on where this one ended.';
-
-reset role;
-
--- Deploy jobq:private/lost_job to pg
--- Made by sql/snapshot.py from sql/private/lost_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the row with which exchange() tells of an attempt that is no new job.
--- Invariant: only job_id and attempt are set. Raises: nothing.
-create or replace function jobq_private.lost_job(job_id uuid, attempt integer)
-returns jobq.claimed_job
-language sql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select row(
-        job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null
-    )::jobq.claimed_job
-$$;
-
-revoke all on function jobq_private.lost_job(uuid, integer) from public;
-
-comment on function jobq_private.lost_job(uuid, integer) is
-'The row that tells of an attempt that is no new job.';
-
-reset role;
-
--- Deploy jobq:private/maintain_partitions to pg
--- Made by sql/snapshot.py from sql/private/maintain_partitions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: have partitions for today and the week ahead, and drop those past retention.
--- Invariant: what a missing partition would hold goes to the default partition, and from
--- there to one for its day, also when that has passed; so nothing outlives its retention.
--- A lock that is not had at once is tried again at the next call. Returns how many were
--- made and dropped. Raises: nothing.
-create or replace function jobq_private.maintain_partitions(
-    out made bigint, out dropped bigint
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
-declare
-    _today constant date := now()::date;
-    _oldest constant date := (
-        now() - (select g.retention from jobq_private.setting as g)
-    )::date;
-    _relation text;
-    _day date;
-    _partition text;
-begin
-    made := 0;
-    dropped := 0;
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            _today,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            made := made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
-        for _partition in
-            select c.relname
-            from pg_catalog.pg_inherits as i
-            join pg_catalog.pg_class as c on c.oid = i.inhrelid
-            where i.inhparent = to_regclass('jobq_private.' || _relation)
-            and c.relname ~ '_[0-9]{8}$'
-            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
-        loop
-            execute format('drop table jobq_private.%I', _partition);
-            dropped := dropped + 1;
-        end loop;
-    end loop;
-exception
-    when lock_not_available then
-        made := 0;
-        dropped := 0;
-        raise notice using
-            message = 'a history table is in use; its partitions are left to the next call';
-end
-$$;
-
-revoke all on function jobq_private.maintain_partitions() from public;
-
-comment on function jobq_private.maintain_partitions() is
-'Makes partitions ahead of time and drops those past retention.';
-
-reset role;
-
--- Deploy jobq:private/make_partition to pg
--- Made by sql/snapshot.py from sql/private/make_partition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: make a history table ready for one day (UTC).
--- Invariant: rows that came to the default partition meanwhile are moved. The parent is
--- locked first, so that a completion waits there and not with its row on the way to the
--- default partition, where it would fail. Other partitions are not locked, so that a
--- vacuum of theirs is not in the way. Waits at most 100 ms for a lock, for completions
--- go first. Raises: 55P03 when the lock is not had.
-create or replace function jobq_private.make_partition(relation text, day date)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
-declare
-    _column constant text :=
-        case relation when 'job_log' then 'logged_at' else 'finished_at' end;
-    _name constant text := format('%s_%s', relation, to_char(day, 'YYYYMMDD'));
-begin
-    if to_regclass('jobq_private.' || _name) is not null then
-        return false;
-    end if;
-    execute format(
-        'lock table only jobq_private.%I in share row exclusive mode', relation
-    );
-    execute format(
-        'lock table jobq_private.%I in access exclusive mode', relation || '_default'
-    );
-    execute format(
-        'create table jobq_private.%I (like jobq_private.%I'
-        ' including defaults including constraints)', _name, relation
-    );
-    execute format(
-        'with moved as (delete from jobq_private.%1$I as d'
-        ' where d.%2$I >= %3$L and d.%2$I < %4$L returning d.*)'
-        ' insert into jobq_private.%5$I select m.* from moved as m',
-        relation || '_default', _column, day, day + 1, _name
-    );
-    execute format(
-        'alter table jobq_private.%I attach partition jobq_private.%I'
-        ' for values from (%L) to (%L)', relation, _name, day, day + 1
-    );
-    return true;
-end
-$$;
-
-revoke all on function jobq_private.make_partition(text, date) from public;
-
-comment on function jobq_private.make_partition(text, date) is
-'Makes a history table ready for one day; true when it was not.';
-
-reset role;
-
--- Deploy jobq:private/milliseconds to pg
--- Made by sql/snapshot.py from sql/private/milliseconds.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: an interval as a whole number of milliseconds.
--- Invariant: months count as 30 days. Raises: nothing.
-create or replace function jobq_private.milliseconds(length interval)
-returns bigint
-language sql
-immutable
-strict
-parallel safe
-as $$
-    select (pg_catalog.date_part('epoch', length) * 1000)::bigint
-$$;
-
-revoke all on function jobq_private.milliseconds(interval) from public;
-
-comment on function jobq_private.milliseconds(interval) is
-'An interval as a whole number of milliseconds.';
-
-reset role;
-
--- Deploy jobq:private/moment_in to pg
--- Made by sql/snapshot.py from sql/private/moment_in.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: an instant as ISO 8601 has it, with the offset that the clocks of a zone
 -- have.
@@ -3774,174 +4353,10 @@ exception
 end
 $$;
 
-revoke all on function jobq_private.moment_in(timestamptz, text) from public;
+revoke all on function jobq_private.moment_in from public;
 
-comment on function jobq_private.moment_in(timestamptz, text) is
+comment on function jobq_private.moment_in is
 'An instant as ISO 8601 has it, with the offset that the clocks of a zone have.';
-
-reset role;
-
--- Deploy jobq:private/new_id to pg
--- Made by sql/snapshot.py from sql/private/new_id.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
--- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
--- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
--- creates: function jobq_private.new_id
-do $do$
-begin
-    if current_setting('server_version_num')::integer >= 180000 then
-        create or replace function jobq_private.new_id()
-        returns uuid
-        language sql
-        volatile
-        parallel safe
-        security invoker
-        as 'select pg_catalog.uuidv7()';
-    else
-        create or replace function jobq_private.new_id()
-        returns uuid
-        language sql
-        volatile
-        parallel safe
-        security invoker
-        as $$
-        select pg_catalog.encode(
-            pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
-            || pg_catalog.substring(
-                pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
-            )
-            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
-            'hex'
-        )::uuid
-        from (
-            select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint as us
-        ) as t
-        $$;
-    end if;
-end
-$do$;
-
-revoke all on function jobq_private.new_id() from public;
-
-comment on function jobq_private.new_id() is 'A new UUID of version 7.';
-
-reset role;
-
--- Deploy jobq:private/next_mark to pg
--- Made by sql/snapshot.py from sql/private/next_mark.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
--- last claim ended, while keep_mark() says so; else at the head of the next lower priority.
--- Invariant: reads one entry of job_ready_idx, and how long that took tells what lies dead
--- before it. priority is null when none is left. Raises: nothing.
-create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
-returns jobq_private.claim_mark
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set datestyle = 'ISO'
-as $$
-declare
-    _started constant timestamptz := clock_timestamp();
-    _mark jobq_private.claim_mark := mark;
-begin
-    if mark.queue is null then
-        _mark := nullif(
-            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
-        )::jobq_private.claim_mark;
-        if _mark.queue = next_mark.queue and _mark.look_at > _started then
-            return _mark;
-        end if;
-        _mark := row(
-            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
-            null, true
-        );
-    elsif not mark.is_look then
-        _mark.priority := 32768;
-        _mark.is_look := true;
-    end if;
-
-    select j.priority into _mark.priority
-    from jobq_private.job as j
-    where j.queue = next_mark.queue
-    and j.state in ('queued', 'retrying')
-    and j.priority < _mark.priority
-    order by j.priority desc
-    limit 1;
-    _mark.run_at := '-infinity';
-    _mark.job_id := '00000000-0000-0000-0000-000000000000';
-    _mark.took := _mark.took + (clock_timestamp() - _started);
-    return _mark;
-end
-$$;
-
-revoke all on function jobq_private.next_mark(text, jobq_private.claim_mark) from public;
-
-comment on function jobq_private.next_mark(text, jobq_private.claim_mark) is
-'Says where a claim goes on in a queue.';
-
-reset role;
-
--- Deploy jobq:private/object_violation to pg
--- Made by sql/snapshot.py from sql/private/object_violation.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what is wrong with the members of a JSON object under a schema, or null.
--- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
-create or replace function jobq_private.object_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _key text;
-    _found text;
-begin
-    for _key in
-        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
-    loop
-        if not value ? _key then
-            return format('%s.%s is missing', path, _key);
-        end if;
-    end loop;
-    for _key in
-        select k.key from jsonb_object_keys(value) as k (key)
-    loop
-        if schema -> 'properties' ? _key then
-            _found := jobq_private.schema_violation(
-                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
-            );
-            if _found is not null then
-                return _found;
-            end if;
-        elsif schema -> 'additionalProperties' = 'false' then
-            return format('%s.%s is not known', path, _key);
-        end if;
-    end loop;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.object_violation(jsonb, jsonb, text) from public;
-
-comment on function jobq_private.object_violation(jsonb, jsonb, text) is
-'Says what is wrong with the members of a JSON object under a schema, or null.';
-
-reset role;
-
--- Deploy jobq:private/preview_check to pg
--- Made by sql/snapshot.py from sql/private/preview_check.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: refuse a preview that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
@@ -3968,244 +4383,109 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.preview_check(integer, timestamptz) from public;
+revoke all on function jobq_private.preview_check from public;
 
-comment on function jobq_private.preview_check(integer, timestamptz) is
+comment on function jobq_private.preview_check is
 'Refuses a preview that cannot be meant.';
 
-reset role;
-
--- Deploy jobq:private/prune to pg
--- Made by sql/snapshot.py from sql/private/prune.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: forget idempotency keys past their retention, and workers long gone.
--- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
-create or replace function jobq_private.prune(max_rows integer)
-returns bigint
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _keys bigint;
-begin
-    delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
-
-    with old as materialized (
-        select k.kind, k.idempotency_key
-        from jobq_private.idempotency_key as k
-        where k.created_at < now() - (select g.key_retention from jobq_private.setting as g)
-        and not exists (select from jobq_private.job as j where j.job_id = k.job_id)
-        order by k.created_at
-        limit prune.max_rows
-        for update skip locked
-    )
-    delete from jobq_private.idempotency_key as k
-    using old as o
-    where k.kind = o.kind and k.idempotency_key = o.idempotency_key;
-    get diagnostics _keys = row_count;
-    return _keys;
-end
-$$;
-
-revoke all on function jobq_private.prune(integer) from public;
-
-comment on function jobq_private.prune(integer) is
-'Forgets idempotency keys past their retention, and workers long gone.';
-
-reset role;
-
--- Deploy jobq:private/queue_health to pg
--- Made by sql/snapshot.py from sql/private/queue_health.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what in the queue's own tables threatens the promise.
--- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
-create or replace function jobq_private.queue_health()
-returns table (subject text, is_ok boolean, finding text, remedy text)
-language sql
-stable
-parallel restricted
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        'leases', count(*) = 0,
-        format('%s leases expired more than 10 s ago', count(*)),
-        'run a worker, or have maintain() called every few seconds'
-    from jobq_private.job as j
-    where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
-    union all
-    select
-        'workers', count(*) filter (where w.seen_at > now() - interval '1 min') > 0,
-        format('%s workers were seen in the last minute',
-            count(*) filter (where w.seen_at > now() - interval '1 min')),
-        'start a worker'
-    from jobq_private.worker as w
-    union all
-    select
-        'dead_tuples', d.dead < 50000 or d.dead < d.live,
-        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
-        'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
-    from (
-        select
-            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
-            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
-    ) as d
-    union all
-    select
-        'triggers', count(*) = 0,
-        case when count(*) = 0 then 'none is disabled'
-            else 'disabled: ' || left(string_agg(
-                format('%s of %s', t.tgname, t.tgrelid::regclass), ', ' order by t.tgname
-            ), 200)
-        end,
-        'alter table … enable trigger all: without them illegal changes are stored'
-    from pg_trigger as t
-    join pg_class as c on c.oid = t.tgrelid
-    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
-    and t.tgenabled not in ('O', 'A')
-    union all
-    select
-        'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
-        format('the archive of tomorrow, %s, %s', t.tomorrow, case
-            when to_regclass('jobq_private.job_archive_' || t.tomorrow) is null
-            then 'is missing' else 'is ready' end),
-        'have maintain() called; until then finished jobs go to the default partition'
-    from (
-        select to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as tomorrow
-    ) as t
-$$;
-
-revoke all on function jobq_private.queue_health() from public;
-
-comment on function jobq_private.queue_health() is
-'What in the queue threatens the promise, each with its remedy.';
-
-reset role;
-
--- Deploy jobq:private/raise_error to pg
--- Made by sql/snapshot.py from sql/private/raise_error.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
--- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
--- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
-create or replace function jobq_private.raise_error(code text, detail text)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _error jobq_private.error;
-begin
-    select e.* into strict _error
-    from jobq_private.error as e
-    where e.code = raise_error.code;
-
-    raise exception using
-        errcode = _error.sqlstate,
-        message = _error.message,
-        detail = raise_error.detail,
-        hint = _error.hint,
-        constraint = _error.code;
-end
-$$;
-
-revoke all on function jobq_private.raise_error(text, text) from public;
-
-comment on function jobq_private.raise_error(text, text) is
-'Raises the error with this symbolic code, with the values in DETAIL.';
-
-reset role;
-
--- Deploy jobq:private/record_audit to pg
--- Made by sql/snapshot.py from sql/private/record_audit.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: note what somebody does to a job, a queue, a key or a secret.
--- Invariant: stands or falls with what it notes, being in the same transaction. The actor
--- is the session's user, whom no caller can forge; the application is only what it says.
--- Raises: nothing.
-create or replace function jobq_private.record_audit(
-    action text, subject text, reason text default null
+-- Purpose: the first firing of a cron expression after an instant, in a time zone.
+-- Invariant: reads no table and takes no lock.
+-- Raises: 22004, 22023, JQ009.
+create or replace function jobq.next_tick(
+    cron text,
+    time_zone text default 'UTC',
+    after timestamptz default now(),
+    gap text default 'auto',
+    fold text default 'auto'
 )
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    insert into jobq_private.audit (action, subject, reason)
-    values (record_audit.action, record_audit.subject, record_audit.reason)
-$$;
-
-revoke all on function jobq_private.record_audit(text, text, text) from public;
-
-comment on function jobq_private.record_audit(text, text, text) is
-'Notes what somebody does to a job, a queue, a key or a secret.';
-
-reset role;
-
--- Deploy jobq:private/record_version to pg
--- Made by sql/snapshot.py from sql/private/record_version.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: keep a version of a definition, and give its number.
--- Invariant: a number stands for one document for ever, also when the definition is
--- deleted and made again; the same document again is no new version. Called between
--- begin_definition() and the end of its transaction. Raises: nothing.
-create or replace function jobq_private.record_version(type text, name text, document jsonb)
-returns integer
+returns timestamptz
 language plpgsql
-volatile
+stable
 parallel unsafe
-security invoker
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _last jobq_private.definition_version;
 begin
-    select v.* into _last
-    from jobq_private.definition_version as v
-    where v.type = record_version.type and v.name = record_version.name
-    order by v.version desc
-    limit 1;
-
-    if _last.document = record_version.document then
-        return _last.version;
+    if next_tick.after is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+    elsif next_tick.after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'after is %s; it may be an instant from 1900 to 9998', next_tick.after
+        ));
     end if;
-    insert into jobq_private.definition_version (type, name, version, document)
-    values (
-        record_version.type, record_version.name, coalesce(_last.version, 0) + 1,
-        record_version.document
+    perform jobq_private.cron_check(next_tick.time_zone, next_tick.gap, next_tick.fold);
+    return jobq_private.cron_next(
+        jobq_private.cron_parse(next_tick.cron),
+        next_tick.time_zone,
+        next_tick.after,
+        next_tick.gap,
+        next_tick.fold
     );
-    return coalesce(_last.version, 0) + 1;
 end
 $$;
 
-revoke all on function jobq_private.record_version(text, text, jsonb) from public;
+revoke all on function jobq.next_tick from public;
 
-comment on function jobq_private.record_version(text, text, jsonb) is
-'Keeps a version of a definition, and gives its number.';
+grant execute on function jobq.next_tick
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.next_tick is
+'Returns the first firing of a cron expression strictly after an instant, by the clocks'
+' of a time zone; null when none is left.';
+
+-- Purpose: the next firings of a cron expression, with what the clocks of its zone
+-- show.
+-- Invariant: reads no table. Raises: 22004, 22023, JQ009.
+create or replace function jobq.preview_cron(
+    cron text,
+    time_zone text default 'UTC',
+    ticks integer default 5,
+    after timestamptz default now(),
+    gap text default 'auto',
+    fold text default 'auto'
+)
+returns table (slot_at timestamptz, local_time timestamp)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _parsed jobq_private.cron;
+begin
+    perform jobq_private.preview_check(ticks, after);
+    perform jobq_private.cron_check(time_zone, gap, fold);
+    _parsed := jobq_private.cron_parse(cron);
+    slot_at := after;
+    for _tick in 1 .. ticks loop
+        slot_at := jobq_private.cron_next(_parsed, time_zone, slot_at, gap, fold);
+        exit when slot_at is null;
+        local_time := slot_at at time zone time_zone;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.preview_cron from public;
+grant execute on function jobq.preview_cron
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.preview_cron is
+'Returns the next firings of a cron expression, with what the clocks of its zone show.';
 
 reset role;
 
--- Deploy jobq:private/refuse_attempt to pg
--- Made by sql/snapshot.py from sql/private/refuse_attempt.sql: edit that.
+-- Deploy jobq:schedule to pg
+-- Made by sql/snapshot.py from sql/schedule/: edit that.
 set local role jobq_owner;
 
--- Purpose: say precisely why an attempt does not hold a job.
--- Invariant: always raises. Raises: 22004, JQ001, JQ003.
-create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
-returns void
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version, which is the one in force if any is; no
+-- name looks like an id. Raises: 22004, JQ007.
+create or replace function jobq_private.schedule_find(schedule text)
+returns jobq_private.schedule
 language plpgsql
 stable
 parallel safe
@@ -4213,140 +4493,34 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _state text;
-    _attempt integer;
+    _found jobq_private.schedule;
 begin
-    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
+    if schedule_find.schedule is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'schedule');
+    elsif schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.schedule_id = schedule_find.schedule::uuid;
+    else
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.name = schedule_find.schedule
+        order by s.version desc
+        limit 1;
     end if;
-    select j.state, j.attempt into _state, _attempt
-    from jobq.get_job(refuse_attempt.job_id) as j;
-    perform jobq_private.raise_error('LEASE_LOST', format(
-        'job_id %s, attempt %s: the job is %s at attempt %s',
-        refuse_attempt.job_id, refuse_attempt.attempt, _state, _attempt
-    ));
-end
-$$;
-
-revoke all on function jobq_private.refuse_attempt(uuid, integer) from public;
-
-comment on function jobq_private.refuse_attempt(uuid, integer) is
-'Raises why an attempt does not hold a job.';
-
-reset role;
-
--- Deploy jobq:private/refuse_definition to pg
--- Made by sql/snapshot.py from sql/private/refuse_definition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: say that a payload spec, config, secret or endpoint is not there.
--- Invariant: always raises. Raises: 22023, JQ007.
-create or replace function jobq_private.refuse_definition(type text, name text)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
-        'SECRET_NOT_FOUND', 'ENDPOINT_NOT_FOUND'];
-    _types constant text[] := '{payload_spec,config,secret,endpoint}'::text[];
-    _place integer := array_position(_types, refuse_definition.type);
-begin
-    if refuse_definition.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    elsif _place is null then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'type must be payload_spec, config, secret or endpoint');
+    if not found then
+        perform jobq_private.raise_error('SCHEDULE_NOT_FOUND', format(
+            'schedule %s', left(schedule_find.schedule, 128)
+        ));
     end if;
-    perform jobq_private.raise_error(_codes[_place], format(
-        '%s %s', refuse_definition.type, refuse_definition.name
-    ));
+    return _found;
 end
 $$;
 
-revoke all on function jobq_private.refuse_definition(text, text) from public;
+revoke all on function jobq_private.schedule_find from public;
 
-comment on function jobq_private.refuse_definition(text, text) is
-'Raises that a payload spec, config, secret or endpoint is not there.';
-
-reset role;
-
--- Deploy jobq:private/refuse_setting to pg
--- Made by sql/snapshot.py from sql/private/refuse_setting.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises; called from an exception handler. No constraint is violated by
--- a priority that its column cannot hold. Raises: 22023.
-create or replace function jobq_private.refuse_setting(relation regclass, violated text)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
-        (
-            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
-            from pg_catalog.pg_constraint as c
-            where c.conrelid = relation and c.conname = violated
-        ),
-        'priority must be from -32768 to 32767'
-    ));
-end
-$$;
-
-revoke all on function jobq_private.refuse_setting(regclass, text) from public;
-
-comment on function jobq_private.refuse_setting(regclass, text) is
-'Raises which rule of a definition was violated.';
-
-reset role;
-
--- Deploy jobq:private/retry_policy_for to pg
--- Made by sql/snapshot.py from sql/private/retry_policy_for.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: how a failed job of a kind in a queue is tried again: the kind's word, else the
--- queue's, else the global default.
--- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
--- clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.retry_policy_for(kind text, queue text)
-returns setof jobq_private.retry_policy
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(k.retry_strategy, p.strategy),
-        coalesce(k.retry_initial_delay, p.initial_delay),
-        coalesce(k.retry_max_delay, p.max_delay),
-        coalesce(k.retry_jitter, p.jitter)
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = retry_policy_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
-    join jobq_private.retry_preset as p
-        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
-$$;
-
-revoke all on function jobq_private.retry_policy_for(text, text) from public;
-
-comment on function jobq_private.retry_policy_for(text, text) is
-'Resolves how a failed job is tried again: kind, else queue, else global default.';
-
-reset role;
-
--- Deploy jobq:private/schedule_advance to pg
--- Made by sql/snapshot.py from sql/private/schedule_advance.sql: edit that.
-set local role jobq_owner;
+comment on function jobq_private.schedule_find is
+'Returns a schedule by its name, or one of its versions by its id.';
 
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
@@ -4430,16 +4604,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_advance(integer, timestamptz) from public;
+revoke all on function jobq_private.schedule_advance from public;
 
-comment on function jobq_private.schedule_advance(integer, timestamptz) is
+comment on function jobq_private.schedule_advance is
 'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';
-
-reset role;
-
--- Deploy jobq:private/schedule_check to pg
--- Made by sql/snapshot.py from sql/private/schedule_check.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
@@ -4506,16 +4674,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_check(jobq_private.schedule) from public;
+revoke all on function jobq_private.schedule_check from public;
 
-comment on function jobq_private.schedule_check(jobq_private.schedule) is
+comment on function jobq_private.schedule_check is
 'Checks the definition of a schedule, and fills in what it leaves open.';
-
-reset role;
-
--- Deploy jobq:private/schedule_declare to pg
--- Made by sql/snapshot.py from sql/private/schedule_declare.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: make a definition the one in force under its name: nothing when it is
 -- already, else a new version that takes over from the old. With keeps, a version in
@@ -4582,17 +4744,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_declare(jobq_private.schedule, boolean)
-from public;
+revoke all on function jobq_private.schedule_declare from public;
 
-comment on function jobq_private.schedule_declare(jobq_private.schedule, boolean) is
+comment on function jobq_private.schedule_declare is
 'Makes a definition the one in force under its name, and returns its version''s id and whether it is new.';
-
-reset role;
-
--- Deploy jobq:private/schedule_definition to pg
--- Made by sql/snapshot.py from sql/private/schedule_definition.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: what of a schedule its author declares, for comparison.
 -- Invariant: reads nothing; the parsed form follows from the expression. Raises:
@@ -4614,17 +4769,10 @@ as $$
     ]
 $$;
 
-revoke all on function jobq_private.schedule_definition(jobq_private.schedule)
-from public;
+revoke all on function jobq_private.schedule_definition from public;
 
-comment on function jobq_private.schedule_definition(jobq_private.schedule) is
+comment on function jobq_private.schedule_definition is
 'Returns what of a schedule its author declares.';
-
-reset role;
-
--- Deploy jobq:private/schedule_document to pg
--- Made by sql/snapshot.py from sql/private/schedule_document.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a schedule as the HTTP API shows it, where it is a job that fires by cron.
 -- Invariant: the two next instants are shown by the clocks of its zone, while the
@@ -4687,17 +4835,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_document(jobq_private.schedule)
-from public;
+revoke all on function jobq_private.schedule_document from public;
 
-comment on function jobq_private.schedule_document(jobq_private.schedule) is
+comment on function jobq_private.schedule_document is
 'A schedule as the HTTP API shows it.';
-
-reset role;
-
--- Deploy jobq:private/schedule_executions to pg
--- Made by sql/snapshot.py from sql/private/schedule_executions.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a page of the executions of a schedule's version, by slot, the newest first.
 -- Invariant: one descent of the index on schedules for each partition. The cursor is the
@@ -4733,64 +4874,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_executions(uuid, timestamptz, integer)
-from public;
+revoke all on function jobq_private.schedule_executions from public;
 
-comment on function jobq_private.schedule_executions(uuid, timestamptz, integer) is
+comment on function jobq_private.schedule_executions is
 'Returns a page of the executions of a schedule''s version, the newest first.';
-
-reset role;
-
--- Deploy jobq:private/schedule_find to pg
--- Made by sql/snapshot.py from sql/private/schedule_find.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a schedule by its name, or one of its versions by its id.
--- Invariant: a name means the newest version, which is the one in force if any is; no
--- name looks like an id. Raises: 22004, JQ007.
-create or replace function jobq_private.schedule_find(schedule text)
-returns jobq_private.schedule
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _found jobq_private.schedule;
-begin
-    if schedule_find.schedule is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'schedule');
-    elsif schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
-        select s.* into _found
-        from jobq_private.schedule as s
-        where s.schedule_id = schedule_find.schedule::uuid;
-    else
-        select s.* into _found
-        from jobq_private.schedule as s
-        where s.name = schedule_find.schedule
-        order by s.version desc
-        limit 1;
-    end if;
-    if not found then
-        perform jobq_private.raise_error('SCHEDULE_NOT_FOUND', format(
-            'schedule %s', left(schedule_find.schedule, 128)
-        ));
-    end if;
-    return _found;
-end
-$$;
-
-revoke all on function jobq_private.schedule_find(text) from public;
-
-comment on function jobq_private.schedule_find(text) is
-'Returns a schedule by its name, or one of its versions by its id.';
-
-reset role;
-
--- Deploy jobq:private/schedule_fire to pg
--- Made by sql/snapshot.py from sql/private/schedule_fire.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: store the jobs of slots that were taken, by the overlap rule of each.
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
@@ -4851,16 +4938,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_fire(jobq_private.new_job[]) from public;
+revoke all on function jobq_private.schedule_fire from public;
 
-comment on function jobq_private.schedule_fire(jobq_private.new_job[]) is
+comment on function jobq_private.schedule_fire is
 'Stores the jobs of slots that were taken, by the overlap rule of each.';
-
-reset role;
-
--- Deploy jobq:private/schedule_next to pg
--- Made by sql/snapshot.py from sql/private/schedule_next.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first slot of a schedule strictly after an instant. A fixed rate counts
 -- from anchor, which is any of its slots.
@@ -4895,20 +4976,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_next(
-    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
-) from public;
+revoke all on function jobq_private.schedule_next from public;
 
-comment on function jobq_private.schedule_next(
-    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
-) is
+comment on function jobq_private.schedule_next is
 'Returns the first slot of a schedule strictly after an instant, or null.';
-
-reset role;
-
--- Deploy jobq:private/schedule_first to pg
--- Made by sql/snapshot.py from sql/private/schedule_first.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the first slot of a schedule strictly after an instant, and within its
 -- bounds.
@@ -4938,17 +5009,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_first(jobq_private.schedule, timestamptz)
-from public;
+revoke all on function jobq_private.schedule_first from public;
 
-comment on function jobq_private.schedule_first(jobq_private.schedule, timestamptz) is
+comment on function jobq_private.schedule_first is
 'Returns the first slot of a schedule strictly after an instant and within its bounds, or null.';
-
-reset role;
-
--- Deploy jobq:private/schedule_follow to pg
--- Made by sql/snapshot.py from sql/private/schedule_follow.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: set the next slot of schedules that count from the completion of their last
 -- job, once that job has ended.
@@ -4996,16 +5060,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_follow(integer) from public;
+revoke all on function jobq_private.schedule_follow from public;
 
-comment on function jobq_private.schedule_follow(integer) is
+comment on function jobq_private.schedule_follow is
 'Sets the next slot of schedules whose awaited job has ended.';
-
-reset role;
-
--- Deploy jobq:private/schedule_hold to pg
--- Made by sql/snapshot.py from sql/private/schedule_hold.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a schedule by name or id, held by this transaction so that it can be
 -- changed.
@@ -5036,16 +5094,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_hold(text) from public;
+revoke all on function jobq_private.schedule_hold from public;
 
-comment on function jobq_private.schedule_hold(text) is
+comment on function jobq_private.schedule_hold is
 'Returns a schedule by name or id, held by this transaction.';
-
-reset role;
-
--- Deploy jobq:private/schedule_last to pg
--- Made by sql/snapshot.py from sql/private/schedule_last.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the last slot of a schedule until an instant, given one that is not later.
 -- Invariant: its cost does not grow with the number of slots between. Raises: 22023 for
@@ -5078,20 +5130,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_last(
-    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
-) from public;
+revoke all on function jobq_private.schedule_last from public;
 
-comment on function jobq_private.schedule_last(
-    jobq_private.cron, interval, text, text, text, timestamptz, timestamptz
-) is
+comment on function jobq_private.schedule_last is
 'Returns the last slot of a schedule until an instant, given one that is not later.';
-
-reset role;
-
--- Deploy jobq:private/schedule_last_execution to pg
--- Made by sql/snapshot.py from sql/private/schedule_last_execution.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: the execution of a schedule's version that started last, or null.
 -- Invariant: one descent of the index on schedules for each partition; live ones first,
@@ -5124,16 +5166,59 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_last_execution(uuid) from public;
+revoke all on function jobq_private.schedule_last_execution from public;
 
-comment on function jobq_private.schedule_last_execution(uuid) is
+comment on function jobq_private.schedule_last_execution is
 'Returns the execution of a schedule''s version that started last, or null.';
 
-reset role;
+-- Purpose: a version of a schedule never changes in what it says; a new version does.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no tick pays
+-- for it. Raises: JQ002.
+create or replace function jobq_private.refuse_schedule_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('SCHEDULE_IMMUTABLE', format(
+        'schedule %s, version %s', old.name, old.version
+    ));
+    return null;
+end
+$$;
 
--- Deploy jobq:private/schedule_refuse to pg
--- Made by sql/snapshot.py from sql/private/schedule_refuse.sql: edit that.
-set local role jobq_owner;
+revoke all on function jobq_private.refuse_schedule_change from public;
+
+comment on function jobq_private.refuse_schedule_change is
+'Refuses a change of what a version of a schedule says.';
+
+create or replace trigger schedule_version
+before update of
+schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
+priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
+fold, missed, catch_up, dedup, dedup_key, jitter, starts_at, ends_at, created_at
+on jobq_private.schedule
+for each row execute function jobq_private.refuse_schedule_change();
+
+-- Purpose: a schedule only goes forward: its last slot grows, and what is retired stays
+-- so.
+-- Invariant: with the check that next_run_at lies behind last_tick_at, no slot can be
+-- set to fire again, whoever asks. A retired row takes the id of its successor, once.
+-- Raises: JQ002.
+create or replace trigger schedule_progress
+before update on jobq_private.schedule
+for each row
+when (
+    new.last_tick_at is distinct from greatest(new.last_tick_at, old.last_tick_at)
+    or (
+        old.status = 'retired'
+        and (new.status <> 'retired' or old.replaced_by_id is not null)
+    )
+)
+execute function jobq_private.refuse_schedule_change();
 
 -- Purpose: refuse the definition of a schedule that cannot be meant.
 -- Invariant: reads the zone database alone; what a job has too is checked as a job's.
@@ -5183,16 +5268,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_refuse(jobq_private.schedule) from public;
+revoke all on function jobq_private.schedule_refuse from public;
 
-comment on function jobq_private.schedule_refuse(jobq_private.schedule) is
+comment on function jobq_private.schedule_refuse is
 'Refuses the definition of a schedule that cannot be meant.';
-
-reset role;
-
--- Deploy jobq:private/schedule_slots to pg
--- Made by sql/snapshot.py from sql/private/schedule_slots.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: which slots of a due schedule fire now, and which one comes after them.
 -- Invariant: at most max_slots; the next is counted from the slot that fires, not from
@@ -5258,22 +5337,10 @@ exception
 end
 $$;
 
-revoke all on function jobq_private.schedule_slots(
-    jobq_private.cron, interval, text, text, text, text, interval, timestamptz,
-    timestamptz, timestamptz, integer
-) from public;
+revoke all on function jobq_private.schedule_slots from public;
 
-comment on function jobq_private.schedule_slots(
-    jobq_private.cron, interval, text, text, text, text, interval, timestamptz,
-    timestamptz, timestamptz, integer
-) is
+comment on function jobq_private.schedule_slots is
 'Tells which slots of a due schedule fire now, and which one comes after them.';
-
-reset role;
-
--- Deploy jobq:private/schedule_statistics to pg
--- Made by sql/snapshot.py from sql/private/schedule_statistics.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: how the executions of a schedule's version went that ended in the last 24
 -- hours.
@@ -5307,16 +5374,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_statistics(uuid) from public;
+revoke all on function jobq_private.schedule_statistics from public;
 
-comment on function jobq_private.schedule_statistics(uuid) is
+comment on function jobq_private.schedule_statistics is
 'Tells how the executions of a schedule''s version went that ended in the last 24 hours.';
-
-reset role;
-
--- Deploy jobq:private/schedule_store to pg
--- Made by sql/snapshot.py from sql/private/schedule_store.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: insert the jobs of slots by one statement, but for those whose dedup key a
 -- live job holds.
@@ -5380,16 +5441,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_store(jobq_private.new_job[]) from public;
+revoke all on function jobq_private.schedule_store from public;
 
-comment on function jobq_private.schedule_store(jobq_private.new_job[]) is
+comment on function jobq_private.schedule_store is
 'Inserts the jobs of slots, but for those whose dedup key a live job holds, and wakes their queues.';
-
-reset role;
-
--- Deploy jobq:private/schedule_succeed to pg
--- Made by sql/snapshot.py from sql/private/schedule_succeed.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a new version of a schedule, and where it starts, given the one before it,
 -- if any.
@@ -5444,20 +5499,1715 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schedule_succeed(
-    jobq_private.schedule, jobq_private.schedule
-) from public;
+revoke all on function jobq_private.schedule_succeed from public;
 
-comment on function jobq_private.schedule_succeed(
-    jobq_private.schedule, jobq_private.schedule
-) is
+comment on function jobq_private.schedule_succeed is
 'Returns a new version of a schedule, with the slot at which it starts.';
+
+-- Purpose: declare a recurring job under a name; declaring it again is harmless.
+-- Invariant: the same definition changes nothing; another one becomes a new version,
+-- and the old one history. So every deployment may declare its schedules, all at once
+-- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq.create_schedule(
+    name text,
+    kind text,
+    cron text default null,
+    every interval default null,
+    time_zone text default 'UTC',
+    payload jsonb default '{}',
+    queue text default null,
+    from_completion boolean default false,
+    gap text default 'auto',
+    fold text default 'auto',
+    missed text default null,
+    catch_up interval default null,
+    dedup text default null,
+    dedup_key text default null,
+    jitter interval default '0',
+    starts_at timestamptz default null,
+    ends_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _given jobq_private.schedule;
+begin
+    _given.name := create_schedule.name;
+    _given.kind := create_schedule.kind;
+    _given.cron := create_schedule.cron;
+    _given.every := create_schedule.every;
+    _given.time_zone := create_schedule.time_zone;
+    _given.payload := create_schedule.payload;
+    _given.queue := create_schedule.queue;
+    _given.from_completion := create_schedule.from_completion;
+    _given.gap := create_schedule.gap;
+    _given.fold := create_schedule.fold;
+    _given.missed := create_schedule.missed;
+    _given.catch_up := create_schedule.catch_up;
+    _given.dedup := create_schedule.dedup;
+    _given.dedup_key := create_schedule.dedup_key;
+    _given.jitter := create_schedule.jitter;
+    _given.starts_at := create_schedule.starts_at;
+    _given.ends_at := create_schedule.ends_at;
+    _given.priority := create_schedule.priority;
+    _given.max_attempts := create_schedule.max_attempts;
+    _given.timeout := create_schedule.timeout;
+    _given.metadata := create_schedule.metadata;
+    return (jobq_private.schedule_declare(_given, false)).schedule_id;
+end
+$$;
+
+revoke all on function jobq.create_schedule from public;
+grant execute on function jobq.create_schedule
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.create_schedule is
+'Declares a recurring job under a name, by cron or every, and returns the id of its version: the same for the same definition, else a new one.';
+
+-- Purpose: every version of every schedule, for people.
+-- Invariant: reads only; the functions change schedules. Retired versions are history.
+create or replace view jobq.schedule as
+select
+    s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
+    s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
+    s.dedup_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
+    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
+    s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
+    s.created_at, s.retired_at
+from jobq_private.schedule as s;
+
+revoke all on jobq.schedule from public;
+grant select on jobq.schedule to jobq_reader;
+
+comment on view jobq.schedule is
+'Every version of every schedule, with its next slot and its last.';
+
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version. Raises: 22004, JQ007.
+create or replace function jobq.get_schedule(schedule text)
+returns jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        get_schedule.schedule
+    );
+    _shown jobq.schedule;
+begin
+    select v.* into _shown
+    from jobq.schedule as v
+    where v.schedule_id = _found.schedule_id;
+    return _shown;
+end
+$$;
+
+revoke all on function jobq.get_schedule from public;
+grant execute on function jobq.get_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_schedule is
+'Returns a schedule by its name, or one of its versions by its id.';
+
+-- Purpose: every version of a schedule, newest first.
+-- Invariant: a name's versions are one chain, also across its retirement.
+-- Raises: 22004, JQ007.
+create or replace function jobq.list_schedule_versions(schedule text)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        list_schedule_versions.schedule
+    );
+begin
+    return query
+    select v.*
+    from jobq.schedule as v
+    where v.name = _found.name
+    order by v.version desc;
+end
+$$;
+
+revoke all on function jobq.list_schedule_versions from public;
+grant execute on function jobq.list_schedule_versions
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedule_versions is
+'Returns every version of a schedule, newest first.';
+
+-- Purpose: a page of schedules, newest version first.
+-- Invariant: without a status, those in force: active and paused. before is the last id
+-- of the page before: ids are ordered by time. Raises: 22004, 22023.
+create or replace function jobq.list_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if list_schedules.max_schedules is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
+    elsif list_schedules.max_schedules not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 1000'
+        );
+    elsif list_schedules.status not in ('active', 'paused', 'retired') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'status must be active, paused or retired'
+        );
+    end if;
+    return query
+    select v.*
+    from jobq.schedule as v
+    where (
+        v.status = list_schedules.status
+        or (list_schedules.status is null and v.status <> 'retired')
+    )
+    and (list_schedules.kind is null or v.kind = list_schedules.kind)
+    and (list_schedules.queue is null or v.queue = list_schedules.queue)
+    and (list_schedules.before is null or v.schedule_id < list_schedules.before)
+    order by v.schedule_id desc
+    limit list_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq.list_schedules from public;
+grant execute on function jobq.list_schedules
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedules is
+'Returns a page of schedules, newest first: those in force, or those of one status.';
+
+-- Purpose: stop a schedule from firing until it is resumed.
+-- Invariant: jobs that it has made go on; pausing it again changes nothing.
+-- Raises: 22004, JQ002, JQ007.
+create or replace function jobq.pause_schedule(schedule text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(pause_schedule.schedule);
+begin
+    if _held.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    end if;
+    update jobq_private.schedule as s
+    set
+        status = 'paused', paused_at = now(),
+        pause_reason = left(pause_schedule.reason, 512)
+    where s.schedule_id = _held.schedule_id and s.status = 'active';
+end
+$$;
+
+revoke all on function jobq.pause_schedule from public;
+grant execute on function jobq.pause_schedule to jobq_operator;
+
+comment on function jobq.pause_schedule is
+'Stops a schedule from firing until it is resumed.';
+
+-- Purpose: when a schedule will fire next, with what the clocks of its zone show.
+-- Invariant: of one that counts from completion only the next slot is known; of one
+-- that is paused, the slots that it would have if it were resumed now; of a retired
+-- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
+returns table (slot_at timestamptz, local_time timestamp)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        preview_schedule.schedule
+    );
+begin
+    perform jobq_private.preview_check(ticks, now());
+    slot_at := case _found.status
+        when 'active' then _found.next_run_at
+        when 'paused' then jobq_private.schedule_first(_found, now())
+    end;
+    for _tick in 1 .. ticks loop
+        exit when not coalesce(slot_at < coalesce(_found.ends_at, 'infinity'), false);
+        local_time := slot_at at time zone _found.time_zone;
+        return next;
+        exit when _found.from_completion;
+        slot_at := jobq_private.schedule_next(
+            _found.parsed, _found.every, _found.time_zone, _found.gap, _found.fold,
+            slot_at, slot_at
+        );
+    end loop;
+end
+$$;
+
+revoke all on function jobq.preview_schedule from public;
+grant execute on function jobq.preview_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.preview_schedule is
+'Returns when a schedule will fire next, with what the clocks of its zone show.';
+
+-- Purpose: let a paused schedule fire again.
+-- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
+-- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
+-- JQ007.
+create or replace function jobq.resume_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
+begin
+    if _held.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    elsif _held.status = 'active' then
+        return;
+    end if;
+    perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
+    update jobq_private.schedule as s
+    set
+        status = 'active', paused_at = null, pause_reason = null,
+        next_run_at = case
+            when s.awaited_job_id is null
+            then jobq_private.schedule_first(_held, clock_timestamp())
+        end
+    where s.schedule_id = _held.schedule_id;
+end
+$$;
+
+revoke all on function jobq.resume_schedule from public;
+grant execute on function jobq.resume_schedule to jobq_operator;
+
+comment on function jobq.resume_schedule is
+'Lets a paused schedule fire again, from its next slot on.';
+
+-- Purpose: end a schedule.
+-- Invariant: it fires no more; jobs that it has made run to their end, and its history
+-- stays. Its name may be declared again. Retiring it again changes nothing.
+-- Raises: 22004, JQ007.
+create or replace function jobq.retire_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(retire_schedule.schedule);
+begin
+    update jobq_private.schedule as s
+    set
+        status = 'retired', retired_at = now(), next_run_at = null,
+        awaited_job_id = null
+    where s.schedule_id = _held.schedule_id and s.status <> 'retired';
+end
+$$;
+
+revoke all on function jobq.retire_schedule from public;
+grant execute on function jobq.retire_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq.retire_schedule is
+'Ends a schedule; jobs that it has made run to their end.';
+
+-- Purpose: how a schedule does, as one document: its last execution, what is under way,
+-- and the last 24 hours.
+-- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
+-- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
+-- ended in a day. Raises: 22004, JQ007.
+create or replace function jobq.schedule_status(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        schedule_status.schedule
+    );
+    _document constant json := jobq_private.schedule_document(_found);
+    _last_day record;
+    _pending bigint;
+    _running bigint;
+begin
+    select s.* into _last_day
+    from jobq_private.schedule_statistics(_found.schedule_id) as s;
+    select count(*) filter (where j.state <> 'running'),
+        count(*) filter (where j.state = 'running')
+    into _pending, _running
+    from jobq_private.job as j
+    where j.schedule_id = _found.schedule_id;
+
+    return json_build_object(
+        'job_id', _found.schedule_id,
+        'name', _found.name,
+        'endpoint', _found.kind,
+        'endpoint_type', _document -> 'endpoint_type',
+        'trigger', 'CRON',
+        'status', _document -> 'status',
+        'health', case
+            when _last_day.total = 0 then 'IDLE'
+            when _last_day.failed * 2 >= _last_day.total then 'FAILING'
+            when _last_day.failed * 10 >= _last_day.total then 'DEGRADED'
+            else 'HEALTHY'
+        end,
+        'version', _found.version,
+        'last_execution', jobq_private.schedule_last_execution(_found.schedule_id),
+        'active_executions', json_build_object(
+            'pending', _pending, 'running', _running, 'total', _pending + _running
+        ),
+        'cron', json_build_object(
+            'expression', _found.cron,
+            'every_ms', _document -> 'every_ms',
+            'next_run_at', _document -> 'next_run_at',
+            'last_tick_at', _document -> 'last_tick_at'
+        ),
+        'stats', json_build_object('last_24h', row_to_json(_last_day))
+    );
+end
+$$;
+
+revoke all on function jobq.schedule_status from public;
+grant execute on function jobq.schedule_status
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.schedule_status is
+'Returns how a schedule does as a JSON document: health, last execution, what is under way, the last 24 hours.';
+
+-- Purpose: turn the slots that are due into jobs.
+-- Invariant: each slot once, however many callers race, and none waits for another; see
+-- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
+-- created is false where the overlap rule gave the slot to a job that is still live.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq.tick(max_schedules integer default 1000)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _jobs jobq_private.new_job[];
+begin
+    if tick.max_schedules is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
+    elsif tick.max_schedules not between 1 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 10000'
+        );
+    end if;
+
+    perform jobq_private.schedule_follow(tick.max_schedules);
+    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
+    if _jobs is null then
+        return;
+    end if;
+    return query
+    with fired as materialized (
+        select j.schedule_id, j.slot_at, f.job_id, f.created
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+    ),
+    awaiting as (
+        update jobq_private.schedule as s
+        set awaited_job_id = f.job_id
+        from fired as f
+        where s.schedule_id = f.schedule_id and s.from_completion
+    )
+    select f.schedule_id, f.slot_at, f.job_id, f.created
+    from fired as f
+    order by f.slot_at, f.schedule_id;
+end
+$$;
+
+revoke all on function jobq.tick from public;
+grant execute on function jobq.tick to jobq_worker, jobq_operator;
+
+comment on function jobq.tick is
+'Turns the slots of schedules that are due into jobs, each once however many callers race.';
+
+-- Purpose: change a schedule: a new version takes over, and the old one is retired.
+-- Invariant: changes is a JSON object with parameters of create_schedule(); what it
+-- does not name stays, null means the default. Giving cron takes every away, and the
+-- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
+-- JQ006, JQ007, JQ009.
+create or replace function jobq.update_schedule(schedule text, changes jsonb)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant text[] := array[
+        'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
+        'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
+        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
+    ];
+    _set jobq_private.schedule;
+begin
+    if update_schedule.changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(update_schedule.changes) <> 'object'
+        or update_schedule.changes - _known <> '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s', _known
+        ));
+    end if;
+
+    _set := jobq_private.schedule_hold(update_schedule.schedule);
+    if _set.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _set.name, _set.version
+        ));
+    elsif update_schedule.changes ->> 'cron' is not null then
+        _set.every := null;
+        _set.from_completion := null;
+    elsif update_schedule.changes ->> 'every' is not null then
+        _set.cron := null;
+    end if;
+    return (jobq_private.schedule_declare(
+        jsonb_populate_record(_set, update_schedule.changes), false
+    )).schedule_id;
+end
+$$;
+
+revoke all on function jobq.update_schedule from public;
+grant execute on function jobq.update_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq.update_schedule is
+'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';
 
 reset role;
 
--- Deploy jobq:private/schema_problem to pg
--- Made by sql/snapshot.py from sql/private/schema_problem.sql: edit that.
+-- Deploy jobq:http to pg
+-- Made by sql/snapshot.py from sql/http/: edit that.
 set local role jobq_owner;
+
+-- Purpose: when the execution that a running job is in began, null while it is in its
+-- first attempt: since then its config stays the same.
+-- Invariant: attempts that do not count, and those before a redrive, are no part of it.
+-- Raises: nothing.
+create or replace function jobq_private.execution_started_at(job_id uuid)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _earlier integer;
+begin
+    select j.attempt - j.uncounted - 1 into _earlier
+    from jobq_private.job as j
+    where j.job_id = execution_started_at.job_id;
+
+    if coalesce(_earlier, 0) < 1 then
+        return null;
+    end if;
+    return (
+        select t.started_at
+        from jobq_private.attempt as t
+        where t.job_id = execution_started_at.job_id and t.state = 'retrying'
+        order by t.attempt desc
+        offset _earlier - 1
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_started_at from public;
+
+comment on function jobq_private.execution_started_at is
+'When the execution that a running job is in began, or null in its first attempt.';
+
+-- Purpose: a job's execution as the HTTP API shows it.
+-- Invariant: a one-shot job and its execution are one row; the execution of a recurring
+-- job names the schedule as its job. Raises: nothing.
+create or replace function jobq_private.execution_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'execution_id', job.job_id,
+        'job_id', coalesce(job.schedule_id, job.job_id),
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'idempotency_key', job.idempotency_key,
+        'status', jobq_private.execution_status(job.state, job.run_at),
+        'input', job.payload,
+        'output', job.result,
+        'attempt_count', job.attempts,
+        'max_attempts', job.max_attempts,
+        'worker_id', job.worker,
+        'run_at', job.run_at,
+        'started_at', job.claimed_at,
+        'completed_at', job.finished_at,
+        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
+        'created_at', job.created_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_document from public;
+
+comment on function jobq_private.execution_document is
+'A job''s execution as the HTTP API shows it.';
+
+-- Purpose: the name that the HTTP API has for where a job is.
+-- Invariant: reads nothing. Raises: nothing.
+create or replace function jobq_private.execution_status(state text, run_at timestamptz)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case state
+        when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
+        when 'running' then 'RUNNING'
+        when 'retrying' then 'RETRYING'
+        when 'succeeded' then 'SUCCESS'
+        when 'dead' then 'FAILED'
+        when 'cancelled' then 'CANCELLED'
+    end;
+end
+$$;
+
+revoke all on function jobq_private.execution_status from public;
+
+comment on function jobq_private.execution_status is
+'The HTTP API''s name for a state: PENDING, QUEUED, RUNNING, RETRYING, SUCCESS, FAILED or CANCELLED.';
+
+-- Purpose: whether a job ended as dead or cancelled.
+-- Invariant: only the partitions from the day before the id's own time on are looked at.
+-- Raises: nothing.
+create or replace function jobq_private.has_failed(job_id uuid)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.job_archive as a
+        where a.job_id = has_failed.job_id
+        and a.finished_at >= jobq_private.id_time(has_failed.job_id) - interval '1 day'
+        and a.state in ('dead', 'cancelled')
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_failed from public;
+
+comment on function jobq_private.has_failed is
+'Says whether a job ended as dead or cancelled.';
+
+-- Purpose: a job as the HTTP API shows it.
+-- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
+-- input. Payload and result pass as they are stored, to the last digit.
+-- Raises: nothing.
+create or replace function jobq_private.job_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'job_id', job.job_id,
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'trigger', case
+            when job.schedule_id is not null then 'CRON'
+            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
+            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
+            else 'IMMEDIATE'
+        end,
+        'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
+        'version', 1,
+        'idempotency_key', job.idempotency_key,
+        'input', job.payload,
+        'execution', json_build_object(
+            'execution_id', job.job_id,
+            'status', jobq_private.execution_status(job.state, job.run_at),
+            'created_at', job.created_at
+        ),
+        'created_at', job.created_at,
+        'kind', job.kind,
+        'queue', job.queue,
+        'state', job.state,
+        'payload', job.payload,
+        'metadata', job.metadata,
+        'dedup_key', job.dedup_key,
+        'priority', job.priority,
+        'attempt', job.attempt,
+        'attempts', job.attempts,
+        'max_attempts', job.max_attempts,
+        'timeout_ms', jobq_private.milliseconds(job.timeout),
+        'run_at', job.run_at,
+        'worker', job.worker,
+        'started_at', job.claimed_at,
+        'heartbeat_at', job.heartbeat_at,
+        'lease_expires_at', job.lease_expires_at,
+        'finished_at', job.finished_at,
+        'cancel_requested', job.cancel_requested_at is not null,
+        'cancel_reason', job.cancel_reason,
+        'progress', job.progress,
+        'result', job.result,
+        'last_error_code', job.last_error_code,
+        'last_error', job.last_error,
+        'schedule_id', job.schedule_id,
+        'slot_at', job.slot_at,
+        'region', job.region
+    );
+end
+$$;
+
+revoke all on function jobq_private.job_document from public;
+
+comment on function jobq_private.job_document is
+'A job as the HTTP API shows it.';
+
+-- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
+-- does, or when it has expired or been revoked.
+-- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
+-- another key. The last use is written at most once a minute, and never waited for.
+-- While grants by queue are enforced, a key opens the servers of the log-in that made it.
+-- Raises: nothing.
+create or replace function jobq_http.authenticate(key_hash bytea)
+returns table (name text, scopes text[], requests_per_second integer)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key jobq_private.api_key;
+begin
+    select k.* into _key
+    from jobq_private.api_key as k
+    where k.key_hash = authenticate.key_hash
+    and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
+    if not found then
+        return;
+    end if;
+
+    if coalesce(_key.last_used_at, '-infinity') < clock_timestamp() - interval '1 min' then
+        update jobq_private.api_key as k
+        set last_used_at = clock_timestamp()
+        where k.api_key = (
+            select u.api_key
+            from jobq_private.api_key as u
+            where u.api_key = _key.api_key
+            for update skip locked
+        );
+    end if;
+    return query select _key.api_key, _key.scopes, _key.requests_per_second;
+end
+$$;
+
+revoke all on function jobq_http.authenticate from public;
+grant execute on function jobq_http.authenticate to jobq_reader;
+
+comment on function jobq_http.authenticate is
+'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';
+
+-- Purpose: cancel an execution that still waits, and leave it alone when it does not.
+-- Invariant: the row lock decides between this and claim; whoever comes second sees what
+-- the first has done. Returns the execution, or null when it runs or has ended.
+-- Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.cancel_execution(
+    execution_id uuid, reason text default null
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform
+    from jobq_private.job as j
+    where j.job_id = cancel_execution.execution_id
+    and j.state in ('queued', 'retrying')
+    for update;
+    if found then
+        perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
+        return jobq_http.show_execution(cancel_execution.execution_id);
+    end if;
+    perform jobq.get_job(cancel_execution.execution_id);
+    return null;
+end
+$$;
+
+revoke all on function jobq_http.cancel_execution from public;
+grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;
+
+comment on function jobq_http.cancel_execution is
+'Cancels an execution that still waits and returns it, or null when it is too late.';
+
+-- Purpose: let the holder of a key use the HTTP API, within scopes.
+-- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
+-- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq_http.create_api_key(
+    name text,
+    key_hash bytea,
+    prefix text,
+    scopes text[],
+    expires_at timestamptz default null,
+    requests_per_second integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
+        );
+    end if;
+    insert into jobq_private.api_key (
+        api_key, key_hash, prefix, scopes, expires_at, requests_per_second
+    )
+    values (
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes, create_api_key.expires_at,
+        create_api_key.requests_per_second
+    );
+exception
+    when unique_violation then
+        perform jobq_private.raise_error(
+            'API_KEY_EXISTS', format('name %s', create_api_key.name)
+        );
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
+end
+$$;
+
+revoke all on function jobq_http.create_api_key from public;
+grant execute on function jobq_http.create_api_key to jobq_operator;
+
+comment on function jobq_http.create_api_key is
+'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';
+
+-- Purpose: the keys of the HTTP API, without anything that would let one be used.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_http.list_api_keys()
+returns table (
+    name text,
+    prefix text,
+    scopes text[],
+    requests_per_second integer,
+    created_at timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.api_key, k.prefix, k.scopes, k.requests_per_second, k.created_at,
+        k.expires_at, k.revoked_at, k.last_used_at
+    from jobq_private.api_key as k
+    order by k.created_at, k.api_key
+$$;
+
+revoke all on function jobq_http.list_api_keys from public;
+grant execute on function jobq_http.list_api_keys to jobq_operator;
+
+comment on function jobq_http.list_api_keys is
+'Returns the keys of the HTTP API: names, prefixes, scopes and last use, never a key.';
+
+-- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
+-- Invariant: each attempt once; its number is what the next page starts after.
+-- Raises: 22004, JQ001.
+create or replace function jobq_http.page_attempts(
+    job_id uuid, after integer default null, max_attempts integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'attempt_id', format('%s:%s', t.job_id, t.attempt),
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'status', case t.state
+                when 'succeeded' then 'SUCCESS'
+                when 'running' then 'RUNNING'
+                when 'cancelled' then 'CANCELLED'
+                when 'queued' then 'RELEASED'
+                else 'FAILED'
+            end,
+            'worker_id', t.worker,
+            'started_at', t.started_at,
+            'completed_at', t.finished_at,
+            'duration_ms', jobq_private.milliseconds(t.duration),
+            'output', t.result,
+            'error', case
+                when coalesce(t.error_code, t.error) is not null then
+                    coalesce(t.error_details, '{}')
+                    || jsonb_build_object('type', t.error_code, 'message', t.error)
+            end
+        ),
+        case when t.n < t.total then t.attempt end
+    from (
+        select
+            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
+        from jobq.list_attempts(page_attempts.job_id) as a
+        where a.attempt > coalesce(page_attempts.after, 0)
+    ) as t
+    where t.n <= page_attempts.max_attempts
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq_http.page_attempts from public;
+grant execute on function jobq_http.page_attempts
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_attempts is
+'Returns a page of the attempts of a job as JSON documents, in their order.';
+
+-- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
+-- row of all, else it is what `before` takes for the page that follows that row: its slot.
+-- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
+-- its index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_executions(
+    job_id uuid, before timestamptz default null, max_executions integer default 50
+)
+returns table (item json, cursor timestamptz)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s
+        where s.schedule_id = page_executions.job_id
+    ) then
+        return query
+        select f.item, f.cursor
+        from jobq_private.schedule_executions(
+            page_executions.job_id, page_executions.before,
+            page_executions.max_executions
+        ) as f;
+        return;
+    end if;
+    item := jobq_http.show_execution(page_executions.job_id);
+    if page_executions.max_executions > 0 and page_executions.before is null then
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_executions from public;
+grant execute on function jobq_http.page_executions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_executions is
+'Returns a page of the executions of a job as JSON documents, the newest first.';
+
+-- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
+-- all, else it is what `before` takes for the page that follows that row.
+-- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
+-- each starts with a descent of the primary keys, wherever it lies. The times compare the
+-- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+create or replace function jobq_http.page_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _max_bytes constant integer := 4194304;
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(page_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _rows integer := 0;
+    _bytes bigint := 0;
+    _job jobq.job;
+begin
+    if page_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif page_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif not page_jobs.states <@ array[
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ] then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are queued, running, retrying, succeeded, dead and cancelled');
+    end if;
+
+    for _job in
+        select j.*
+        from jobq.job as j
+        where j.job_id < _to and j.job_id >= _from
+        and (page_jobs.states is null or j.state = any (page_jobs.states))
+        and (page_jobs.kind is null or j.kind = page_jobs.kind)
+        and (page_jobs.queue is null or j.queue = page_jobs.queue)
+        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        order by j.job_id desc
+        limit page_jobs.max_jobs + 1
+    loop
+        if _rows > 0 then
+            return next;
+            if _rows = page_jobs.max_jobs or _bytes > _max_bytes then
+                return;
+            end if;
+        end if;
+        item := jobq_private.job_document(_job);
+        cursor := _job.job_id;
+        _bytes := _bytes + octet_length(item::text);
+        _rows := _rows + 1;
+    end loop;
+    if _rows > 0 then
+        cursor := null;
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_jobs from public;
+grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_jobs is
+'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
+
+-- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Invariant: lines are numbered as they are written, so a page that was read stays as it
+-- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_logs(
+    job_id uuid, after bigint default null, max_lines integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    perform jobq.get_job(page_logs.job_id);
+    return query
+    select
+        json_build_object(
+            'log_id', t.sequence::text,
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'level', t.level,
+            'message', t.message,
+            'logged_at', t.logged_at
+        ),
+        case when t.n < count(*) over () then t.sequence end
+    from (
+        select l.*, row_number() over (order by l.sequence) as n
+        from jobq_private.job_log as l
+        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+        order by l.sequence
+        limit page_logs.max_lines + 1
+    ) as t
+    order by t.n
+    limit page_logs.max_lines;
+end
+$$;
+
+revoke all on function jobq_http.page_logs from public;
+grant execute on function jobq_http.page_logs
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_logs is
+'Returns a page of the log of a job as JSON documents, in its order.';
+
+-- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
+-- Invariant: the figures of queue_stats(). Raises: nothing.
+create or replace function jobq_http.page_queues(
+    after text default null, max_queues integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'queue', t.queue,
+            'queued', t.queued,
+            'scheduled', t.scheduled,
+            'running', t.running,
+            'retrying', t.retrying,
+            'dead', t.dead,
+            'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
+            'finished_last_minute', t.finished_last_minute,
+            'is_paused', t.is_paused
+        ),
+        case when t.n < t.total then t.queue end
+    from (
+        select
+            s.*, row_number() over (order by s.queue) as n, count(*) over () as total
+        from jobq.queue_stats() as s
+        where page_queues.after is null or s.queue > page_queues.after
+    ) as t
+    where t.n <= page_queues.max_queues
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq_http.page_queues from public;
+grant execute on function jobq_http.page_queues to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_queues is
+'Returns a page of queues with their statistics as JSON documents.';
+
+-- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
+-- null in the last row of all, else what `before` takes for the page that follows that
+-- row.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.page_schedule_versions(
+    schedule text, before integer default null, max_versions integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        page_schedule_versions.schedule
+    );
+begin
+    return query
+    select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
+    from jobq_private.schedule as s
+    where s.name = _found.name
+    and s.version < coalesce(page_schedule_versions.before, 2147483647)
+    order by s.version desc
+    limit page_schedule_versions.max_versions;
+end
+$$;
+
+revoke all on function jobq_http.page_schedule_versions from public;
+grant execute on function jobq_http.page_schedule_versions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_schedule_versions is
+'Returns a page of the versions of a schedule as JSON documents, newest first.';
+
+-- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
+-- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+create or replace function jobq_http.page_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        jobq_private.schedule_document(s),
+        case when p.n < count(*) over () then p.schedule_id end
+    from (
+        select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
+        from jobq.list_schedules(
+            page_schedules.status, page_schedules.kind, page_schedules.queue,
+            page_schedules.before, page_schedules.max_schedules + 1
+        ) as l
+    ) as p
+    join jobq_private.schedule as s on s.schedule_id = p.schedule_id
+    order by p.n
+    limit page_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq_http.page_schedules from public;
+grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_schedules is
+'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
+
+-- Purpose: change a recurring job: a new version takes over, which is returned.
+-- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schedule_id uuid;
+begin
+    if not exists (
+        select from jobq_private.schedule as s where s.schedule_id = revise_job.job_id
+    ) then
+        perform jobq.get_job(revise_job.job_id);
+        return null;
+    end if;
+    _schedule_id := jobq.update_schedule(revise_job.job_id::text, revise_job.changes);
+    return jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.revise_job from public;
+grant execute on function jobq_http.revise_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.revise_job is
+'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';
+
+-- Purpose: take a key of the HTTP API out of use.
+-- Invariant: the row stays, so that its name and its last use can still be read; revoking
+-- it again changes nothing. Raises: 22004, JQ007.
+create or replace function jobq_http.revoke_api_key(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if revoke_api_key.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    end if;
+    update jobq_private.api_key as k
+    set revoked_at = coalesce(k.revoked_at, now())
+    where k.api_key = revoke_api_key.name;
+    if not found then
+        perform jobq_private.raise_error(
+            'API_KEY_NOT_FOUND', format('name %s', revoke_api_key.name)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.revoke_api_key from public;
+grant execute on function jobq_http.revoke_api_key to jobq_operator;
+
+comment on function jobq_http.revoke_api_key is
+'Takes a key of the HTTP API out of use.';
+
+-- Purpose: one execution as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq_http.show_execution(execution_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
+end
+$$;
+
+revoke all on function jobq_http.show_execution from public;
+grant execute on function jobq_http.show_execution
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_execution is
+'Returns one execution as a JSON document.';
+
+-- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
+-- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+create or replace function jobq_http.show_job(job_id uuid)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
+    ) then
+        return jobq_http.show_schedule(show_job.job_id::text);
+    end if;
+    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+end
+$$;
+
+revoke all on function jobq_http.show_job from public;
+grant execute on function jobq_http.show_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_job is
+'Returns one job, live or archived, or one recurring job, as a JSON document.';
+
+-- Purpose: a schedule as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.show_schedule(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.schedule_document(
+        jobq_private.schedule_find(show_schedule.schedule)
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_schedule from public;
+grant execute on function jobq_http.show_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_schedule is
+'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: stop a job as cancel() does, or retire a recurring one.
+-- Invariant: what a recurring job has fired already goes on. Returns what cancel()
+-- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _status text;
+begin
+    select s.status into _status
+    from jobq_private.schedule as s
+    where s.schedule_id = stop_job.job_id;
+    if not found then
+        return jobq.cancel(stop_job.job_id, stop_job.reason);
+    elsif _status = 'retired' then
+        return 'already_finished';
+    end if;
+    perform jobq.retire_schedule(stop_job.job_id::text);
+    return 'retired';
+end
+$$;
+
+revoke all on function jobq_http.stop_job from public;
+grant execute on function jobq_http.stop_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.stop_job is
+'Stops a job as cancel() does, or retires a recurring one, and says which.';
+
+-- Purpose: enqueue one job and show it, with whether it was created.
+-- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_http.submit_job(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null,
+    out created boolean,
+    out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _job constant jobq_private.new_job := row(
+        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
+        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
+        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
+        submit_job.metadata, null, null
+    );
+    _job_id uuid;
+begin
+    select s.created, s.job_id into created, _job_id
+    from jobq_private.store_job(_job) as s;
+    item := jobq_private.job_document(jobq.get_job(_job_id));
+end
+$$;
+
+revoke all on function jobq_http.submit_job from public;
+grant execute on function jobq_http.submit_job to jobq_producer;
+
+comment on function jobq_http.submit_job is
+'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
+
+-- Purpose: make a schedule unless its name is in use, and show it, with whether it was
+-- made.
+-- Invariant: given is a JSON object with parameters of create_schedule(); a name that
+-- is in use, by whatever definition, yields the schedule that has it, as an idempotency
+-- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq_http.submit_schedule(
+    given jsonb, out created boolean, out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _known constant text[] := array[
+        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
+        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
+        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
+        'metadata'
+    ];
+    _given jobq_private.schedule;
+    _schedule_id uuid;
+begin
+    if given is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
+    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'given must be an object with members among %s', _known
+        ));
+    end if;
+    _given := jsonb_populate_record(null::jobq_private.schedule, given);
+    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+
+    select d.schedule_id, d.created into _schedule_id, created
+    from jobq_private.schedule_declare(_given, true) as d;
+    item := jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.submit_schedule from public;
+grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq_http.submit_schedule is
+'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';
+
+reset role;
+
+-- Deploy jobq:setting to pg
+-- Made by sql/snapshot.py from sql/setting/: edit that.
+set local role jobq_owner;
+
+-- Purpose: an interval as a whole number of milliseconds.
+-- Invariant: months count as 30 days. Raises: nothing.
+create or replace function jobq_private.milliseconds(length interval)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+as $$
+    select (pg_catalog.date_part('epoch', length) * 1000)::bigint
+$$;
+
+revoke all on function jobq_private.milliseconds from public;
+
+comment on function jobq_private.milliseconds is
+'An interval as a whole number of milliseconds.';
+
+-- Purpose: whether a queue is paused.
+-- Invariant: an undeclared queue is not. Raises: nothing.
+create or replace function jobq_private.is_paused(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = is_paused.queue and q.paused_at is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_paused from public;
+
+comment on function jobq_private.is_paused is
+'Says whether a queue is paused.';
+
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation from public;
+
+comment on function jobq_private.json_schema_violation is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: what is wrong with the members of a JSON object under a schema, or null.
+-- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
+create or replace function jobq_private.object_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key text;
+    _found text;
+begin
+    for _key in
+        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
+    loop
+        if not value ? _key then
+            return format('%s.%s is missing', path, _key);
+        end if;
+    end loop;
+    for _key in
+        select k.key from jsonb_object_keys(value) as k (key)
+    loop
+        if schema -> 'properties' ? _key then
+            _found := jobq_private.schema_violation(
+                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
+            );
+            if _found is not null then
+                return _found;
+            end if;
+        elsif schema -> 'additionalProperties' = 'false' then
+            return format('%s.%s is not known', path, _key);
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.object_violation from public;
+
+comment on function jobq_private.object_violation is
+'Says what is wrong with the members of a JSON object under a schema, or null.';
+
+-- Purpose: turn a violated constraint of a definition into a typed error.
+-- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- a priority that its column cannot hold. Raises: 22023.
+create or replace function jobq_private.refuse_setting(relation regclass, violated text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
+        (
+            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            from pg_catalog.pg_constraint as c
+            where c.conrelid = relation and c.conname = violated
+        ),
+        'priority must be from -32768 to 32767'
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_setting from public;
+
+comment on function jobq_private.refuse_setting is
+'Raises which rule of a definition was violated.';
+
+-- Purpose: how a failed job of a kind in a queue is tried again: the kind's word, else the
+-- queue's, else the global default.
+-- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.retry_policy_for(kind text, queue text)
+returns setof jobq_private.retry_policy
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(k.retry_strategy, p.strategy),
+        coalesce(k.retry_initial_delay, p.initial_delay),
+        coalesce(k.retry_max_delay, p.max_delay),
+        coalesce(k.retry_jitter, p.jitter)
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = retry_policy_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
+    join jobq_private.retry_preset as p
+        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
+$$;
+
+revoke all on function jobq_private.retry_policy_for from public;
+
+comment on function jobq_private.retry_policy_for is
+'Resolves how a failed job is tried again: kind, else queue, else global default.';
 
 -- Purpose: why a payload schema cannot be used, or null when it can.
 -- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
@@ -5525,16 +7275,10 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schema_problem(jsonb, text) from public;
+revoke all on function jobq_private.schema_problem from public;
 
-comment on function jobq_private.schema_problem(jsonb, text) is
+comment on function jobq_private.schema_problem is
 'Says why a payload schema cannot be used, or null.';
-
-reset role;
-
--- Deploy jobq:private/schema_violation to pg
--- Made by sql/snapshot.py from sql/private/schema_violation.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
 -- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
@@ -5604,16 +7348,1748 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.schema_violation(jsonb, jsonb, text) from public;
+revoke all on function jobq_private.schema_violation from public;
 
-comment on function jobq_private.schema_violation(jsonb, jsonb, text) is
+comment on function jobq_private.schema_violation is
 'Says what is wrong with a JSON value under a schema, or null.';
+
+-- Purpose: keep the schema of a kind's payloads where it can be enforced: by
+-- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
+-- and for deliveries.
+-- Invariant: one of the two at most. Raises: nothing.
+create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _is_plain constant boolean :=
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+begin
+    update jobq_private.kind as k
+    set
+        payload_schema = case when _is_plain then set_payload_schema.schema end,
+        json_schema = case when not _is_plain then set_payload_schema.schema end
+    where k.kind = set_payload_schema.kind;
+end
+$$;
+
+revoke all on function jobq_private.set_payload_schema from public;
+
+comment on function jobq_private.set_payload_schema is
+'Keeps the schema of a kind''s payloads where it can be enforced.';
+
+-- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
+-- else the global default. A call's own argument goes before all three, at the call.
+-- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
+-- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.settings_for(kind text, queue text)
+returns setof jobq_private.settings
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(settings_for.queue, k.queue, 'default'),
+        coalesce(k.priority, q.priority, g.priority),
+        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
+        coalesce(k.timeout, q.timeout, g.timeout),
+        coalesce(k.lease, q.lease, g.lease),
+        coalesce(k.dedup, g.dedup),
+        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
+        k.payload_schema,
+        k.json_schema,
+        g.max_payload_bytes,
+        g.max_payload_depth,
+        q.max_depth
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
+$$;
+
+revoke all on function jobq_private.settings_for from public;
+
+comment on function jobq_private.settings_for is
+'Resolves the settings of a new job: kind, else queue, else global default.';
+
+-- Purpose: change global defaults; null leaves a default as it is.
+-- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+create or replace function jobq.configure(
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    max_expiries integer default null,
+    max_payload_bytes integer default null,
+    max_payload_depth integer default null,
+    retention interval default null,
+    key_retention interval default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    update jobq_private.setting as g
+    set
+        priority = coalesce(configure.priority, g.priority),
+        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
+        timeout = coalesce(configure.timeout, g.timeout),
+        lease = coalesce(configure.lease, g.lease),
+        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
+        dedup = coalesce(configure.dedup, g.dedup),
+        reuse_key_after_failure = coalesce(
+            configure.reuse_key_after_failure, g.reuse_key_after_failure
+        ),
+        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
+        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
+        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
+        retention = coalesce(configure.retention, g.retention),
+        key_retention = coalesce(configure.key_retention, g.key_retention);
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
+end
+$$;
+
+revoke all on function jobq.configure from public;
+grant execute on function jobq.configure to jobq_operator;
+
+comment on function jobq.configure is
+'Changes global defaults; arguments left out keep theirs.';
+
+-- Purpose: forget what was declared of a kind.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
+-- JQ007, JQ008.
+create or replace function jobq.delete_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif exists (
+        select from jobq_private.job as j where j.kind = delete_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', delete_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = delete_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', delete_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', delete_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_kind from public;
+grant execute on function jobq.delete_kind to jobq_operator;
+
+comment on function jobq.delete_kind is
+'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
+
+-- Purpose: forget what was declared of a queue.
+-- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
+-- JQ007, JQ008.
+create or replace function jobq.delete_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif exists (
+        select from jobq_private.job as j where j.queue = delete_queue.queue
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of queue %s', delete_queue.queue
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.queue = delete_queue.queue and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of queue %s', delete_queue.queue
+        ));
+    end if;
+    delete from jobq_private.queue as d where d.queue = delete_queue.queue;
+    if not found then
+        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
+            'queue %s', delete_queue.queue
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_queue from public;
+grant execute on function jobq.delete_queue to jobq_operator;
+
+comment on function jobq.delete_queue is
+'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
+
+-- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
+-- that the database cannot enforce by itself.
+-- Invariant: kinds without one have no row. Raises: nothing.
+create or replace function jobq.list_payload_schemas(kinds text[])
+returns table (kind text, schema jsonb)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select k.kind, k.json_schema
+    from jobq_private.kind as k
+    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
+end
+$$;
+
+revoke all on function jobq.list_payload_schemas from public;
+grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_operator;
+
+comment on function jobq.list_payload_schemas is
+'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
+
+-- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
+-- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+create or replace function jobq.pause_queue(queue text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif length(pause_queue.queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    end if;
+    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
+    values (pause_queue.queue, now(), pause_queue.reason)
+    on conflict on constraint queue_pkey do update
+    set
+        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        updated_at = now();
+end
+$$;
+
+revoke all on function jobq.pause_queue from public;
+grant execute on function jobq.pause_queue to jobq_operator;
+
+comment on function jobq.pause_queue is
+'Stops claims from a queue; running jobs go on.';
+
+-- Purpose: declare a kind of job, or replace what is declared of it; null means the
+-- queue's setting, else the global default.
+-- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
+-- but for the backoff. Raises: 22004, 22023, JQ006.
+create or replace function jobq.put_kind(
+    kind text,
+    queue text default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    retry_strategy text default null,
+    retry_initial_delay interval default null,
+    retry_max_delay interval default null,
+    retry_jitter double precision default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    payload_schema jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+begin
+    if put_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    insert into jobq_private.kind as k (
+        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
+        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
+        payload_schema
+    )
+    values (
+        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
+        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
+        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, priority = excluded.priority,
+        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
+        lease = excluded.lease, retry_preset = excluded.retry_preset,
+        retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
+        payload_schema = excluded.payload_schema, updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _problem = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
+end
+$$;
+
+revoke all on function jobq.put_kind from public;
+grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
+
+comment on function jobq.put_kind is
+'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+
+-- Purpose: declare a queue, or replace what is declared of it; null means the default.
+-- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+create or replace function jobq.put_queue(
+    queue text,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    max_depth integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if put_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    insert into jobq_private.queue as q (
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+    )
+    values (
+        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+    )
+    on conflict on constraint queue_pkey do update
+    set
+        priority = excluded.priority, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, lease = excluded.lease,
+        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
+        updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.queue', _violated);
+end
+$$;
+
+revoke all on function jobq.put_queue from public;
+grant execute on function jobq.put_queue to jobq_operator;
+
+comment on function jobq.put_queue is
+'Declares a queue: what holds for its jobs in place of the global defaults.';
+
+-- Purpose: allow claims from a paused queue again, and wake its workers.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+create or replace function jobq.resume_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if resume_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    update jobq_private.queue as q
+    set paused_at = null, pause_reason = null, updated_at = now()
+    where q.queue = resume_queue.queue;
+    if not found then
+        perform jobq_private.raise_error(
+            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
+        );
+    end if;
+    perform jobq_private.wake(array[resume_queue.queue]);
+end
+$$;
+
+revoke all on function jobq.resume_queue from public;
+grant execute on function jobq.resume_queue to jobq_operator;
+
+comment on function jobq.resume_queue is
+'Allows claims from a paused queue again.';
+
+-- Purpose: show what would hold for a job of this kind in this queue.
+-- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+create or replace function jobq.settings(kind text default null, queue text default null)
+returns jsonb
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_jsonb(s) || to_jsonb(r)
+    from jobq_private.settings_for(kind, queue) as s
+    cross join jobq_private.retry_policy_for(kind, queue) as r
+$$;
+
+revoke all on function jobq.settings from public;
+grant execute on function jobq.settings
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.settings is
+'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
 
 reset role;
 
--- Deploy jobq:private/server_health to pg
--- Made by sql/snapshot.py from sql/private/server_health.sql: edit that.
+-- Deploy jobq:delivery to pg
+-- Made by sql/snapshot.py from sql/delivery/: edit that.
 set local role jobq_owner;
+
+-- Purpose: open a change of a definition: check its name and what the caller expects.
+-- Invariant: definitions change one at a time, so that what one refers to stays while
+-- it is put; the lock holds until the transaction ends, and no reader waits for it.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq_private.begin_definition(type text, name text, mode text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _exists boolean;
+begin
+    if begin_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', begin_definition.type);
+    end if;
+    lock table jobq_private.definition_version in share row exclusive mode;
+    select exists (
+        select from jobq_private.definition as d
+        where d.type = begin_definition.type and d.name = begin_definition.name
+    ) into _exists;
+
+    if begin_definition.mode = 'create' and _exists then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            '%s %s', begin_definition.type, begin_definition.name
+        ));
+    elsif begin_definition.mode = 'update' and not _exists then
+        perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
+    elsif begin_definition.mode not in ('put', 'create', 'update')
+        or begin_definition.mode is null
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'mode must be put, create or update');
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.begin_definition from public;
+
+comment on function jobq_private.begin_definition is
+'Opens a change of a definition: checks its name and what the caller expects.';
+
+-- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
+-- Invariant: what a delivery reads is checked here, but for what templates bring.
+-- Raises: 22023.
+create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _fields constant jsonb := '{
+        "HTTP": {
+            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
+            "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
+            "sign_with": "text"
+        },
+        "KAFKA": {
+            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
+            "value_template": "any", "headers": "texts", "acks": "acks",
+            "timeout_ms": "milliseconds", "options": "texts"
+        },
+        "REDIS_STREAM": {
+            "redis_url": "text", "stream": "text", "fields_template": "object",
+            "max_len": "count", "approximate_trimming": "boolean",
+            "deliver_once": "boolean", "timeout_ms": "milliseconds"
+        }
+    }'::jsonb;
+    _needed constant jsonb := '{
+        "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
+        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
+    }'::jsonb;
+    _problem text;
+begin
+    if not _fields ? check_endpoint_spec.type then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be HTTP, KAFKA or REDIS_STREAM');
+    elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
+    end if;
+    select format('spec.%s is missing', n.name) into _problem
+    from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
+    where not check_endpoint_spec.spec ? n.name
+    limit 1;
+    if not found then
+        select format('spec.%s: %s', s.key, coalesce('must be ' || m.meaning, format(
+            'known are %s', (
+                select string_agg(k.key, ', ')
+                from jsonb_object_keys(_fields -> check_endpoint_spec.type) as k (key)
+            )
+        )))
+        into _problem
+        from jsonb_each(check_endpoint_spec.spec) as s
+        left join jsonb_each_text(_fields -> check_endpoint_spec.type) as f on f.key = s.key
+        left join lateral jobq_private.spec_field(f.value, s.value) as m on true
+        where f.key is null or not m.is_met
+        limit 1;
+    end if;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_endpoint_spec from public;
+
+comment on function jobq_private.check_endpoint_spec is
+'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';
+
+-- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
+-- stand where they stand.
+-- Invariant: config may stand everywhere; input in templates and headers; secrets where
+-- they are sent to the target or address it. Raises: JQ007.
+create or replace function jobq_private.check_references(
+    endpoint text, spec jsonb, config_entries jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _to_target constant text :=
+        '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
+        || '|redis_url|options|sign_with)$';
+    _problem text;
+begin
+    select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
+        r.field, case
+            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace = 'config' then 'is not in the config'
+            when r.namespace = 'input' then 'cannot be used there'
+            when r.field !~ _to_target then 'cannot be used there'
+            else 'is not a secret'
+        end)
+    into _problem
+    from jobq_private.template_references(check_references.spec) as r
+    where case r.namespace
+        when 'config' then
+            config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then r.field ~ '^(headers|\w+_template)$'
+        when 'secret' then
+            r.field ~ _to_target
+            and exists (select from jobq_private.secret as s where s.secret = r.path)
+        else false
+    end is not true
+    order by r.field, r.written
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_references from public;
+
+comment on function jobq_private.check_references is
+'Refuses an endpoint whose templates refer to what is not there.';
+
+-- Purpose: check what an endpoint refers to, and give its payload schema.
+-- Invariant: called under the lock of begin_definition(). Raises: JQ007.
+create or replace function jobq_private.endpoint_schema(
+    endpoint text, spec jsonb, payload_spec text, config text
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _entries jsonb;
+begin
+    if endpoint_schema.payload_spec is not null then
+        select p.schema into _schema
+        from jobq_private.payload_spec as p
+        where p.payload_spec = endpoint_schema.payload_spec;
+        if not found then
+            perform jobq_private.raise_error('INVALID_PAYLOAD_SPEC_REF', format(
+                'payload_spec %s', endpoint_schema.payload_spec
+            ));
+        end if;
+    end if;
+    if endpoint_schema.config is not null then
+        select c.entries into _entries
+        from jobq_private.config as c
+        where c.config = endpoint_schema.config;
+        if not found then
+            perform jobq_private.raise_error('INVALID_CONFIG_REF', format(
+                'config %s', endpoint_schema.config
+            ));
+        end if;
+    end if;
+    perform jobq_private.check_references(
+        endpoint_schema.endpoint, endpoint_schema.spec, coalesce(_entries, '{}')
+    );
+    return _schema;
+end
+$$;
+
+revoke all on function jobq_private.endpoint_schema from public;
+
+comment on function jobq_private.endpoint_schema is
+'Checks what an endpoint refers to, and gives its payload schema.';
+
+-- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
+-- a worker's handler does them.
+-- Invariant: one probe of a small index. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+    );
+end
+$$;
+
+revoke all on function jobq_private.endpoint_type from public;
+
+comment on function jobq_private.endpoint_type is
+'How the jobs of a kind are delivered, or null when a handler does them.';
+
+-- Purpose: keep a version of a definition, and give its number.
+-- Invariant: a number stands for one document for ever, also when the definition is
+-- deleted and made again; the same document again is no new version. Called between
+-- begin_definition() and the end of its transaction. Raises: nothing.
+create or replace function jobq_private.record_version(type text, name text, document jsonb)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _last jobq_private.definition_version;
+begin
+    select v.* into _last
+    from jobq_private.definition_version as v
+    where v.type = record_version.type and v.name = record_version.name
+    order by v.version desc
+    limit 1;
+
+    if _last.document = record_version.document then
+        return _last.version;
+    end if;
+    insert into jobq_private.definition_version (type, name, version, document)
+    values (
+        record_version.type, record_version.name, coalesce(_last.version, 0) + 1,
+        record_version.document
+    );
+    return coalesce(_last.version, 0) + 1;
+end
+$$;
+
+revoke all on function jobq_private.record_version from public;
+
+comment on function jobq_private.record_version is
+'Keeps a version of a definition, and gives its number.';
+
+-- Purpose: say that a payload spec, config, secret or endpoint is not there.
+-- Invariant: always raises. Raises: 22023, JQ007.
+create or replace function jobq_private.refuse_definition(type text, name text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
+        'SECRET_NOT_FOUND', 'ENDPOINT_NOT_FOUND'];
+    _types constant text[] := '{payload_spec,config,secret,endpoint}'::text[];
+    _place integer := array_position(_types, refuse_definition.type);
+begin
+    if refuse_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif _place is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be payload_spec, config, secret or endpoint');
+    end if;
+    perform jobq_private.raise_error(_codes[_place], format(
+        '%s %s', refuse_definition.type, refuse_definition.name
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_definition from public;
+
+comment on function jobq_private.refuse_definition is
+'Raises that a payload spec, config, secret or endpoint is not there.';
+
+-- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
+-- Invariant: strict paths, so that an array is never taken for its elements.
+-- Raises: nothing.
+create or replace function jobq_private.spec_field(
+    class text, value jsonb, out meaning text, out is_met boolean
+)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select c.meaning, value @? c.path into meaning, is_met
+    from (
+        values
+        ('any', 'any JSON', jsonpath '$'),
+        ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
+        ('texts', 'an object of texts',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+        ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
+        ('method', 'GET, POST, PUT, PATCH or DELETE',
+            'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
+        ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
+        ('milliseconds', 'a whole number from 1 to 3600000',
+            'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
+        ('count', 'a whole number, or a template that gives one',
+            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
+                || @ like_regex "^[{][{].*[}][}]$")'),
+        ('statuses', 'an array of HTTP status codes',
+            'strict $ ? (@.type() == "array" && exists (@[*])
+                && !exists (@[*] ? (@.type() != "number"
+                    || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
+    ) as c (class, meaning, path)
+    where c.class = spec_field.class;
+end
+$$;
+
+revoke all on function jobq_private.spec_field from public;
+
+comment on function jobq_private.spec_field is
+'Returns what a field of an endpoint''s spec must be, and whether a value is that.';
+
+-- Purpose: store an endpoint that was checked, with its version and its secrets.
+-- Invariant: called under the lock of begin_definition(), its kind being there.
+-- Raises: nothing of its own.
+create or replace function jobq_private.store_endpoint(
+    endpoint text, type text, spec jsonb, payload_spec text, config text,
+    max_concurrency integer, max_per_second double precision
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer := jobq_private.record_version(
+        'endpoint', store_endpoint.endpoint, jsonb_build_object(
+            'type', store_endpoint.type, 'spec', store_endpoint.spec,
+            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
+            'max_concurrency', store_endpoint.max_concurrency,
+            'max_per_second', store_endpoint.max_per_second
+        )
+    );
+begin
+    insert into jobq_private.endpoint (
+        endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
+        version
+    )
+    values (
+        store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
+        store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
+        store_endpoint.max_per_second, _version
+    )
+    on conflict on constraint endpoint_pkey do update
+    set
+        type = excluded.type, payload_spec = excluded.payload_spec,
+        config = excluded.config, spec = excluded.spec,
+        max_concurrency = excluded.max_concurrency,
+        max_per_second = excluded.max_per_second, version = excluded.version,
+        updated_at = now();
+
+    delete from jobq_private.endpoint_secret as s
+    where s.endpoint = store_endpoint.endpoint;
+    insert into jobq_private.endpoint_secret (endpoint, secret)
+    select distinct store_endpoint.endpoint, r.path
+    from jobq_private.template_references(store_endpoint.spec) as r
+    where r.namespace = 'secret';
+end
+$$;
+
+revoke all on function jobq_private.store_endpoint from public;
+
+comment on function jobq_private.store_endpoint is
+'Stores an endpoint that was checked, with its version and its secrets.';
+
+-- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
+-- Invariant: a reference that cannot be read has no namespace; names of members are no
+-- templates; sign_with names a secret without braces. Raises: nothing.
+create or replace function jobq_private.template_references(spec jsonb)
+returns table (field text, namespace text, path text, written text)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select distinct
+        s.key,
+        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
+        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
+        format('{{%s}}', m.found[1])
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    union
+    select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
+        template_references.spec ->> 'sign_with'
+    where template_references.spec ? 'sign_with';
+end
+$$;
+
+revoke all on function jobq_private.template_references from public;
+
+comment on function jobq_private.template_references is
+'Returns what the templates of an endpoint''s spec refer to.';
+
+-- Purpose: the version of a definition that held at a moment; its first, before that.
+-- Invariant: versions of one definition follow each other in time. Raises: nothing.
+create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
+returns jobq_private.definition_version
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version jobq_private.definition_version;
+begin
+    select v.* into _version
+    from jobq_private.definition_version as v
+    where v.type = version_at.type and v.name = version_at.name
+    order by
+        v.created_at <= version_at.moment desc,
+        case when v.created_at <= version_at.moment then -v.version else v.version end
+    limit 1;
+    return _version;
+end
+$$;
+
+revoke all on function jobq_private.version_at from public;
+
+comment on function jobq_private.version_at is
+'Returns the version of a definition that held at a moment.';
+
+-- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
+-- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
+create or replace view jobq_private.definition as
+select
+    'payload_spec' as type,
+    p.payload_spec as name,
+    json_build_object(
+        'name', p.payload_spec, 'schema', p.schema, 'version', p.version,
+        'created_at', p.created_at, 'updated_at', p.updated_at
+    ) as item
+from jobq_private.payload_spec as p
+union all
+select
+    'config',
+    c.config,
+    json_build_object(
+        'name', c.config, 'values', c.entries, 'version', c.version,
+        'created_at', c.created_at, 'updated_at', c.updated_at
+    )
+from jobq_private.config as c
+union all
+select
+    'secret',
+    s.secret,
+    json_build_object(
+        'name', s.secret, 'version', s.version,
+        'created_at', s.created_at, 'updated_at', s.updated_at
+    )
+from jobq_private.secret as s
+union all
+select
+    'endpoint',
+    e.endpoint,
+    json_build_object(
+        'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
+        'config', e.config, 'spec', e.spec,
+        'retry_policy', json_build_object(
+            'max_attempts', k.max_attempts,
+            'backoff', k.retry_strategy,
+            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
+            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
+        ),
+        'queue', k.queue, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'version', e.version,
+        'created_at', e.created_at, 'updated_at', e.updated_at
+    )
+from jobq_private.endpoint as e
+join jobq_private.kind as k on k.kind = e.endpoint;
+
+revoke all on table jobq_private.definition from public;
+
+comment on view jobq_private.definition is
+'Payload specs, configs, secrets and endpoints as JSON documents.';
+
+-- Purpose: delete a config; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_config(config text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('config', delete_config.config, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.config = delete_config.config
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.config as d where d.config = delete_config.config;
+end
+$$;
+
+revoke all on function jobq.delete_config from public;
+grant execute on function jobq.delete_config to jobq_operator;
+
+comment on function jobq.delete_config is
+'Deletes a config; refused while an endpoint refers to it.';
+
+-- Purpose: delete an endpoint and its kind; its versions stay.
+-- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
+-- JQ008.
+create or replace function jobq.delete_endpoint(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('endpoint', delete_endpoint.endpoint, 'update');
+    perform jobq.delete_kind(delete_endpoint.endpoint);
+end
+$$;
+
+revoke all on function jobq.delete_endpoint from public;
+grant execute on function jobq.delete_endpoint to jobq_operator;
+
+comment on function jobq.delete_endpoint is
+'Deletes an endpoint and its kind; refused while live jobs or schedules of it exist.';
+
+-- Purpose: delete a payload spec; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_payload_spec(payload_spec text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('payload_spec',
+        delete_payload_spec.payload_spec, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.payload_spec = delete_payload_spec.payload_spec
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.payload_spec as d
+    where d.payload_spec = delete_payload_spec.payload_spec;
+end
+$$;
+
+revoke all on function jobq.delete_payload_spec from public;
+grant execute on function jobq.delete_payload_spec to jobq_operator;
+
+comment on function jobq.delete_payload_spec is
+'Deletes a payload spec; refused while an endpoint refers to it.';
+
+-- Purpose: delete a secret; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_secret(secret text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('secret', delete_secret.secret, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint_secret as e
+    where e.secret = delete_secret.secret
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.secret as d where d.secret = delete_secret.secret;
+end
+$$;
+
+revoke all on function jobq.delete_secret from public;
+grant execute on function jobq.delete_secret to jobq_operator;
+
+comment on function jobq.delete_secret is
+'Deletes a secret; refused while an endpoint refers to it.';
+
+-- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
+-- is no endpoint.
+-- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
+-- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
+-- it was when the first began. valid_until is null for the version that new jobs get.
+-- Raises: 22004.
+create or replace function jobq.get_delivery(
+    kind text, created_at timestamptz default null, job_id uuid default null
+)
+returns table (
+    type text, spec jsonb, version integer, valid_from timestamptz,
+    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
+    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
+    max_per_second double precision
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _moment timestamptz := coalesce(get_delivery.created_at, now());
+    _started_at timestamptz := coalesce(
+        jobq_private.execution_started_at(get_delivery.job_id), now()
+    );
+begin
+    if get_delivery.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    end if;
+    return query
+    select
+        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
+        (
+            select n.created_at from jobq_private.definition_version as n
+            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
+        ),
+        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
+        (
+            select jsonb_object_agg(x.secret, jsonb_build_object(
+                'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
+            ))
+            from jobq_private.template_references(v.document -> 'spec') as r
+            join jobq_private.secret as x on x.secret = r.path
+            where r.namespace = 'secret'
+        ),
+        (v.document ->> 'max_concurrency')::integer,
+        (v.document ->> 'max_per_second')::double precision
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
+    left join lateral jobq_private.version_at(
+        'payload_spec', v.document ->> 'payload_spec', _moment
+    ) as s on true
+    left join lateral jobq_private.version_at(
+        'config', v.document ->> 'config', _started_at
+    ) as c on true
+    where e.endpoint = get_delivery.kind;
+end
+$$;
+
+revoke all on function jobq.get_delivery from public;
+grant execute on function jobq.get_delivery to jobq_worker;
+
+comment on function jobq.get_delivery is
+'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
+
+-- Purpose: every secret as it is encrypted, for its rotation to another key.
+-- Invariant: nothing here can be read without the key. Raises: nothing.
+create or replace function jobq.list_ciphertexts()
+returns table (secret text, version integer, key_id text, ciphertext bytea)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.secret, s.version, s.key_id, s.ciphertext
+    from jobq_private.secret as s
+    order by s.secret;
+end
+$$;
+
+revoke all on function jobq.list_ciphertexts from public;
+grant execute on function jobq.list_ciphertexts to jobq_operator;
+
+comment on function jobq.list_ciphertexts is
+'Returns every secret as it is encrypted, for its rotation to another key.';
+
+-- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
+-- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+create or replace function jobq.list_versions(type text, name text)
+returns table (version integer, document jsonb, created_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        v.version,
+        case when v.type = 'secret' then '{}'::jsonb else v.document end,
+        v.created_at
+    from jobq_private.definition_version as v
+    where v.type = list_versions.type and v.name = list_versions.name
+    order by v.version desc;
+    if not found then
+        perform jobq_private.refuse_definition(list_versions.type, list_versions.name);
+    end if;
+end
+$$;
+
+revoke all on function jobq.list_versions from public;
+grant execute on function jobq.list_versions to jobq_operator, jobq_reader;
+
+comment on function jobq.list_versions is
+'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';
+
+-- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
+-- page_jobs().
+-- Invariant: no value of a secret is in it. Raises: nothing.
+create or replace function jobq.page_definitions(
+    type text, after text default null, max_definitions integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select t.item, case when t.n < count(*) over () then t.name end
+    from (
+        select d.item, d.name, row_number() over (order by d.name) as n
+        from jobq_private.definition as d
+        where d.type = page_definitions.type
+        and (page_definitions.after is null or d.name > page_definitions.after)
+        order by d.name
+        limit page_definitions.max_definitions + 1
+    ) as t
+    order by t.n
+    limit page_definitions.max_definitions;
+end
+$$;
+
+revoke all on function jobq.page_definitions from public;
+grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
+
+comment on function jobq.page_definitions is
+'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
+
+-- Purpose: declare a config, or replace it: values that the templates of endpoints name.
+-- Invariant: attempts that start later use it; what an endpoint refers to is not taken
+-- away. Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_config(
+    config text, entries jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
+    if jsonb_typeof(put_config.entries) is distinct from 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    end if;
+    perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
+    from jobq_private.endpoint as e
+    where e.config = put_config.config;
+    _version := jobq_private.record_version('config', put_config.config,
+        jsonb_build_object('values', put_config.entries));
+
+    insert into jobq_private.config as c (config, entries, version)
+    values (put_config.config, put_config.entries, _version)
+    on conflict on constraint config_pkey do update
+    set entries = excluded.entries, version = excluded.version, updated_at = now()
+    where c.version <> excluded.version;
+    return jobq.show_definition('config', put_config.config);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_config from public;
+grant execute on function jobq.put_config to jobq_operator;
+
+comment on function jobq.put_config is
+'Declares a config, values that the templates of endpoints refer to, or replaces it.';
+
+-- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
+-- target, a Kafka topic or a Redis stream.
+-- Invariant: one kind and one endpoint of the same name; what its templates refer to is
+-- there. Jobs that exist keep the version they were made under.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_endpoint(
+    endpoint text,
+    type text,
+    spec jsonb,
+    payload_spec text default null,
+    config text default null,
+    max_attempts integer default 1,
+    retry_strategy text default 'exponential',
+    retry_initial_delay interval default '1 s',
+    retry_max_delay interval default '60 s',
+    retry_jitter double precision default 0.25,
+    queue text default null,
+    max_concurrency integer default null,
+    max_per_second double precision default null,
+    mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _violated text;
+begin
+    perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
+        put_endpoint.mode);
+    if put_endpoint.type is null or put_endpoint.spec is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
+    end if;
+    perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
+    _schema := jobq_private.endpoint_schema(
+        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
+        put_endpoint.config
+    );
+    perform jobq.put_kind(
+        put_endpoint.endpoint, put_endpoint.queue,
+        max_attempts => put_endpoint.max_attempts,
+        timeout => interval '10 s' + interval '1 ms' * coalesce(
+            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+        ),
+        retry_strategy => put_endpoint.retry_strategy,
+        retry_initial_delay => put_endpoint.retry_initial_delay,
+        retry_max_delay => put_endpoint.retry_max_delay,
+        retry_jitter => put_endpoint.retry_jitter
+    );
+    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
+    perform jobq_private.store_endpoint(
+        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+        put_endpoint.max_per_second
+    );
+    return jobq.show_definition('endpoint', put_endpoint.endpoint);
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_endpoint from public;
+grant execute on function jobq.put_endpoint to jobq_operator;
+
+comment on function jobq.put_endpoint is
+'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';
+
+-- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
+-- Invariant: jobs that exist keep the version they were made under. Where the database
+-- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
+-- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+create or replace function jobq.put_payload_spec(
+    payload_spec text, schema jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
+        put_payload_spec.mode);
+    if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
+        perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
+        jsonb_build_object('schema', put_payload_spec.schema));
+
+    insert into jobq_private.payload_spec as p (payload_spec, schema, version)
+    values (put_payload_spec.payload_spec, put_payload_spec.schema, _version)
+    on conflict on constraint payload_spec_pkey do update
+    set schema = excluded.schema, version = excluded.version, updated_at = now()
+    where p.version <> excluded.version;
+
+    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
+    from jobq_private.endpoint as e
+    where e.payload_spec = put_payload_spec.payload_spec;
+    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'payload_spec: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_payload_spec from public;
+grant execute on function jobq.put_payload_spec to jobq_operator;
+
+comment on function jobq.put_payload_spec is
+'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';
+
+-- Purpose: store a secret that its owner has encrypted, or replace it.
+-- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_secret(
+    secret text, ciphertext bytea, key_id text, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
+    if put_secret.ciphertext is null or put_secret.key_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
+    end if;
+    _version := jobq_private.record_version('secret', put_secret.secret,
+        jsonb_build_object('sha256', encode(sha256(put_secret.ciphertext), 'hex')));
+
+    insert into jobq_private.secret as s (secret, ciphertext, key_id, version)
+    values (put_secret.secret, put_secret.ciphertext, put_secret.key_id, _version)
+    on conflict on constraint secret_pkey do update
+    set
+        ciphertext = excluded.ciphertext, key_id = excluded.key_id,
+        version = excluded.version, updated_at = now();
+    return jobq.show_definition('secret', put_secret.secret);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'secret: 1 to 128 lowercase letters, digits, hyphens and underscores, '
+            || 'encrypted in 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_secret from public;
+grant execute on function jobq.put_secret to jobq_operator;
+
+comment on function jobq.put_secret is
+'Stores an encrypted secret, or replaces it.';
+
+-- Purpose: replace the ciphertext of a secret by one of the same value under another key.
+-- Invariant: only the version that was read is replaced, and stays that version.
+-- Raises: 22004, 22023, JQ007.
+create or replace function jobq.rotate_secret(
+    secret text, version integer, ciphertext bytea, key_id text
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
+    update jobq_private.secret as s
+    set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
+    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
+    return found;
+exception
+    when check_violation or not_null_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.rotate_secret from public;
+grant execute on function jobq.rotate_secret to jobq_operator;
+
+comment on function jobq.rotate_secret is
+'Replaces the ciphertext of a secret by one under another key, if its version still holds.';
+
+-- Purpose: one payload spec, config, secret or endpoint as a JSON document.
+-- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+create or replace function jobq.show_definition(type text, name text)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _item json;
+begin
+    select d.item into _item
+    from jobq_private.definition as d
+    where d.type = show_definition.type and d.name = show_definition.name;
+    if not found then
+        perform jobq_private.refuse_definition(show_definition.type, show_definition.name);
+    end if;
+    return _item;
+end
+$$;
+
+revoke all on function jobq.show_definition from public;
+grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
+
+comment on function jobq.show_definition is
+'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
+
+reset role;
+
+-- Deploy jobq:error to pg
+-- Made by sql/snapshot.py from sql/error/: edit that.
+set local role jobq_owner;
+
+-- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
+-- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
+-- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
+create or replace function jobq_private.raise_error(code text, detail text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _error jobq_private.error;
+begin
+    select e.* into strict _error
+    from jobq_private.error as e
+    where e.code = raise_error.code;
+
+    raise exception using
+        errcode = _error.sqlstate,
+        message = _error.message,
+        detail = raise_error.detail,
+        hint = _error.hint,
+        constraint = _error.code;
+end
+$$;
+
+revoke all on function jobq_private.raise_error from public;
+
+comment on function jobq_private.raise_error is
+'Raises the error with this symbolic code, with the values in DETAIL.';
+
+-- Purpose: the errors that jobq raises, for people and for the HTTP API.
+-- Invariant: the one list; clients map by sqlstate and code, never by text.
+create or replace view jobq.error as
+select e.code, e.sqlstate, e.http_status, e.message, e.hint
+from jobq_private.error as e;
+
+revoke all on jobq.error from public;
+grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.error is
+'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';
+
+reset role;
+
+-- Deploy jobq:health to pg
+-- Made by sql/snapshot.py from sql/health/: edit that.
+set local role jobq_owner;
+
+-- Purpose: what a client and the database disagree about: the time, and the release.
+-- Invariant: reads only; what is null is not compared. release has for each function's
+-- name the MD5 sums that its body may have. Raises: nothing.
+create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'clock', abs(d.seconds) < 5,
+        format('the database is %s s %s the client', round(abs(d.seconds), 1),
+            case when d.seconds < 0 then 'behind' else 'ahead of' end),
+        'set both clocks by NTP: what is due, and every lease, go by the database''s'
+    from (
+        select extract(epoch from clock_timestamp() - client_health.client_time) as seconds
+    ) as d
+    where d.seconds is not null
+    union all
+    select
+        'schema', count(*) filter (where f.is_other) = 0,
+        case when count(*) filter (where f.is_other) = 0
+            then format('all %s functions are those of this release', count(*))
+            else format('%s functions are not those of this release: %s',
+                count(*) filter (where f.is_other),
+                left(string_agg(f.function, ', ' order by f.function)
+                    filter (where f.is_other), 200))
+        end,
+        'run jobq deploy of the release that workers and clients use'
+    from (
+        select
+            coalesce(p.function, r.function) as function,
+            (r.sums ? p.sum) is not true as is_other
+        from (
+            select format('%s.%s', n.nspname, s.proname) as function, md5(s.prosrc) as sum
+            from pg_proc as s
+            join pg_namespace as n on n.oid = s.pronamespace
+            where n.nspname in ('jobq', 'jobq_private')
+        ) as p
+        full join jsonb_each(client_health.release) as r (function, sums)
+            on r.function = p.function
+    ) as f
+    where client_health.release is not null
+    having client_health.release is not null
+$$;
+
+revoke all on function jobq_private.client_health from public;
+
+comment on function jobq_private.client_health is
+'What a client and the database disagree about, each with its remedy.';
+
+-- Purpose: forget idempotency keys past their retention, and workers long gone.
+-- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
+create or replace function jobq_private.prune(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _keys bigint;
+begin
+    delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
+
+    with old as materialized (
+        select k.kind, k.idempotency_key
+        from jobq_private.idempotency_key as k
+        where k.created_at < now() - (select g.key_retention from jobq_private.setting as g)
+        and not exists (select from jobq_private.job as j where j.job_id = k.job_id)
+        order by k.created_at
+        limit prune.max_rows
+        for update skip locked
+    )
+    delete from jobq_private.idempotency_key as k
+    using old as o
+    where k.kind = o.kind and k.idempotency_key = o.idempotency_key;
+    get diagnostics _keys = row_count;
+    return _keys;
+end
+$$;
+
+revoke all on function jobq_private.prune from public;
+
+comment on function jobq_private.prune is
+'Forgets idempotency keys past their retention, and workers long gone.';
+
+-- Purpose: what in the queue's own tables threatens the promise.
+-- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
+create or replace function jobq_private.queue_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'leases', count(*) = 0,
+        format('%s leases expired more than 10 s ago', count(*)),
+        'run a worker, or have maintain() called every few seconds'
+    from jobq_private.job as j
+    where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
+    union all
+    select
+        'workers', count(*) filter (where w.seen_at > now() - interval '1 min') > 0,
+        format('%s workers were seen in the last minute',
+            count(*) filter (where w.seen_at > now() - interval '1 min')),
+        'start a worker'
+    from jobq_private.worker as w
+    union all
+    select
+        'dead_tuples', d.dead < 50000 or d.dead < d.live,
+        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
+        'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
+    from (
+        select
+            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
+            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
+    ) as d
+    union all
+    select
+        'triggers', count(*) = 0,
+        case when count(*) = 0 then 'none is disabled'
+            else 'disabled: ' || left(string_agg(
+                format('%s of %s', t.tgname, t.tgrelid::regclass), ', ' order by t.tgname
+            ), 200)
+        end,
+        'alter table … enable trigger all: without them illegal changes are stored'
+    from pg_trigger as t
+    join pg_class as c on c.oid = t.tgrelid
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and t.tgenabled not in ('O', 'A')
+    union all
+    select
+        'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
+        format('the archive of tomorrow, %s, %s', t.tomorrow, case
+            when to_regclass('jobq_private.job_archive_' || t.tomorrow) is null
+            then 'is missing' else 'is ready' end),
+        'have maintain() called; until then finished jobs go to the default partition'
+    from (
+        select to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as tomorrow
+    ) as t
+$$;
+
+revoke all on function jobq_private.queue_health from public;
+
+comment on function jobq_private.queue_health is
+'What in the queue threatens the promise, each with its remedy.';
 
 -- Purpose: what in the server's configuration and state threatens the promise.
 -- Invariant: reads only. The pid of a snapshot's holder is seen by members of
@@ -5678,51 +9154,10 @@ as $$
         'end the session that listens and stays idle in a transaction'
 $$;
 
-revoke all on function jobq_private.server_health() from public;
+revoke all on function jobq_private.server_health from public;
 
-comment on function jobq_private.server_health() is
+comment on function jobq_private.server_health is
 'What in the server threatens the promise, each with its remedy.';
-
-reset role;
-
--- Deploy jobq:private/set_payload_schema to pg
--- Made by sql/snapshot.py from sql/private/set_payload_schema.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: keep the schema of a kind's payloads where it can be enforced: by
--- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
--- and for deliveries.
--- Invariant: one of the two at most. Raises: nothing.
-create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _is_plain constant boolean :=
-        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
-begin
-    update jobq_private.kind as k
-    set
-        payload_schema = case when _is_plain then set_payload_schema.schema end,
-        json_schema = case when not _is_plain then set_payload_schema.schema end
-    where k.kind = set_payload_schema.kind;
-end
-$$;
-
-revoke all on function jobq_private.set_payload_schema(text, jsonb) from public;
-
-comment on function jobq_private.set_payload_schema(text, jsonb) is
-'Keeps the schema of a kind''s payloads where it can be enforced.';
-
-reset role;
-
--- Deploy jobq:private/setting_health to pg
--- Made by sql/snapshot.py from sql/private/setting_health.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: what is set for a role or for the database, and threatens the promise.
 -- Invariant: reads only. Looks where the settings are kept, for another role's session
@@ -5776,3370 +9211,10 @@ as $$
     ) as w
 $$;
 
-revoke all on function jobq_private.setting_health() from public;
+revoke all on function jobq_private.setting_health from public;
 
-comment on function jobq_private.setting_health() is
+comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
-
-reset role;
-
--- Deploy jobq:private/settings_for to pg
--- Made by sql/snapshot.py from sql/private/settings_for.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
--- else the global default. A call's own argument goes before all three, at the call.
--- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
--- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.settings_for(kind text, queue text)
-returns setof jobq_private.settings
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(settings_for.queue, k.queue, 'default'),
-        coalesce(k.priority, q.priority, g.priority),
-        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
-        coalesce(k.timeout, q.timeout, g.timeout),
-        coalesce(k.lease, q.lease, g.lease),
-        coalesce(k.dedup, g.dedup),
-        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
-        k.payload_schema,
-        k.json_schema,
-        g.max_payload_bytes,
-        g.max_payload_depth,
-        q.max_depth
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = settings_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
-$$;
-
-revoke all on function jobq_private.settings_for(text, text) from public;
-
-comment on function jobq_private.settings_for(text, text) is
-'Resolves the settings of a new job: kind, else queue, else global default.';
-
-reset role;
-
--- Deploy jobq:private/settle_failures to pg
--- Made by sql/snapshot.py from sql/private/settle_failures.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
--- where that was asked for meanwhile.
--- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
--- the attempt that holds the lease counts; triggers record the attempt and move what is
--- finished. An expired lease retries at once, anything else after its backoff.
--- Raises: nothing of its own.
-create or replace function jobq_private.settle_failures(
-    failures jobq_private.failure[], is_expiry boolean
-)
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-#variable_conflict use_column
-declare
-    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
-begin
-    return query
-    with held as materialized (
-        select
-            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
-            f.error, f.error_code, f.retry_in, f.details,
-            case
-                when j.cancel_requested_at is not null then 'cancelled'
-                when not coalesce(f.retryable, true) then 'dead'
-                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
-                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
-                then 'dead'
-                else 'retrying'
-            end as outcome
-        from unnest(settle_failures.failures) as f
-        join jobq_private.job as j
-            on j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        order by j.job_id
-        for update of j
-    )
-    update jobq_private.job as j
-    set
-        state = h.outcome,
-        expiries = j.expiries + settle_failures.is_expiry::integer,
-        last_error = left(h.error, 512),
-        last_error_code = left(h.error_code, 128),
-        last_error_details = h.details,
-        run_at = case
-            when h.outcome <> 'retrying' then j.run_at
-            when settle_failures.is_expiry then clock_timestamp()
-            else clock_timestamp() + coalesce(h.retry_in, (
-                select jobq.backoff(
-                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
-                    p.retry_jitter, h.spent
-                )
-                from jobq_private.retry_policy_for(h.kind, h.queue) as p
-            ))
-        end
-    from held as h
-    where j.job_id = h.job_id
-    returning j.job_id, j.attempt, h.outcome;
-end
-$$;
-
-revoke all on function jobq_private.settle_failures(jobq_private.failure[], boolean)
-from public;
-
-comment on function jobq_private.settle_failures(jobq_private.failure[], boolean) is
-'Ends failed attempts as retrying, dead or cancelled.';
-
-reset role;
-
--- Deploy jobq:private/settle_successes to pg
--- Made by sql/snapshot.py from sql/private/settle_successes.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs; null for none.
--- Raises: 22004, 22023, JQ005, JQ006.
-create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb
-)
-returns bigint[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _moved integer;
-    _finished_at timestamptz;
-begin
-    perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at into _moved, _finished_at
-    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
-    if _moved = cardinality(job_ids) then
-        return null;
-    end if;
-    return array(
-        select s.n
-        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
-        where not exists (
-            select from jobq_private.job_archive as a
-            where a.job_id = s.job_id
-            and a.attempt = s.attempt
-            and a.finished_at = _finished_at
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.settle_successes(uuid[], integer[], jsonb) from public;
-
-comment on function jobq_private.settle_successes(uuid[], integer[], jsonb) is
-'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
-
-reset role;
-
--- Deploy jobq:private/spec_field to pg
--- Made by sql/snapshot.py from sql/private/spec_field.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
--- Invariant: strict paths, so that an array is never taken for its elements.
--- Raises: nothing.
-create or replace function jobq_private.spec_field(
-    class text, value jsonb, out meaning text, out is_met boolean
-)
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    select c.meaning, value @? c.path into meaning, is_met
-    from (
-        values
-        ('any', 'any JSON', jsonpath '$'),
-        ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
-        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
-        ('texts', 'an object of texts',
-            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
-        ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
-        ('method', 'GET, POST, PUT, PATCH or DELETE',
-            'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
-        ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
-        ('milliseconds', 'a whole number from 1 to 3600000',
-            'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
-        ('count', 'a whole number, or a template that gives one',
-            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
-                || @ like_regex "^[{][{].*[}][}]$")'),
-        ('statuses', 'an array of HTTP status codes',
-            'strict $ ? (@.type() == "array" && exists (@[*])
-                && !exists (@[*] ? (@.type() != "number"
-                    || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
-    ) as c (class, meaning, path)
-    where c.class = spec_field.class;
-end
-$$;
-
-revoke all on function jobq_private.spec_field(text, jsonb) from public;
-
-comment on function jobq_private.spec_field(text, jsonb) is
-'Returns what a field of an endpoint''s spec must be, and whether a value is that.';
-
-reset role;
-
--- Deploy jobq:private/store_endpoint to pg
--- Made by sql/snapshot.py from sql/private/store_endpoint.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: store an endpoint that was checked, with its version and its secrets.
--- Invariant: called under the lock of begin_definition(), its kind being there.
--- Raises: nothing of its own.
-create or replace function jobq_private.store_endpoint(
-    endpoint text, type text, spec jsonb, payload_spec text, config text,
-    max_concurrency integer, max_per_second double precision
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _version integer := jobq_private.record_version(
-        'endpoint', store_endpoint.endpoint, jsonb_build_object(
-            'type', store_endpoint.type, 'spec', store_endpoint.spec,
-            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
-            'max_concurrency', store_endpoint.max_concurrency,
-            'max_per_second', store_endpoint.max_per_second
-        )
-    );
-begin
-    insert into jobq_private.endpoint (
-        endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
-        version
-    )
-    values (
-        store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
-        store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
-        store_endpoint.max_per_second, _version
-    )
-    on conflict on constraint endpoint_pkey do update
-    set
-        type = excluded.type, payload_spec = excluded.payload_spec,
-        config = excluded.config, spec = excluded.spec,
-        max_concurrency = excluded.max_concurrency,
-        max_per_second = excluded.max_per_second, version = excluded.version,
-        updated_at = now();
-
-    delete from jobq_private.endpoint_secret as s
-    where s.endpoint = store_endpoint.endpoint;
-    insert into jobq_private.endpoint_secret (endpoint, secret)
-    select distinct store_endpoint.endpoint, r.path
-    from jobq_private.template_references(store_endpoint.spec) as r
-    where r.namespace = 'secret';
-end
-$$;
-
-revoke all on function jobq_private.store_endpoint(
-    text, text, jsonb, text, text, integer, double precision
-) from public;
-
-comment on function jobq_private.store_endpoint(
-    text, text, jsonb, text, text, integer, double precision
-) is 'Stores an endpoint that was checked, with its version and its secrets.';
-
-reset role;
-
--- Deploy jobq:private/store_job to pg
--- Made by sql/snapshot.py from sql/private/store_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
--- key already.
--- Invariant: unique indexes alone decide between concurrent callers; each look follows a
--- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
--- was checked when that was declared, and its key is not held: tick() fires each slot once.
--- Who finds a job writes, if only an empty message: so the commit waits for the disk and
--- the standby as that of the job must have, and a repeated call is not answered with what
--- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
--- JQ010.
-create or replace function jobq_private.store_job(
-    job jobq_private.new_job, out job_id uuid, out created boolean
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _new constant uuid := jobq_private.new_id();
-    _is_checked boolean := job.schedule_id is not null;
-    _queue text;
-    _tries integer := 0;
-begin
-    job_id := _new;
-    created := true;
-    if job.idempotency_key is not null and not _is_checked then
-        select jobq_private.check_new_job(job, s) into _is_checked
-        from jobq_private.settings_for(job.kind, job.queue) as s;
-        job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
-        created := job_id = _new;
-    end if;
-
-    while created loop
-        insert into jobq_private.job as j (
-            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
-        )
-        select
-            _new, job.kind, coalesce(job.payload, '{}'), s.queue,
-            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
-            coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
-            s.lease, job.idempotency_key, job.dedup_key,
-            case
-                when job.dedup_key is not null
-                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
-            end,
-            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
-        from jobq_private.settings_for(job.kind, job.queue) as s
-        where case
-            when _is_checked then true
-            when num_nonnulls(
-                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
-            ) = 0
-            and length(job.kind) between 1 and 128
-            and length(s.queue) between 1 and 128
-            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
-            then true
-            else jobq_private.check_new_job(job, s)
-        end
-        on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning j.queue into _queue;
-        if found then
-            if coalesce(job.run_at, now()) < now() + interval '60 s' then
-                perform jobq_private.wake(array[_queue]);
-            end if;
-            return;
-        end if;
-        _tries := _tries + 1;
-        if _tries = 20 then
-            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-                'kind %s, dedup_key %s', job.kind, job.dedup_key
-            ));
-        end if;
-        _is_checked := true;
-        select y.job_id, y.created into job_id, created
-        from jobq_private.yield_dedup_key(job, _new) as y;
-    end loop;
-
-    perform pg_logical_emit_message(true, 'jobq', '');
-    update jobq_private.idempotency_key as k
-    set job_id = store_job.job_id
-    where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;
-end
-$$;
-
-revoke all on function jobq_private.store_job(jobq_private.new_job) from public;
-
-comment on function jobq_private.store_job(jobq_private.new_job) is
-'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
-
-reset role;
-
--- Deploy jobq:private/store_jobs to pg
--- Made by sql/snapshot.py from sql/private/store_jobs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: insert many checked jobs that have no keys, and wake their queues.
--- Invariant: one statement, whatever their number. Raises: nothing.
-create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
-returns table (ordinal integer, job_id uuid)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    _ordinals integer[];
-    _ids uuid[];
-    _queues text[];
-begin
-    with given as materialized (
-        select
-            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
-            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
-            j.max_attempts, j.timeout, j.metadata
-        from unnest(store_jobs.jobs) as j
-    ),
-    policy as materialized (
-        select d.kind as of_kind, d.queue as of_queue, s.*
-        from (select distinct g.kind, g.queue from given as g) as d
-        cross join lateral
-            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
-    ),
-    stored as (
-        insert into jobq_private.job (
-            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata
-        )
-        select
-            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
-            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
-        from given as g
-        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
-    )
-    select
-        array_agg(g.ordinal),
-        array_agg(g.job_id),
-        (
-            select array_agg(distinct p.queue)
-            from policy as p
-            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
-            where s.run_at < now() + interval '60 s'
-        )
-    into _ordinals, _ids, _queues
-    from given as g;
-
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
-    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
-end
-$$;
-
-revoke all on function jobq_private.store_jobs(jobq_private.new_job[]) from public;
-
-comment on function jobq_private.store_jobs(jobq_private.new_job[]) is
-'Inserts many checked jobs without keys, and wakes their queues.';
-
-reset role;
-
--- Deploy jobq:private/tell_ended to pg
--- Made by sql/snapshot.py from sql/private/tell_ended.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: tell the clients that wait for these jobs that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
--- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
--- needless. A completion that looked before a client announced itself tells it nothing:
--- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
-create or replace function jobq_private.tell_ended(job_ids uuid[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _ending constant integer := 1785684596;
-    _any_job constant integer := 1024;
-    _job_id uuid;
-begin
-    if pg_try_advisory_lock(_ending, _any_job) then
-        perform pg_advisory_unlock(_ending, _any_job);
-    elsif pg_notification_queue_usage() < 0.5 then
-        foreach _job_id in array tell_ended.job_ids loop
-            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
-                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
-            else
-                perform pg_notify('jobq_ended', _job_id::text);
-            end if;
-        end loop;
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.tell_ended(uuid[]) from public;
-
-comment on function jobq_private.tell_ended(uuid[]) is
-'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
-
-reset role;
-
--- Deploy jobq:private/template_references to pg
--- Made by sql/snapshot.py from sql/private/template_references.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
--- Invariant: a reference that cannot be read has no namespace; names of members are no
--- templates; sign_with names a secret without braces. Raises: nothing.
-create or replace function jobq_private.template_references(spec jsonb)
-returns table (field text, namespace text, path text, written text)
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select distinct
-        s.key,
-        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
-        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
-        format('{{%s}}', m.found[1])
-    from jsonb_each(template_references.spec) as s
-    cross join lateral jsonb_path_query(
-        s.value, 'strict $.** ? (@.type() == "string")'
-    ) as t (text)
-    cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
-    union
-    select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
-        template_references.spec ->> 'sign_with'
-    where template_references.spec ? 'sign_with';
-end
-$$;
-
-revoke all on function jobq_private.template_references(jsonb) from public;
-
-comment on function jobq_private.template_references(jsonb) is
-'Returns what the templates of an endpoint''s spec refer to.';
-
-reset role;
-
--- Deploy jobq:private/version_at to pg
--- Made by sql/snapshot.py from sql/private/version_at.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the version of a definition that held at a moment; its first, before that.
--- Invariant: versions of one definition follow each other in time. Raises: nothing.
-create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
-returns jobq_private.definition_version
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _version jobq_private.definition_version;
-begin
-    select v.* into _version
-    from jobq_private.definition_version as v
-    where v.type = version_at.type and v.name = version_at.name
-    order by
-        v.created_at <= version_at.moment desc,
-        case when v.created_at <= version_at.moment then -v.version else v.version end
-    limit 1;
-    return _version;
-end
-$$;
-
-revoke all on function jobq_private.version_at(text, text, timestamptz) from public;
-
-comment on function jobq_private.version_at(text, text, timestamptz) is
-'Returns the version of a definition that held at a moment.';
-
-reset role;
-
--- Deploy jobq:private/wake to pg
--- Made by sql/snapshot.py from sql/private/wake.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: wake an idle worker of these queues when the caller's transaction commits.
--- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
--- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
--- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. A notification queue that is half full is left alone: polling is enough. Queues
--- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
-create or replace function jobq_private.wake(queues text[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
-    _queue text;
-begin
-    foreach _queue in array wake.queues loop
-        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
-        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
-        elsif pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq', _queue);
-        end if;
-    end loop;
-end
-$$;
-
-revoke all on function jobq_private.wake(text[]) from public;
-
-comment on function jobq_private.wake(text[]) is
-'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
-
-reset role;
-
--- Deploy jobq:private/yield_dedup_key to pg
--- Made by sql/snapshot.py from sql/private/yield_dedup_key.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
--- the key may be tried again.
--- Invariant: replace cancels a job that waits, and never one that runs.
--- Raises: nothing.
-create or replace function jobq_private.yield_dedup_key(
-    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _state text;
-begin
-    select j.job_id, j.state into job_id, _state
-    from jobq_private.job as j
-    where j.kind = job.kind
-    and j.dedup_key = job.dedup_key
-    and j.dedup is not null;
-
-    created := not found or (
-        _state <> 'running'
-        and coalesce(job.dedup, (
-            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
-        )) = 'replace'
-    );
-    if created then
-        update jobq_private.job as j
-        set
-            state = 'cancelled',
-            cancel_reason = 'replaced by ' || yield_dedup_key.new_id
-        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
-        job_id := yield_dedup_key.new_id;
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) from public;
-
-comment on function jobq_private.yield_dedup_key(jobq_private.new_job, uuid) is
-'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
-
-reset role;
-
--- Deploy jobq:trigger/archive_birth to pg
--- Made by sql/snapshot.py from sql/trigger/archive_birth.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a row of the archive whose job has not ended.
--- Invariant: queued stands in the archive only while a redrive takes the job out. The
--- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
-create or replace function jobq_private.refuse_unfinished()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: no job is archived as %s', new.job_id, new.state
-    ));
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.refuse_unfinished() from public;
-
-comment on function jobq_private.refuse_unfinished() is
-'Refuses a row of the archive whose job has not ended.';
-
-create or replace trigger archive_birth
-before insert on jobq_private.job_archive
-for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
-execute function jobq_private.refuse_unfinished();
-
-reset role;
-
--- Deploy jobq:trigger/archive_immutable to pg
--- Made by sql/snapshot.py from sql/trigger/archive_immutable.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued.
--- Invariant: a change of state stamps previous_state, and the foreign key decides; the
--- rest of the row stays as it is. Raises: JQ002.
-create or replace function jobq_private.guard_archive()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _kept jobq_private.job_archive := new;
-begin
-    _kept.state := old.state;
-    if new.state = old.state or _kept is distinct from old then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s is finished: %s', old.job_id, old.state
-        ));
-    end if;
-    new.previous_state := old.state;
-    return new;
-end
-$$;
-
-revoke all on function jobq_private.guard_archive() from public;
-
-comment on function jobq_private.guard_archive() is
-'Refuses a change of a finished job, but for its redrive.';
-
-create or replace trigger archive_immutable
-before update on jobq_private.job_archive
-for each row execute function jobq_private.guard_archive();
-
-reset role;
-
--- Deploy jobq:trigger/archive_redrive to pg
--- Made by sql/snapshot.py from sql/trigger/archive_redrive.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a finished job that is set to queued goes back among the live ones.
--- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
-create or replace function jobq_private.redrive_archived()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    delete from jobq_private.job_archive as a
-    where a.job_id = new.job_id and a.finished_at = new.finished_at;
-
-    insert into jobq_private.job (
-        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
-        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-        idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload
-    )
-    values (
-        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
-        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
-        new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload
-    )
-    on conflict (kind, dedup_key) where dedup is not null do nothing;
-    if not found then
-        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
-        ));
-    end if;
-    perform jobq_private.wake(array[new.queue]);
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.redrive_archived() from public;
-
-comment on function jobq_private.redrive_archived() is
-'Puts a finished job that was set to queued back among the live ones.';
-
-create or replace trigger archive_redrive
-after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
-execute function jobq_private.redrive_archived();
-
-reset role;
-
--- Deploy jobq:trigger/audit to pg
--- Made by sql/snapshot.py from sql/trigger/audit.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: note redrives, pauses, grants, and changes of keys and secrets, whoever makes
--- them and by whatever way. The trigger names the action and the columns of the subject.
--- Invariant: names and states alone are noted, never what a secret or a key is.
--- Raises: nothing.
-create or replace function jobq_private.audit_change()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _new constant jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
-    _row constant jsonb := coalesce(_new, to_jsonb(old));
-    _action constant text := case
-        when tg_argv[0] <> 'queue' then tg_argv[0]
-        when _row ->> 'paused_at' is null then 'resume_queue'
-        else 'pause_queue'
-    end;
-begin
-    perform jobq_private.record_audit(
-        _action,
-        (
-            select string_agg(_row ->> c.name, ' ' order by c.n)
-            from unnest(tg_argv[1:]) with ordinality as c (name, n)
-        ),
-        case when _action = 'pause_queue' then _row ->> 'pause_reason' end
-    );
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.audit_change() from public;
-
-comment on function jobq_private.audit_change() is
-'Notes a change that an operator has made.';
-
-create or replace trigger archive_audit
-after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
-execute function jobq_private.audit_change('redrive', 'job_id');
-
-create or replace trigger queue_audit
-after update on jobq_private.queue
-for each row when (new.paused_at is distinct from old.paused_at)
-execute function jobq_private.audit_change('queue', 'queue');
-
-create or replace trigger queue_birth_audit
-after insert on jobq_private.queue
-for each row when (new.paused_at is not null)
-execute function jobq_private.audit_change('queue', 'queue');
-
-create or replace trigger api_key_birth_audit
-after insert on jobq_private.api_key
-for each row execute function jobq_private.audit_change('create_api_key', 'api_key');
-
-create or replace trigger api_key_audit
-after update on jobq_private.api_key
-for each row when (new.last_used_at is not distinct from old.last_used_at)
-execute function jobq_private.audit_change('revoke_api_key', 'api_key');
-
-create or replace trigger secret_audit
-after insert or update on jobq_private.secret
-for each row execute function jobq_private.audit_change('put_secret', 'secret');
-
-create or replace trigger secret_end_audit
-after delete on jobq_private.secret
-for each row execute function jobq_private.audit_change('delete_secret', 'secret');
-
-create or replace trigger queue_grant_audit
-after insert on jobq_private.queue_grant
-for each row execute function jobq_private.audit_change(
-    'grant_queue', 'grantee', 'privilege', 'queue'
-);
-
-create or replace trigger queue_grant_end_audit
-after delete on jobq_private.queue_grant
-for each row execute function jobq_private.audit_change(
-    'revoke_queue', 'grantee', 'privilege', 'queue'
-);
-
-reset role;
-
--- Deploy jobq:trigger/audit_immutable to pg
--- Made by sql/snapshot.py from sql/trigger/audit_immutable.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what has been noted stays.
--- Invariant: no update, delete or truncate, by anybody; the owner could drop the trigger,
--- but nobody logs in as the owner. Raises: JQ002.
-create or replace function jobq_private.guard_audit()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('IMMUTABLE', 'audit rows are only ever added');
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.guard_audit() from public;
-
-comment on function jobq_private.guard_audit() is
-'Refuses every change of the audit but an addition.';
-
-create or replace trigger audit_immutable
-before update or delete or truncate on jobq_private.audit
-for each statement execute function jobq_private.guard_audit();
-
-reset role;
-
--- Deploy jobq:trigger/job_archive to pg
--- Made by sql/snapshot.py from sql/trigger/job_archive.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a live job that reaches a final state leaves for the archive.
--- Invariant: so `update … set state` is enough, for functions and for psql alike; the
--- foreign key has been checked before, by its name. Raises: nothing of its own.
-create or replace function jobq_private.archive_finished()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null
-    );
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.archive_finished() from public;
-
-comment on function jobq_private.archive_finished() is
-'Moves a job that reached a final state into the archive.';
-
-create or replace trigger job_archive
-after update on jobq_private.job
-for each row
-when (new.state in ('succeeded', 'dead', 'cancelled'))
-execute function jobq_private.archive_finished();
-
-reset role;
-
--- Deploy jobq:trigger/job_attempt to pg
--- Made by sql/snapshot.py from sql/trigger/job_attempt.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: record every attempt that ended without success.
--- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record.
--- Raises: nothing.
-create or replace function jobq_private.record_attempt()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    insert into jobq_private.attempt (
-        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
-        error_details, region
-    )
-    values (
-        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
-        case when new.state in ('retrying', 'dead') then new.last_error_code end,
-        case when new.state in ('retrying', 'dead') then new.last_error end,
-        case when new.state in ('retrying', 'dead') then new.last_error_details end,
-        old.region
-    );
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.record_attempt() from public;
-
-comment on function jobq_private.record_attempt() is
-'Records an attempt that ended without success.';
-
-create or replace trigger job_attempt
-after update on jobq_private.job
-for each row
-when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
-execute function jobq_private.record_attempt();
-
-reset role;
-
--- Deploy jobq:trigger/job_birth to pg
--- Made by sql/snapshot.py from sql/trigger/job_birth.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued alone); only the
--- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
--- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
--- reads its text again for every statement. Raises: JQ002.
-create or replace function jobq_private.refuse_forged_birth()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if new.state = 'queued'
-        and new.attempt = new.uncounted
-        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and new.previous_state in ('dead', 'cancelled')
-        and pg_trigger_depth() > 1
-    then
-        return new;
-    end if;
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued, with no previous state, attempt or lease',
-        new.job_id
-    ));
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.refuse_forged_birth() from public;
-
-comment on function jobq_private.refuse_forged_birth() is
-'Refuses an inserted job that claims a past.';
-
-create or replace trigger job_birth
-before insert on jobq_private.job
-for each row
-when (
-    new.state <> 'queued'
-    or new.attempt <> new.uncounted
-    or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
-)
-execute function jobq_private.refuse_forged_birth();
-
-reset role;
-
--- Deploy jobq:trigger/job_identity to pg
--- Made by sql/snapshot.py from sql/trigger/job_identity.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: refuse a change of what identifies a job.
--- Invariant: fires only for an UPDATE that names one of these columns, so no hot
--- statement pays for it. Raises: JQ002.
-create or replace function jobq_private.refuse_change()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
-    ));
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.refuse_change() from public;
-
-comment on function jobq_private.refuse_change() is
-'Refuses a change of what identifies a job.';
-
-create or replace trigger job_identity
-before update of
-job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
-on jobq_private.job
-for each row
-when (
-    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
-    is distinct from
-    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
-)
-execute function jobq_private.refuse_change();
-
-reset role;
-
--- Deploy jobq:trigger/job_transition to pg
--- Made by sql/snapshot.py from sql/trigger/job_transition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
--- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
--- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
-create or replace function jobq_private.stamp_transition()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if new.previous_state is distinct from old.previous_state
-        or new.attempt <> old.attempt
-        or new.uncounted <> old.uncounted
-        or new.lease_expires_at is distinct from old.lease_expires_at
-        or new.claimed_at is distinct from old.claimed_at
-    then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
-        ));
-    end if;
-
-    if new.state <> old.state then
-        new.previous_state := old.state;
-        new.heartbeat_at := null;
-        new.lease_expires_at := null;
-        if new.state = 'running' then
-            new.attempt := old.attempt + 1;
-            new.claimed_at := clock_timestamp();
-            new.worker := coalesce(new.worker, session_user);
-            new.lease_expires_at := new.claimed_at + old.lease;
-        elsif new.state in ('queued', 'retrying') then
-            new.claimed_at := null;
-            new.worker := null;
-            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
-        end if;
-    elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
-        new.heartbeat_at := clock_timestamp();
-        new.lease_expires_at := greatest(
-            old.lease_expires_at,
-            least(
-                new.heartbeat_at + old.lease, old.claimed_at + old.timeout + old.lease
-            )
-        );
-    elsif new.worker is distinct from old.worker
-        or new.heartbeat_at is distinct from old.heartbeat_at
-    then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: worker and heartbeat follow from the state', old.job_id
-        ));
-    end if;
-    return new;
-end
-$$;
-
-revoke all on function jobq_private.stamp_transition() from public;
-
-comment on function jobq_private.stamp_transition() is
-'Stamps the previous state, the attempt and the lease of a job that changes its state.';
-
-create or replace trigger job_transition
-before update on jobq_private.job
-for each row execute function jobq_private.stamp_transition();
-
-reset role;
-
--- Deploy jobq:trigger/kind_queue to pg
--- Made by sql/snapshot.py from sql/trigger/kind_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: keep, beside a kind that names its queue, to whom it belongs.
--- Invariant: policies must know of kinds that their reader may not see, and a policy on
--- kind hides those from every query; so they look here. Raises: nothing.
-create or replace function jobq_private.copy_kind_queue()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if tg_op <> 'INSERT' then
-        delete from jobq_private.kind_queue as o where o.kind = old.kind;
-    end if;
-    if tg_op <> 'DELETE' and new.queue is not null then
-        insert into jobq_private.kind_queue (kind, queue) values (new.kind, new.queue);
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.copy_kind_queue() from public;
-
-comment on function jobq_private.copy_kind_queue() is
-'Keeps, beside a kind that names its queue, to whom it belongs.';
-
-create or replace trigger kind_queue
-after insert or update or delete on jobq_private.kind
-for each row execute function jobq_private.copy_kind_queue();
-
-reset role;
-
--- Deploy jobq:trigger/schedule_version to pg
--- Made by sql/snapshot.py from sql/trigger/schedule_version.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a version of a schedule never changes in what it says; a new version does.
--- Invariant: fires only for an UPDATE that names one of these columns, so no tick pays
--- for it. Raises: JQ002.
-create or replace function jobq_private.refuse_schedule_change()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('SCHEDULE_IMMUTABLE', format(
-        'schedule %s, version %s', old.name, old.version
-    ));
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.refuse_schedule_change() from public;
-
-comment on function jobq_private.refuse_schedule_change() is
-'Refuses a change of what a version of a schedule says.';
-
-create or replace trigger schedule_version
-before update of
-schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
-priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
-fold, missed, catch_up, dedup, dedup_key, jitter, starts_at, ends_at, created_at
-on jobq_private.schedule
-for each row execute function jobq_private.refuse_schedule_change();
-
-reset role;
-
--- Deploy jobq:trigger/schedule_progress to pg
--- Made by sql/snapshot.py from sql/trigger/schedule_progress.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a schedule only goes forward: its last slot grows, and what is retired stays
--- so.
--- Invariant: with the check that next_run_at lies behind last_tick_at, no slot can be
--- set to fire again, whoever asks. A retired row takes the id of its successor, once.
--- Raises: JQ002.
-create or replace trigger schedule_progress
-before update on jobq_private.schedule
-for each row
-when (
-    new.last_tick_at is distinct from greatest(new.last_tick_at, old.last_tick_at)
-    or (
-        old.status = 'retired'
-        and (new.status <> 'retired' or old.replaced_by_id is not null)
-    )
-)
-execute function jobq_private.refuse_schedule_change();
-
-reset role;
-
--- Deploy jobq:view/attempt to pg
--- Made by sql/snapshot.py from sql/view/attempt.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
--- one that runs.
--- Invariant: an attempt stands in one of three places, and so here once.
-create or replace view jobq.attempt as
-select
-    t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
-    t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
-    null::jsonb as result, t.error_details
-from jobq_private.attempt as t
-union all
-select
-    a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
-    a.finished_at - a.claimed_at, a.worker, null, null, a.result,
-    null
-from jobq_private.job_archive as a
-where a.state = 'succeeded'
-union all
-select
-    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null,
-    null
-from jobq_private.job as j
-where j.state = 'running';
-
-revoke all on jobq.attempt from public;
-grant select on jobq.attempt to jobq_reader;
-
-comment on view jobq.attempt is
-'Every attempt: state is what it left the job in, or running.';
-
-reset role;
-
--- Deploy jobq:view/audit to pg
--- Made by sql/snapshot.py from sql/view/audit.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: what operators have done, for operators.
--- Invariant: reads only; the table takes nothing but additions.
-create or replace view jobq.audit as
-select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
-    a.acting_for
-from jobq_private.audit as a;
-
-revoke all on jobq.audit from public;
-grant select on jobq.audit to jobq_operator;
-
-comment on view jobq.audit is
-'Who has cancelled or redriven jobs, paused or granted queues, or changed keys and secrets, when and why.';
-
-reset role;
-
--- Deploy jobq:view/definition to pg
--- Made by sql/snapshot.py from sql/view/definition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
--- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
-create or replace view jobq_private.definition as
-select
-    'payload_spec' as type,
-    p.payload_spec as name,
-    json_build_object(
-        'name', p.payload_spec, 'schema', p.schema, 'version', p.version,
-        'created_at', p.created_at, 'updated_at', p.updated_at
-    ) as item
-from jobq_private.payload_spec as p
-union all
-select
-    'config',
-    c.config,
-    json_build_object(
-        'name', c.config, 'values', c.entries, 'version', c.version,
-        'created_at', c.created_at, 'updated_at', c.updated_at
-    )
-from jobq_private.config as c
-union all
-select
-    'secret',
-    s.secret,
-    json_build_object(
-        'name', s.secret, 'version', s.version,
-        'created_at', s.created_at, 'updated_at', s.updated_at
-    )
-from jobq_private.secret as s
-union all
-select
-    'endpoint',
-    e.endpoint,
-    json_build_object(
-        'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
-        'config', e.config, 'spec', e.spec,
-        'retry_policy', json_build_object(
-            'max_attempts', k.max_attempts,
-            'backoff', k.retry_strategy,
-            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
-            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
-        ),
-        'queue', k.queue, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'version', e.version,
-        'created_at', e.created_at, 'updated_at', e.updated_at
-    )
-from jobq_private.endpoint as e
-join jobq_private.kind as k on k.kind = e.endpoint;
-
-revoke all on table jobq_private.definition from public;
-
-comment on view jobq_private.definition is
-'Payload specs, configs, secrets and endpoints as JSON documents.';
-
-reset role;
-
--- Deploy jobq:view/error to pg
--- Made by sql/snapshot.py from sql/view/error.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the errors that jobq raises, for people and for the HTTP API.
--- Invariant: the one list; clients map by sqlstate and code, never by text.
-create or replace view jobq.error as
-select e.code, e.sqlstate, e.http_status, e.message, e.hint
-from jobq_private.error as e;
-
-revoke all on jobq.error from public;
-grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on view jobq.error is
-'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';
-
-reset role;
-
--- Deploy jobq:view/job_insert to pg
--- Made by sql/snapshot.py from sql/view/job_insert.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: an insert into the view enqueues.
--- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
--- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
--- enqueue() raises.
-create or replace function jobq_private.enqueue_from_view()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _other jobq.job := new;
-begin
-    _other.kind := null;
-    _other.payload := null;
-    _other.queue := null;
-    _other.run_at := null;
-    _other.priority := null;
-    _other.max_attempts := null;
-    _other.timeout := null;
-    _other.idempotency_key := null;
-    _other.dedup_key := null;
-    _other.metadata := null;
-    _other.state := nullif(new.state, 'queued');
-    if not _other is null then
-        raise exception using
-            errcode = 'JQ002',
-            message = 'a job is born queued, with an id of the database''s making',
-            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
-            hint = 'insert kind, payload and options only',
-            constraint = 'ILLEGAL_STATE';
-    end if;
-    new.job_id := jobq.enqueue(
-        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
-        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
-    );
-    new := jobq.get_job(new.job_id);
-    return new;
-end
-$$;
-
-revoke all on function jobq_private.enqueue_from_view() from public;
-
-comment on function jobq_private.enqueue_from_view() is
-'Enqueues what is inserted into jobq.job.';
-
-create or replace trigger job_insert
-instead of insert on jobq.job
-for each row execute function jobq_private.enqueue_from_view();
-
-reset role;
-
--- Deploy jobq:view/job_update to pg
--- Made by sql/snapshot.py from sql/view/job_update.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: an update of state in the view performs the transition.
--- Invariant: only the state, with the worker, run_at, result and error that belong to the
--- change, can be given; the tables' own triggers and foreign key decide whether it is
--- legal, as for every other writer. A row that somebody else has changed meanwhile counts
--- as not found. Raises: JQ002, JQ004, 23503.
-create or replace function jobq_private.update_from_view()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _kept jobq.job := new;
-begin
-    _kept.state := old.state;
-    _kept.worker := old.worker;
-    _kept.run_at := old.run_at;
-    _kept.result := old.result;
-    _kept.last_error := old.last_error;
-    _kept.last_error_code := old.last_error_code;
-    _kept.cancel_reason := old.cancel_reason;
-    if new.state = old.state or _kept is distinct from old then
-        perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: an update of jobq.job changes the state', old.job_id
-        ));
-    end if;
-
-    if old.finished_at is not null then
-        update jobq_private.job_archive as a
-        set state = new.state
-        where a.job_id = old.job_id and a.finished_at = old.finished_at;
-    elsif new.state = 'succeeded' and old.state = 'running' then
-        perform jobq.complete(old.job_id, old.attempt, new.result);
-    else
-        update jobq_private.job as j
-        set
-            state = new.state, worker = new.worker, run_at = new.run_at,
-            last_error = left(new.last_error, 512),
-            last_error_code = new.last_error_code, last_error_details = null,
-            cancel_reason = new.cancel_reason
-        where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
-    end if;
-    if not found then
-        return null;
-    elsif old.finished_at is null then
-        perform jobq_private.record_audit(
-            'update to ' || new.state, old.job_id::text, new.cancel_reason
-        );
-    end if;
-    return new;
-end
-$$;
-
-revoke all on function jobq_private.update_from_view() from public;
-
-comment on function jobq_private.update_from_view() is
-'Performs the transition that an update of jobq.job asks for.';
-
-create or replace trigger job_update
-instead of update on jobq.job
-for each row execute function jobq_private.update_from_view();
-
-reset role;
-
--- Deploy jobq:view/queue_grant to pg
--- Made by sql/snapshot.py from sql/view/queue_grant.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the grants by queue: all of them for who may act as jobq_owner, one's own for
--- everybody else.
--- Invariant: reads only; as held_queue, decided by who has logged in. Raises: nothing.
-create or replace view jobq.queue_grant as
-select g.grantee::text as grantee, g.queue, g.privilege
-from jobq_private.queue_grant as g
-where pg_has_role(session_user, g.grantee, 'usage')
-or pg_has_role(session_user, 'jobq_owner', 'usage');
-
-revoke all on table jobq.queue_grant from public;
-grant select on jobq.queue_grant
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on view jobq.queue_grant is
-'Which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
-
-reset role;
-
--- Deploy jobq:view/schedule to pg
--- Made by sql/snapshot.py from sql/view/schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: every version of every schedule, for people.
--- Invariant: reads only; the functions change schedules. Retired versions are history.
-create or replace view jobq.schedule as
-select
-    s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
-    s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
-    s.dedup_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
-    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
-    s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
-    s.created_at, s.retired_at
-from jobq_private.schedule as s;
-
-revoke all on jobq.schedule from public;
-grant select on jobq.schedule to jobq_reader;
-
-comment on view jobq.schedule is
-'Every version of every schedule, with its next slot and its last.';
-
-reset role;
-
--- Deploy jobq:view/worker to pg
--- Made by sql/snapshot.py from sql/view/worker.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: who works, on what, and how many jobs they hold.
--- Invariant: a worker is live when it was seen within the last minute.
-create or replace view jobq.worker as
-select
-    w.worker, w.queues, w.started_at, w.seen_at,
-    w.seen_at > now() - interval '1 min' as is_live,
-    (
-        select count(*) from jobq_private.job as j
-        where j.state = 'running' and j.worker = w.worker
-    ) as jobs,
-    w.region
-from jobq_private.worker as w;
-
-revoke all on jobq.worker from public;
-grant select on jobq.worker to jobq_reader;
-
-comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
-
-reset role;
-
--- Deploy jobq:api/act_for to pg
--- Made by sql/snapshot.py from sql/api/act_for.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: say for whom the rest of this transaction acts, so that the audit can tell:
--- a server in the name of its clients, a tool in the name of a person.
--- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
--- beside it. Raises: 22004, 22023.
-create or replace function jobq.act_for(name text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if act_for.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    elsif length(act_for.name) not between 1 and 256 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'name must have 1 to 256 characters'
-        );
-    end if;
-    perform set_config('jobq.acting_for', act_for.name, true);
-end
-$$;
-
-revoke all on function jobq.act_for(text) from public;
-grant execute on function jobq.act_for(text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.act_for(text) is
-'Says for whom the rest of the transaction acts; the audit notes it beside the log-in.';
-
-reset role;
-
--- Deploy jobq:api/authenticate to pg
--- Made by sql/snapshot.py from sql/api/authenticate.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
--- does, or when it has expired or been revoked.
--- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
--- another key. The last use is written at most once a minute, and never waited for.
--- While grants by queue are enforced, a key opens the servers of the log-in that made it.
--- Raises: nothing.
-create or replace function jobq.authenticate(key_hash bytea)
-returns table (name text, scopes text[], requests_per_second integer)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _key jobq_private.api_key;
-begin
-    select k.* into _key
-    from jobq_private.api_key as k
-    where k.key_hash = authenticate.key_hash
-    and k.revoked_at is null
-    and (k.expires_at is null or k.expires_at > clock_timestamp())
-    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
-    if not found then
-        return;
-    end if;
-
-    if coalesce(_key.last_used_at, '-infinity') < clock_timestamp() - interval '1 min' then
-        update jobq_private.api_key as k
-        set last_used_at = clock_timestamp()
-        where k.api_key = (
-            select u.api_key
-            from jobq_private.api_key as u
-            where u.api_key = _key.api_key
-            for update skip locked
-        );
-    end if;
-    return query select _key.api_key, _key.scopes, _key.requests_per_second;
-end
-$$;
-
-revoke all on function jobq.authenticate(bytea) from public;
-grant execute on function jobq.authenticate(bytea) to jobq_reader;
-
-comment on function jobq.authenticate(bytea) is
-'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';
-
-reset role;
-
--- Deploy jobq:api/backoff to pg
--- Made by sql/snapshot.py from sql/api/backoff.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: how long to wait before the attempt after this one.
--- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
--- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
--- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
--- Raises: 22004, 22023.
-create or replace function jobq.backoff(
-    strategy text,
-    initial_delay interval,
-    max_delay interval,
-    jitter double precision,
-    attempt integer
-)
-returns interval
-language plpgsql
-volatile
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _initial double precision := extract(epoch from initial_delay);
-    _max double precision := extract(epoch from max_delay);
-    _growth integer := least(attempt, 64);
-    _seconds double precision;
-begin
-    if num_nulls(strategy, initial_delay, max_delay, jitter, attempt) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of backoff');
-    elsif attempt < 1 or not coalesce(jitter between 0 and 1, false)
-        or _initial not between 0 and 31536000 or _max not between 0 and 31536000
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'attempt must be at least 1, jitter from 0 to 1, delays from 0 to 365 days');
-    end if;
-    case strategy
-        when 'fixed' then _seconds := _initial;
-        when 'linear' then _seconds := _initial * attempt;
-        when 'exponential' then _seconds := _initial * 2::double precision ^ (_growth - 1);
-        when 'decorrelated' then
-            _seconds := least(_max, _initial * 3::double precision ^ _growth);
-            _seconds := _initial + random() * greatest(0, _seconds - _initial);
-        else
-            perform jobq_private.raise_error('INVALID_ARGUMENT',
-                'strategy must be fixed, linear, exponential or decorrelated');
-    end case;
-    _seconds := _seconds * (1 + jitter * (2 * random() - 1));
-    return make_interval(secs => least(_seconds, _max));
-end
-$$;
-
-revoke all on function jobq.backoff(text, interval, interval, double precision, integer)
-from public;
-grant execute on function
-jobq.backoff(text, interval, interval, double precision, integer)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.backoff(text, interval, interval, double precision, integer) is
-'Returns how long to wait before the attempt after this one.';
-
-reset role;
-
--- Deploy jobq:api/begin_wait to pg
--- Made by sql/snapshot.py from sql/api/begin_wait.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the listening session of an idle worker says that it is about to sleep.
--- Invariant: W (shared, session) is taken before P is tried. True means that every
--- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
-create or replace function jobq.begin_wait(queues text[])
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
-    _queue text;
-    _is_quiet boolean := true;
-begin
-    perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
-    perform pg_advisory_unlock_all();
-    foreach _queue in array begin_wait.queues loop
-        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
-    end loop;
-    foreach _queue in array begin_wait.queues loop
-        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
-        else
-            _is_quiet := false;
-        end if;
-    end loop;
-    return _is_quiet;
-end
-$$;
-
-revoke all on function jobq.begin_wait(text[]) from public;
-grant execute on function jobq.begin_wait(text[]) to jobq_worker;
-
-comment on function jobq.begin_wait(text[]) is
-'Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it.';
-
-reset role;
-
--- Deploy jobq:api/cancel to pg
--- Made by sql/snapshot.py from sql/api/cancel.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
--- Invariant: the row lock decides between cancel and complete; whoever comes second sees
--- what the first has done. Returns 'cancelled', 'cancel_requested' or
--- 'already_finished'. Raises: 22004, 22023, JQ001.
-create or replace function jobq.cancel(job_id uuid, reason text default null)
-returns text
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _state text;
-    _queue text;
-begin
-    if cancel.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    elsif length(cancel.reason) > 512 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
-        );
-    end if;
-
-    select j.state, j.queue into _state, _queue
-    from jobq_private.job as j
-    where j.job_id = cancel.job_id
-    for update;
-    if not found then
-        perform jobq.get_job(cancel.job_id);
-        return 'already_finished';
-    elsif _state = 'running' then
-        update jobq_private.job as j
-        set
-            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
-            cancel_reason = coalesce(j.cancel_reason, cancel.reason)
-        where j.job_id = cancel.job_id;
-        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
-        if pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq_cancel', _queue);
-        end if;
-        return 'cancel_requested';
-    end if;
-
-    update jobq_private.job as j
-    set state = 'cancelled', cancel_reason = cancel.reason
-    where j.job_id = cancel.job_id;
-    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
-    return 'cancelled';
-end
-$$;
-
-revoke all on function jobq.cancel(uuid, text) from public;
-grant execute on function jobq.cancel(uuid, text) to jobq_producer, jobq_operator;
-
-comment on function jobq.cancel(uuid, text) is
-'Cancels a waiting job, asks the worker of a running one, and says which.';
-
-reset role;
-
--- Deploy jobq:api/cancel_execution to pg
--- Made by sql/snapshot.py from sql/api/cancel_execution.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: cancel an execution that still waits, and leave it alone when it does not.
--- Invariant: the row lock decides between this and claim; whoever comes second sees what
--- the first has done. Returns the execution, or null when it runs or has ended.
--- Raises: 22004, 22023, JQ001.
-create or replace function jobq.cancel_execution(
-    execution_id uuid, reason text default null
-)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform
-    from jobq_private.job as j
-    where j.job_id = cancel_execution.execution_id
-    and j.state in ('queued', 'retrying')
-    for update;
-    if found then
-        perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
-        return jobq.show_execution(cancel_execution.execution_id);
-    end if;
-    perform jobq.get_job(cancel_execution.execution_id);
-    return null;
-end
-$$;
-
-revoke all on function jobq.cancel_execution(uuid, text) from public;
-grant execute on function jobq.cancel_execution(uuid, text)
-to jobq_producer, jobq_operator;
-
-comment on function jobq.cancel_execution(uuid, text) is
-'Cancels an execution that still waits and returns it, or null when it is too late.';
-
-reset role;
-
--- Deploy jobq:api/claim to pg
--- Made by sql/snapshot.py from sql/api/claim.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: lease up to max_jobs runnable jobs to a worker.
--- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
--- order given; within a queue by priority, then run_at, then id. Each priority in use is
--- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
--- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
-create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
-returns setof jobq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _now constant timestamptz := clock_timestamp();
-    _left integer := claim.max_jobs;
-    _queue text;
-    _mark jobq_private.claim_mark;
-    _found tid[];
-begin
-    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
-
-    foreach _queue in array claim.queues loop
-        continue when _left = 0 or jobq_private.is_paused(_queue);
-        _mark := null;
-        while _left > 0 loop
-            _mark := jobq_private.next_mark(_queue, _mark);
-            exit when _mark.priority is null;
-            select
-                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
-            into _found, _mark.run_at, _mark.job_id
-            from (
-                select j.ctid, j.run_at, j.job_id
-                from jobq_private.job as j
-                where j.queue = _queue
-                and j.state in ('queued', 'retrying')
-                and j.priority = _mark.priority
-                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
-                and j.run_at <= _now
-                order by j.run_at, j.job_id
-                limit _left
-                for update skip locked
-            ) as d;
-            continue when _found is null;
-
-            return query
-            with taken as (
-                update jobq_private.job as j
-                set state = 'running', worker = claim.worker
-                where j.ctid = any(_found)
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-                    j.idempotency_key, j.lease
-            )
-            select t.* from taken as t order by t.run_at, t.job_id;
-            _left := _left - cardinality(_found);
-        end loop;
-        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
-            perform jobq_private.keep_mark(_mark);
-        end if;
-    end loop;
-end
-$$;
-
-revoke all on function jobq.claim(text[], text, integer) from public;
-grant execute on function jobq.claim(text[], text, integer) to jobq_worker;
-
-comment on function jobq.claim(text[], text, integer) is
-'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
-
-reset role;
-
--- Deploy jobq:api/claim_job to pg
--- Made by sql/snapshot.py from sql/api/claim_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: lease one named job to a worker, or nothing when it cannot run now.
--- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
--- Raises: 22004, 22023.
-create or replace function jobq.claim_job(job_id uuid, worker text)
-returns setof jobq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if claim_job.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    end if;
-    perform jobq_private.check_claim('{}', claim_job.worker, 1);
-
-    return query
-    with due as materialized (
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = claim_job.job_id
-        and j.state in ('queued', 'retrying')
-        and j.run_at <= clock_timestamp()
-        and not jobq_private.is_paused(j.queue)
-        for update skip locked
-    )
-    update jobq_private.job as j
-    set state = 'running', worker = claim_job.worker
-    from due as d
-    where j.job_id = d.job_id
-    returning
-        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease;
-end
-$$;
-
-revoke all on function jobq.claim_job(uuid, text) from public;
-grant execute on function jobq.claim_job(uuid, text) to jobq_worker;
-
-comment on function jobq.claim_job(uuid, text) is
-'Leases one named job to a worker, or returns nothing when it cannot run now.';
-
-reset role;
-
--- Deploy jobq:api/complete to pg
--- Made by sql/snapshot.py from sql/api/complete.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: finish an attempt as succeeded.
--- Invariant: true once; false when this very attempt has completed the job before, as
--- after a commit whose outcome was unknown; anything else is a lost lease and changes
--- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
-create or replace function jobq.complete(
-    job_id uuid, attempt integer, result jsonb default null
-)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _outcome text;
-begin
-    select c.outcome into _outcome
-    from jobq.complete_many(
-        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
-    ) as c;
-    if _outcome = 'succeeded' then
-        return true;
-    elsif exists (
-        select from jobq.get_job(complete.job_id) as j
-        where j.state = 'succeeded' and j.attempt = complete.attempt
-    ) then
-        return false;
-    end if;
-    perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
-    return false;
-end
-$$;
-
-revoke all on function jobq.complete(uuid, integer, jsonb) from public;
-grant execute on function jobq.complete(uuid, integer, jsonb) to jobq_worker;
-
-comment on function jobq.complete(uuid, integer, jsonb) is
-'Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost.';
-
-reset role;
-
--- Deploy jobq:api/complete_many to pg
--- Made by sql/snapshot.py from sql/api/complete_many.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing and comes back as
--- 'lost', so that one of them does not hold up the rest.
--- Raises: 22004, 22023, JQ005, JQ006.
-create or replace function jobq.complete_many(
-    job_ids uuid[], attempts integer[], results jsonb default null
-)
-returns table (job_id uuid, attempt integer, outcome text)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
-    from unnest(jobq_private.settle_successes(
-        complete_many.job_ids, complete_many.attempts, complete_many.results
-    )) as l (n)
-    right join unnest(complete_many.job_ids, complete_many.attempts)
-        with ordinality as s (job_id, attempt, n)
-        on s.n = l.n
-    order by s.n;
-end
-$$;
-
-revoke all on function jobq.complete_many(uuid[], integer[], jsonb) from public;
-grant execute on function jobq.complete_many(uuid[], integer[], jsonb) to jobq_worker;
-
-comment on function jobq.complete_many(uuid[], integer[], jsonb) is
-'Finishes many attempts as succeeded and tells for each whether it still held its job.';
-
-reset role;
-
--- Deploy jobq:api/configure to pg
--- Made by sql/snapshot.py from sql/api/configure.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: change global defaults; null leaves a default as it is.
--- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
-create or replace function jobq.configure(
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    max_expiries integer default null,
-    max_payload_bytes integer default null,
-    max_payload_depth integer default null,
-    retention interval default null,
-    key_retention interval default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    update jobq_private.setting as g
-    set
-        priority = coalesce(configure.priority, g.priority),
-        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
-        timeout = coalesce(configure.timeout, g.timeout),
-        lease = coalesce(configure.lease, g.lease),
-        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
-        dedup = coalesce(configure.dedup, g.dedup),
-        reuse_key_after_failure = coalesce(
-            configure.reuse_key_after_failure, g.reuse_key_after_failure
-        ),
-        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
-        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
-        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
-        retention = coalesce(configure.retention, g.retention),
-        key_retention = coalesce(configure.key_retention, g.key_retention);
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
-end
-$$;
-
-revoke all on function jobq.configure(
-    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
-    interval, interval
-) from public;
-grant execute on function jobq.configure(
-    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
-    interval, interval
-) to jobq_operator;
-
-comment on function jobq.configure(
-    integer, integer, interval, interval, text, text, boolean, integer, integer, integer,
-    interval, interval
-) is 'Changes global defaults; arguments left out keep theirs.';
-
-reset role;
-
--- Deploy jobq:api/confirm_cancel to pg
--- Made by sql/snapshot.py from sql/api/confirm_cancel.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a worker that saw the request to cancel ends the attempt.
--- Invariant: only where it was asked for, and only by the attempt that holds the lease.
--- Raises: 22004, JQ001, JQ002, JQ003.
-create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _requested_at timestamptz;
-begin
-    select j.cancel_requested_at into _requested_at
-    from jobq_private.job as j
-    where j.job_id = confirm_cancel.job_id
-    and j.attempt = confirm_cancel.attempt
-    and j.lease_expires_at is not null
-    for update;
-    if not found then
-        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
-    elsif _requested_at is null then
-        perform jobq_private.raise_error('ILLEGAL_STATE', format(
-            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
-        ));
-    end if;
-    update jobq_private.job as j
-    set state = 'cancelled'
-    where j.job_id = confirm_cancel.job_id;
-end
-$$;
-
-revoke all on function jobq.confirm_cancel(uuid, integer) from public;
-grant execute on function jobq.confirm_cancel(uuid, integer) to jobq_worker;
-
-comment on function jobq.confirm_cancel(uuid, integer) is
-'Ends an attempt as cancelled, where that was asked for.';
-
-reset role;
-
--- Deploy jobq:api/create_api_key to pg
--- Made by sql/snapshot.py from sql/api/create_api_key.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: let the holder of a key use the HTTP API, within scopes.
--- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
--- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
--- Raises: 22004, 22023, JQ004.
-create or replace function jobq.create_api_key(
-    name text,
-    key_hash bytea,
-    prefix text,
-    scopes text[],
-    expires_at timestamptz default null,
-    requests_per_second integer default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    if num_nulls(
-        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
-        create_api_key.scopes
-    ) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
-        );
-    end if;
-    insert into jobq_private.api_key (
-        api_key, key_hash, prefix, scopes, expires_at, requests_per_second
-    )
-    values (
-        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
-        create_api_key.scopes, create_api_key.expires_at,
-        create_api_key.requests_per_second
-    );
-exception
-    when unique_violation then
-        perform jobq_private.raise_error(
-            'API_KEY_EXISTS', format('name %s', create_api_key.name)
-        );
-    when check_violation then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
-end
-$$;
-
-revoke all on function
-jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) from public;
-grant execute on function
-jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) to jobq_operator;
-
-comment on function
-jobq.create_api_key(text, bytea, text, text[], timestamptz, integer) is
-'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';
-
-reset role;
-
--- Deploy jobq:api/create_schedule to pg
--- Made by sql/snapshot.py from sql/api/create_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare a recurring job under a name; declaring it again is harmless.
--- Invariant: the same definition changes nothing; another one becomes a new version,
--- and the old one history. So every deployment may declare its schedules, all at once
--- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
-create or replace function jobq.create_schedule(
-    name text,
-    kind text,
-    cron text default null,
-    every interval default null,
-    time_zone text default 'UTC',
-    payload jsonb default '{}',
-    queue text default null,
-    from_completion boolean default false,
-    gap text default 'auto',
-    fold text default 'auto',
-    missed text default null,
-    catch_up interval default null,
-    dedup text default null,
-    dedup_key text default null,
-    jitter interval default '0',
-    starts_at timestamptz default null,
-    ends_at timestamptz default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    metadata jsonb default null
-)
-returns uuid
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _given jobq_private.schedule;
-begin
-    _given.name := create_schedule.name;
-    _given.kind := create_schedule.kind;
-    _given.cron := create_schedule.cron;
-    _given.every := create_schedule.every;
-    _given.time_zone := create_schedule.time_zone;
-    _given.payload := create_schedule.payload;
-    _given.queue := create_schedule.queue;
-    _given.from_completion := create_schedule.from_completion;
-    _given.gap := create_schedule.gap;
-    _given.fold := create_schedule.fold;
-    _given.missed := create_schedule.missed;
-    _given.catch_up := create_schedule.catch_up;
-    _given.dedup := create_schedule.dedup;
-    _given.dedup_key := create_schedule.dedup_key;
-    _given.jitter := create_schedule.jitter;
-    _given.starts_at := create_schedule.starts_at;
-    _given.ends_at := create_schedule.ends_at;
-    _given.priority := create_schedule.priority;
-    _given.max_attempts := create_schedule.max_attempts;
-    _given.timeout := create_schedule.timeout;
-    _given.metadata := create_schedule.metadata;
-    return (jobq_private.schedule_declare(_given, false)).schedule_id;
-end
-$$;
-
-revoke all on function jobq.create_schedule(
-    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
-    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
-) from public;
-grant execute on function jobq.create_schedule(
-    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
-    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
-) to jobq_producer, jobq_worker, jobq_operator;
-
-comment on function jobq.create_schedule(
-    text, text, text, interval, text, jsonb, text, boolean, text, text, text, interval,
-    text, text, interval, timestamptz, timestamptz, integer, integer, interval, jsonb
-) is
-'Declares a recurring job under a name, by cron or every, and returns the id of its version: the same for the same definition, else a new one.';
-
-reset role;
-
--- Deploy jobq:api/delete_config to pg
--- Made by sql/snapshot.py from sql/api/delete_config.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: delete a config; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
-create or replace function jobq.delete_config(config text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _endpoint text;
-begin
-    perform jobq_private.begin_definition('config', delete_config.config, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint as e
-    where e.config = delete_config.config
-    order by e.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
-    end if;
-    delete from jobq_private.config as d where d.config = delete_config.config;
-end
-$$;
-
-revoke all on function jobq.delete_config(text) from public;
-grant execute on function jobq.delete_config(text)
-to jobq_operator;
-
-comment on function jobq.delete_config(text) is
-'Deletes a config; refused while an endpoint refers to it.';
-
-reset role;
-
--- Deploy jobq:api/delete_endpoint to pg
--- Made by sql/snapshot.py from sql/api/delete_endpoint.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: delete an endpoint and its kind; its versions stay.
--- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
--- JQ008.
-create or replace function jobq.delete_endpoint(endpoint text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.begin_definition('endpoint', delete_endpoint.endpoint, 'update');
-    perform jobq.delete_kind(delete_endpoint.endpoint);
-end
-$$;
-
-revoke all on function jobq.delete_endpoint(text) from public;
-grant execute on function jobq.delete_endpoint(text)
-to jobq_operator;
-
-comment on function jobq.delete_endpoint(text) is
-'Deletes an endpoint and its kind; refused while live jobs or schedules of it exist.';
-
-reset role;
-
--- Deploy jobq:api/delete_kind to pg
--- Made by sql/snapshot.py from sql/api/delete_kind.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
--- JQ007, JQ008.
-create or replace function jobq.delete_kind(kind text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if delete_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif exists (
-        select from jobq_private.job as j where j.kind = delete_kind.kind
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', delete_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.kind = delete_kind.kind and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', delete_kind.kind
-        ));
-    end if;
-    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', delete_kind.kind
-        ));
-    end if;
-end
-$$;
-
-revoke all on function jobq.delete_kind(text) from public;
-grant execute on function jobq.delete_kind(text) to jobq_operator;
-
-comment on function jobq.delete_kind(text) is
-'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
-
-reset role;
-
--- Deploy jobq:api/delete_payload_spec to pg
--- Made by sql/snapshot.py from sql/api/delete_payload_spec.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: delete a payload spec; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
-create or replace function jobq.delete_payload_spec(payload_spec text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _endpoint text;
-begin
-    perform jobq_private.begin_definition('payload_spec',
-        delete_payload_spec.payload_spec, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint as e
-    where e.payload_spec = delete_payload_spec.payload_spec
-    order by e.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
-    end if;
-    delete from jobq_private.payload_spec as d
-    where d.payload_spec = delete_payload_spec.payload_spec;
-end
-$$;
-
-revoke all on function jobq.delete_payload_spec(text) from public;
-grant execute on function jobq.delete_payload_spec(text)
-to jobq_operator;
-
-comment on function jobq.delete_payload_spec(text) is
-'Deletes a payload spec; refused while an endpoint refers to it.';
-
-reset role;
-
--- Deploy jobq:api/delete_queue to pg
--- Made by sql/snapshot.py from sql/api/delete_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
--- JQ007, JQ008.
-create or replace function jobq.delete_queue(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if delete_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif exists (
-        select from jobq_private.job as j where j.queue = delete_queue.queue
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of queue %s', delete_queue.queue
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.queue = delete_queue.queue and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of queue %s', delete_queue.queue
-        ));
-    end if;
-    delete from jobq_private.queue as d where d.queue = delete_queue.queue;
-    if not found then
-        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
-            'queue %s', delete_queue.queue
-        ));
-    end if;
-end
-$$;
-
-revoke all on function jobq.delete_queue(text) from public;
-grant execute on function jobq.delete_queue(text) to jobq_operator;
-
-comment on function jobq.delete_queue(text) is
-'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
-
-reset role;
-
--- Deploy jobq:api/delete_secret to pg
--- Made by sql/snapshot.py from sql/api/delete_secret.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: delete a secret; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
-create or replace function jobq.delete_secret(secret text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _endpoint text;
-begin
-    perform jobq_private.begin_definition('secret', delete_secret.secret, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint_secret as e
-    where e.secret = delete_secret.secret
-    order by e.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
-    end if;
-    delete from jobq_private.secret as d where d.secret = delete_secret.secret;
-end
-$$;
-
-revoke all on function jobq.delete_secret(text) from public;
-grant execute on function jobq.delete_secret(text)
-to jobq_operator;
-
-comment on function jobq.delete_secret(text) is
-'Deletes a secret; refused while an endpoint refers to it.';
-
-reset role;
-
--- Deploy jobq:api/due_in to pg
--- Made by sql/snapshot.py from sql/api/due_in.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: for how long a worker of these queues may sleep: until the next job is due.
--- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now, null when none waits. Raises: 22004.
-create or replace function jobq.due_in(queues text[])
-returns interval
-language plpgsql
-volatile
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return jobq.next_due(due_in.queues) - clock_timestamp();
-end
-$$;
-
-revoke all on function jobq.due_in(text[]) from public;
-grant execute on function jobq.due_in(text[]) to jobq_worker, jobq_reader;
-
-comment on function jobq.due_in(text[]) is
-'Returns how long it is until the next job of these queues becomes runnable, or null when none waits.';
-
-reset role;
-
--- Deploy jobq:api/end_wait to pg
--- Made by sql/snapshot.py from sql/api/end_wait.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the listening session of a worker says that it is awake, or that of a client
--- that it waits for no job.
--- Invariant: drops every advisory lock of its session, so the session must be a
--- listener and nothing else. Raises: nothing.
-create or replace function jobq.end_wait()
-returns void
-language sql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select pg_advisory_unlock_all()
-$$;
-
-revoke all on function jobq.end_wait() from public;
-grant execute on function jobq.end_wait()
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.end_wait() is
-'Marks the listening session as awake or waiting for no job, so that nobody need notify it.';
-
-reset role;
-
--- Deploy jobq:api/enforce_queue_grants to pg
--- Made by sql/snapshot.py from sql/api/enforce_queue_grants.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: have every log-in see and touch only the queues that it holds by
--- grant_queue(), or, with false, all of them again, as at first.
--- Invariant: row-level security of every table that has a policy, forced, so that it
--- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
--- for transactions under way, 5 s at most for each table. For jobq_owner alone.
--- Raises: 22004, 55P03.
-create or replace function jobq.enforce_queue_grants(enforced boolean default true)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '5s'
-as $$
-declare
-    _table text;
-begin
-    if enforced is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
-    end if;
-    for _table in
-        select distinct c.relname
-        from pg_catalog.pg_policy as p
-        join pg_catalog.pg_class as c on c.oid = p.polrelid
-        where c.relnamespace = 'jobq_private'::regnamespace
-        order by c.relname
-    loop
-        if enforced then
-            execute format(
-                'alter table jobq_private.%I enable row level security,'
-                ' force row level security', _table
-            );
-        else
-            execute format('alter table jobq_private.%I disable row level security', _table);
-        end if;
-    end loop;
-    perform jobq_private.record_audit(
-        'enforce_queue_grants', case when enforced then 'on' else 'off' end
-    );
-end
-$$;
-
-revoke all on function jobq.enforce_queue_grants(boolean) from public;
-
-comment on function jobq.enforce_queue_grants(boolean) is
-'Has every log-in see and touch only the queues that it holds; false ends that. For jobq_owner alone.';
-
-reset role;
-
--- Deploy jobq:api/enqueue to pg
--- Made by sql/snapshot.py from sql/api/enqueue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: add one job to a queue, in the caller's transaction.
--- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
--- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
-create or replace function jobq.enqueue(
-    kind text,
-    payload jsonb default '{}',
-    queue text default null,
-    run_at timestamptz default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    idempotency_key text default null,
-    dedup_key text default null,
-    dedup text default null,
-    metadata jsonb default null
-)
-returns uuid
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return (jobq_private.store_job(row(
-        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
-        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null
-    )::jobq_private.new_job)).job_id;
-end
-$$;
-
-revoke all on function jobq.enqueue(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) from public;
-grant execute on function jobq.enqueue(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) to jobq_producer;
-
-comment on function jobq.enqueue(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) is 'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';
-
-reset role;
-
--- Deploy jobq:api/enqueue_many to pg
--- Made by sql/snapshot.py from sql/api/enqueue_many.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: add many jobs with one call, given as a JSON array of objects whose members
--- are named as the parameters of enqueue().
--- Invariant: all or none. Tells for each job whether it was created. An unknown member is
--- refused, so that no misspelt option is passed over. Planned once: a plan made for the
--- batch as a constant copies it several times.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
-create or replace function jobq.enqueue_many(jobs jsonb)
-returns table (ordinal integer, job_id uuid, created boolean)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-#variable_conflict use_column
-declare
-    _known constant text[] := array[
-        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
-        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
-    ];
-    _problem text;
-    _jobs jobq_private.new_job[];
-begin
-    if enqueue_many.jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
-    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
-    end if;
-
-    select format('job %s: must be an object with members among %s', e.n, _known)
-    into _problem
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
-    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
-
-    select array_agg(jsonb_populate_record(
-        row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
-        )::jobq_private.new_job, e.job
-    ) order by e.n) into _jobs
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
-    return query
-    select i.ordinal, i.job_id, i.created
-    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
-    order by i.ordinal;
-end
-$$;
-
-revoke all on function jobq.enqueue_many(jsonb) from public;
-grant execute on function jobq.enqueue_many(jsonb) to jobq_producer;
-
-comment on function jobq.enqueue_many(jsonb) is
-'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
-
-reset role;
-
--- Deploy jobq:api/exchange to pg
--- Made by sql/snapshot.py from sql/api/exchange.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: finish a batch and claim the next, in one call and one commit.
--- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
--- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
--- Raises: 22004, 22023, JQ005, JQ006.
-create or replace function jobq.exchange(
-    queues text[],
-    worker text,
-    max_jobs integer,
-    job_ids uuid[] default '{}',
-    attempts integer[] default '{}',
-    results jsonb default null,
-    failures jsonb default null
-)
-returns table (
-    outcome text,
-    job_id uuid,
-    attempt integer,
-    kind text,
-    payload jsonb,
-    metadata jsonb,
-    queue text,
-    max_attempts integer,
-    timeout interval,
-    lease_expires_at timestamptz,
-    run_at timestamptz,
-    created_at timestamptz,
-    idempotency_key text,
-    lease interval
-)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _lost bigint[];
-begin
-    if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
-    then
-        _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results
-        );
-    end if;
-    if _lost is not null then
-        return query
-        select 'lost', l.*
-        from unnest(_lost) as n
-        cross join lateral jobq_private.lost_job(
-            exchange.job_ids[n], exchange.attempts[n]
-        ) as l;
-    end if;
-    if exchange.failures is not null then
-        return query
-        select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(exchange.failures) as f
-        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
-    end if;
-    return query
-    select 'claimed', c.*
-    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
-end
-$$;
-
-revoke all on function
-jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) from public;
-grant execute on function
-jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) to jobq_worker;
-
-comment on function
-jobq.exchange(text[], text, integer, uuid[], integer[], jsonb, jsonb) is
-'Finishes a batch and claims the next, in one call and one commit.';
-
-reset role;
-
--- Deploy jobq:api/get_job to pg
--- Made by sql/snapshot.py from sql/api/get_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: one job, live or archived.
--- Invariant: the archive is looked at from the day before the id's own time, so that older
--- partitions are passed over, and a clock that was set back hides nothing.
--- Raises: 22004, JQ001.
-create or replace function jobq.get_job(job_id uuid)
-returns jobq.job
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _job jobq.job;
-begin
-    if get_job.job_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
-    end if;
-    select j.* into _job
-    from jobq.job as j
-    where j.job_id = get_job.job_id and j.finished_at is null;
-    if not found then
-        select j.* into _job
-        from jobq.job as j
-        where j.job_id = get_job.job_id
-        and j.finished_at
-            >= jobq_private.id_time(get_job.job_id) - interval '1 day';
-    end if;
-    if not found then
-        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
-    end if;
-    return _job;
-end
-$$;
-
-revoke all on function jobq.get_job(uuid) from public;
-grant execute on function jobq.get_job(uuid)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.get_job(uuid) is 'Returns one job, live or archived.';
-
-reset role;
-
--- Deploy jobq:api/explain to pg
--- Made by sql/snapshot.py from sql/api/explain.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
--- Invariant: reads only; every reason that holds is a row, the first one first.
--- Raises: 22004, JQ001.
-create or replace function jobq.explain(job_id uuid)
-returns table (reason text, explanation text)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _job jobq.job := jobq.get_job(explain.job_id);
-begin
-    if _job.finished_at is not null then
-        return query select 'finished', format(
-            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
-            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
-        );
-        return;
-    elsif _job.state = 'running' then
-        return query select 'running', format(
-            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
-            _job.claimed_at,
-            case when _job.lease_expires_at < clock_timestamp()
-                then 'expired (recover() will take it back)' else 'until' end,
-            _job.lease_expires_at
-        );
-        return;
-    end if;
-
-    return query
-    select 'paused', format('queue %s since %s%s', q.queue, q.paused_at,
-        coalesce(': ' || q.pause_reason, ''))
-    from jobq_private.queue as q
-    where q.queue = _job.queue and q.paused_at is not null;
-    if _job.run_at > clock_timestamp() then
-        return query select
-            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
-            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
-        return;
-    end if;
-    if not exists (
-        select from jobq_private.worker as w
-        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
-    ) then
-        return query select 'no_worker', format(
-            'no worker of queue %s was seen in the last minute', _job.queue
-        );
-    end if;
-    return query select 'waiting', format(
-        '%s jobs of queue %s are ahead of it',
-        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
-        _job.queue
-    );
-end
-$$;
-
-revoke all on function jobq.explain(uuid) from public;
-grant execute on function jobq.explain(uuid) to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq.explain(uuid) is
-'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';
-
-reset role;
-
--- Deploy jobq:api/fail to pg
--- Made by sql/snapshot.py from sql/api/fail.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: end an attempt as failed.
--- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
--- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
--- Raises: 22004, 22023, JQ001, JQ003.
-create or replace function jobq.fail(
-    job_id uuid,
-    attempt integer,
-    error text,
-    error_code text default 'ERROR',
-    retryable boolean default true,
-    retry_in interval default null,
-    details jsonb default null
-)
-returns text
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _state text;
-begin
-    if fail.retry_in not between '0' and '365 days' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
-        );
-    elsif jsonb_typeof(fail.details) <> 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
-    end if;
-    select s.state into _state
-    from jobq_private.settle_failures(array[row(
-        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in, fail.details
-    )::jobq_private.failure], false) as s;
-    if not found then
-        perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
-    end if;
-    return _state;
-end
-$$;
-
-revoke all on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) from public;
-grant execute on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb)
-to jobq_worker;
-
-comment on function jobq.fail(uuid, integer, text, text, boolean, interval, jsonb) is
-'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
-
-reset role;
-
--- Deploy jobq:api/fail_many to pg
--- Made by sql/snapshot.py from sql/api/fail_many.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
--- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
--- member is refused, so that no misspelt retryable is passed over.
--- Raises: 22004, 22023.
-create or replace function jobq.fail_many(failures jsonb)
-returns table (job_id uuid, attempt integer, state text)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    _known constant text[] := array[
-        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in',
-        'details'
-    ];
-    _failures jobq_private.failure[];
-begin
-    if fail_many.failures is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'failures');
-    elsif jsonb_typeof(fail_many.failures) <> 'array' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'failures must be a JSON array');
-    elsif exists (
-        select from jsonb_array_elements(fail_many.failures) as e (failure)
-        where jsonb_typeof(e.failure) <> 'object' or e.failure - _known <> '{}'
-    ) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'each failure must be an object with members among %s', _known
-        ));
-    end if;
-    select array_agg(f::jobq_private.failure) into _failures
-    from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
-    if exists (
-        select from unnest(_failures) as f
-        where f.retry_in not between '0' and '365 days'
-        or jsonb_typeof(f.details) <> 'object'
-    ) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'retry_in must be from 0 to 365 days, details an object');
-    end if;
-
-    return query
-    select f.job_id, f.attempt, s.state
-    from unnest(_failures) with ordinality
-        as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
-    left join jobq_private.settle_failures(_failures, false) as s
-        on s.job_id = f.job_id and s.attempt = f.attempt
-    order by f.n;
-end
-$$;
-
-revoke all on function jobq.fail_many(jsonb) from public;
-grant execute on function jobq.fail_many(jsonb) to jobq_worker;
-
-comment on function jobq.fail_many(jsonb) is
-'Ends many attempts as failed and tells the new state of each, null where the lease was lost.';
-
-reset role;
-
--- Deploy jobq:api/find_job to pg
--- Made by sql/snapshot.py from sql/api/find_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the job that an idempotency key of a kind stands for, or null.
--- Invariant: reads only; a key outlives its job's row only as long as it is retained.
--- Raises: 22004.
-create or replace function jobq.find_job(kind text, idempotency_key text)
-returns uuid
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
-    end if;
-    return (
-        select k.job_id
-        from jobq_private.idempotency_key as k
-        where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
-    );
-end
-$$;
-
-revoke all on function jobq.find_job(text, text) from public;
-grant execute on function jobq.find_job(text, text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.find_job(text, text) is
-'Returns the id of the job that an idempotency key of a kind stands for, or null.';
-
-reset role;
-
--- Deploy jobq:api/get_delivery to pg
--- Made by sql/snapshot.py from sql/api/get_delivery.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
--- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
--- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
--- it was when the first began. valid_until is null for the version that new jobs get.
--- Raises: 22004.
-create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null, job_id uuid default null
-)
-returns table (
-    type text, spec jsonb, version integer, valid_from timestamptz,
-    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
-    max_per_second double precision
-)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    _moment timestamptz := coalesce(get_delivery.created_at, now());
-    _started_at timestamptz := coalesce(
-        jobq_private.execution_started_at(get_delivery.job_id), now()
-    );
-begin
-    if get_delivery.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    end if;
-    return query
-    select
-        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
-        (
-            select n.created_at from jobq_private.definition_version as n
-            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
-        ),
-        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
-        (
-            select jsonb_object_agg(x.secret, jsonb_build_object(
-                'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
-            ))
-            from jobq_private.template_references(v.document -> 'spec') as r
-            join jobq_private.secret as x on x.secret = r.path
-            where r.namespace = 'secret'
-        ),
-        (v.document ->> 'max_concurrency')::integer,
-        (v.document ->> 'max_per_second')::double precision
-    from jobq_private.endpoint as e
-    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
-    left join lateral jobq_private.version_at(
-        'payload_spec', v.document ->> 'payload_spec', _moment
-    ) as s on true
-    left join lateral jobq_private.version_at(
-        'config', v.document ->> 'config', _started_at
-    ) as c on true
-    where e.endpoint = get_delivery.kind;
-end
-$$;
-
-revoke all on function jobq.get_delivery(text, timestamptz, uuid) from public;
-grant execute on function jobq.get_delivery(text, timestamptz, uuid)
-to jobq_worker;
-
-comment on function jobq.get_delivery(text, timestamptz, uuid) is
-'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
-
-reset role;
-
--- Deploy jobq:api/get_schedule to pg
--- Made by sql/snapshot.py from sql/api/get_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a schedule by its name, or one of its versions by its id.
--- Invariant: a name means the newest version. Raises: 22004, JQ007.
-create or replace function jobq.get_schedule(schedule text)
-returns jobq.schedule
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        get_schedule.schedule
-    );
-    _shown jobq.schedule;
-begin
-    select v.* into _shown
-    from jobq.schedule as v
-    where v.schedule_id = _found.schedule_id;
-    return _shown;
-end
-$$;
-
-revoke all on function jobq.get_schedule(text) from public;
-grant execute on function jobq.get_schedule(text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.get_schedule(text) is
-'Returns a schedule by its name, or one of its versions by its id.';
-
-reset role;
-
--- Deploy jobq:api/grant_queue to pg
--- Made by sql/snapshot.py from sql/api/grant_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: let a role use a queue, or '*' for all of them, once grants by queue are
--- enforced: enqueue to add, see and cancel its jobs, work for everything else.
--- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
--- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
-create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    insert into jobq_private.queue_grant (grantee, queue, privilege)
-    values (
-        jobq_private.check_queue_grant(
-            grant_queue.grantee, grant_queue.queue, grant_queue.privilege
-        ),
-        grant_queue.queue, grant_queue.privilege
-    )
-    on conflict do nothing;
-end
-$$;
-
-revoke all on function jobq.grant_queue(text, text, text) from public;
-
-comment on function jobq.grant_queue(text, text, text) is
-'Lets a role use a queue, or * for all: privilege enqueue or work. For jobq_owner alone.';
-
-reset role;
-
--- Deploy jobq:api/health to pg
--- Made by sql/snapshot.py from sql/api/health.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
@@ -9168,510 +9243,11 @@ as $$
     order by h.is_ok, h.subject
 $$;
 
-revoke all on function jobq.health(timestamptz, jsonb) from public;
-grant execute on function jobq.health(timestamptz, jsonb) to jobq_operator, jobq_reader;
+revoke all on function jobq.health from public;
+grant execute on function jobq.health to jobq_operator, jobq_reader;
 
-comment on function jobq.health(timestamptz, jsonb) is
+comment on function jobq.health is
 'Says what threatens the queue''s promise, each with its remedy: settings, snapshots, leases, workers, partitions; a client''s clock and release too where it gives them.';
-
-reset role;
-
--- Deploy jobq:api/heartbeat to pg
--- Made by sql/snapshot.py from sql/api/heartbeat.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
--- Invariant: rows are found by the primary key alone, whatever the statistics say, and
--- locked in the order of their ids; a lease is never extended past
--- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
--- or 'lost'. queues, where given, tells explain() what the worker serves.
--- Raises: 22004, 22023.
-create or replace function jobq.heartbeat(
-    worker text, job_ids uuid[], attempts integer[], queues text[] default null
-)
-returns table (job_id uuid, attempt integer, outcome text)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_nestloop = off
-set enable_mergejoin = off
-as $$
-#variable_conflict use_column
-begin
-    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
-    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
-
-    insert into jobq_private.worker as w (worker, queues)
-    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
-    on conflict on constraint worker_pkey do update
-    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
-
-    return query
-    with held as materialized (
-        select j.job_id
-        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
-        join jobq_private.job as j
-            on j.job_id = any(heartbeat.job_ids)
-            and j.job_id = f.job_id
-            and j.attempt = f.attempt
-            and j.lease_expires_at is not null
-        order by j.job_id
-        for update of j
-    ),
-    extended as (
-        update jobq_private.job as j
-        set heartbeat_at = clock_timestamp()
-        from held as h
-        where j.job_id = any(heartbeat.job_ids)
-        and j.job_id = h.job_id
-        returning j.job_id, j.attempt, j.cancel_requested_at
-    )
-    select f.job_id, f.attempt, case
-        when e.job_id is null then 'lost'
-        when e.cancel_requested_at is not null then 'cancel_requested'
-        else 'extended'
-    end
-    from unnest(heartbeat.job_ids, heartbeat.attempts)
-        with ordinality as f (job_id, attempt, n)
-    left join extended as e on e.job_id = f.job_id and e.attempt = f.attempt
-    order by f.n;
-end
-$$;
-
-revoke all on function jobq.heartbeat(text, uuid[], integer[], text[]) from public;
-grant execute on function jobq.heartbeat(text, uuid[], integer[], text[]) to jobq_worker;
-
-comment on function jobq.heartbeat(text, uuid[], integer[], text[]) is
-'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
-
-reset role;
-
--- Deploy jobq:api/list_api_keys to pg
--- Made by sql/snapshot.py from sql/api/list_api_keys.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the keys of the HTTP API, without anything that would let one be used.
--- Invariant: reads only. Raises: nothing.
-create or replace function jobq.list_api_keys()
-returns table (
-    name text,
-    prefix text,
-    scopes text[],
-    requests_per_second integer,
-    created_at timestamptz,
-    expires_at timestamptz,
-    revoked_at timestamptz,
-    last_used_at timestamptz
-)
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        k.api_key, k.prefix, k.scopes, k.requests_per_second, k.created_at,
-        k.expires_at, k.revoked_at, k.last_used_at
-    from jobq_private.api_key as k
-    order by k.created_at, k.api_key
-$$;
-
-revoke all on function jobq.list_api_keys() from public;
-grant execute on function jobq.list_api_keys() to jobq_operator;
-
-comment on function jobq.list_api_keys() is
-'Returns the keys of the HTTP API: names, prefixes, scopes and last use, never a key.';
-
-reset role;
-
--- Deploy jobq:api/list_attempts to pg
--- Made by sql/snapshot.py from sql/api/list_attempts.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the attempts of one job, in their order.
--- Invariant: one row for each attempt. Raises: 22004, JQ001.
-create or replace function jobq.list_attempts(job_id uuid)
-returns setof jobq.attempt
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq.get_job(list_attempts.job_id);
-    return query
-    select t.*
-    from jobq.attempt as t
-    where t.job_id = list_attempts.job_id
-    order by t.attempt;
-end
-$$;
-
-revoke all on function jobq.list_attempts(uuid) from public;
-grant execute on function jobq.list_attempts(uuid)
-to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_attempts(uuid) is 'Returns the attempts of one job, in their order.';
-
-reset role;
-
--- Deploy jobq:api/list_ciphertexts to pg
--- Made by sql/snapshot.py from sql/api/list_ciphertexts.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: every secret as it is encrypted, for its rotation to another key.
--- Invariant: nothing here can be read without the key. Raises: nothing.
-create or replace function jobq.list_ciphertexts()
-returns table (secret text, version integer, key_id text, ciphertext bytea)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select s.secret, s.version, s.key_id, s.ciphertext
-    from jobq_private.secret as s
-    order by s.secret;
-end
-$$;
-
-revoke all on function jobq.list_ciphertexts() from public;
-grant execute on function jobq.list_ciphertexts()
-to jobq_operator;
-
-comment on function jobq.list_ciphertexts() is
-'Returns every secret as it is encrypted, for its rotation to another key.';
-
-reset role;
-
--- Deploy jobq:api/list_jobs to pg
--- Made by sql/snapshot.py from sql/api/list_jobs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of jobs, newest first.
--- Invariant: before is the last id of the page before: ids are ordered by time, so pages
--- are stable while jobs are added. Raises: 22004, 22023.
-create or replace function jobq.list_jobs(
-    state text default null,
-    kind text default null,
-    queue text default null,
-    before uuid default null,
-    max_jobs integer default 50
-)
-returns setof jobq.job
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-as $$
-begin
-    if list_jobs.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif list_jobs.max_jobs not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
-        );
-    elsif list_jobs.state not in (
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
-    ) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'state must be queued, running, retrying, succeeded, dead or cancelled');
-    end if;
-    return query
-    select j.*
-    from jobq.job as j
-    where (list_jobs.state is null or j.state = list_jobs.state)
-    and (list_jobs.kind is null or j.kind = list_jobs.kind)
-    and (list_jobs.queue is null or j.queue = list_jobs.queue)
-    and (list_jobs.before is null or j.job_id < list_jobs.before)
-    order by j.job_id desc
-    limit list_jobs.max_jobs;
-end
-$$;
-
-revoke all on function jobq.list_jobs(text, text, text, uuid, integer) from public;
-grant execute on function jobq.list_jobs(text, text, text, uuid, integer)
-to jobq_operator, jobq_reader;
-
-comment on function jobq.list_jobs(text, text, text, uuid, integer) is
-'Returns a page of jobs, newest first; before is the last id of the page before.';
-
-reset role;
-
--- Deploy jobq:api/list_logs to pg
--- Made by sql/snapshot.py from sql/api/list_logs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the log of one job, in its order.
--- Invariant: reads only. Raises: 22004, JQ001.
-create or replace function jobq.list_logs(job_id uuid)
-returns table (attempt integer, logged_at timestamptz, level text, message text)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq.get_job(list_logs.job_id);
-    return query
-    select l.attempt, l.logged_at, l.level, l.message
-    from jobq_private.job_log as l
-    where l.job_id = list_logs.job_id
-    order by l.logged_at, l.sequence;
-end
-$$;
-
-revoke all on function jobq.list_logs(uuid) from public;
-grant execute on function jobq.list_logs(uuid) to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_logs(uuid) is 'Returns the log of one job, in its order.';
-
-reset role;
-
--- Deploy jobq:api/list_payload_schemas to pg
--- Made by sql/snapshot.py from sql/api/list_payload_schemas.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
--- that the database cannot enforce by itself.
--- Invariant: kinds without one have no row. Raises: nothing.
-create or replace function jobq.list_payload_schemas(kinds text[])
-returns table (kind text, schema jsonb)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select k.kind, k.json_schema
-    from jobq_private.kind as k
-    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
-end
-$$;
-
-revoke all on function jobq.list_payload_schemas(text[]) from public;
-grant execute on function jobq.list_payload_schemas(text[])
-to jobq_producer, jobq_operator;
-
-comment on function jobq.list_payload_schemas(text[]) is
-'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
-
-reset role;
-
--- Deploy jobq:api/list_queue_grants to pg
--- Made by sql/snapshot.py from sql/api/list_queue_grants.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: which queues log-ins may use once grants by queue are enforced.
--- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
--- nothing.
-create or replace function jobq.list_queue_grants()
-returns table (grantee text, queue text, privilege text)
-language sql
-stable
-parallel restricted
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select g.grantee, g.queue, g.privilege
-    from jobq.queue_grant as g
-    order by g.grantee, g.queue, g.privilege
-$$;
-
-revoke all on function jobq.list_queue_grants() from public;
-grant execute on function jobq.list_queue_grants()
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_queue_grants() is
-'Lists which queues one may use once grants by queue are enforced; the owner sees everybody''s.';
-
-reset role;
-
--- Deploy jobq:api/list_schedule_versions to pg
--- Made by sql/snapshot.py from sql/api/list_schedule_versions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: every version of a schedule, newest first.
--- Invariant: a name's versions are one chain, also across its retirement.
--- Raises: 22004, JQ007.
-create or replace function jobq.list_schedule_versions(schedule text)
-returns setof jobq.schedule
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        list_schedule_versions.schedule
-    );
-begin
-    return query
-    select v.*
-    from jobq.schedule as v
-    where v.name = _found.name
-    order by v.version desc;
-end
-$$;
-
-revoke all on function jobq.list_schedule_versions(text) from public;
-grant execute on function jobq.list_schedule_versions(text)
-to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_schedule_versions(text) is
-'Returns every version of a schedule, newest first.';
-
-reset role;
-
--- Deploy jobq:api/list_schedules to pg
--- Made by sql/snapshot.py from sql/api/list_schedules.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of schedules, newest version first.
--- Invariant: without a status, those in force: active and paused. before is the last id
--- of the page before: ids are ordered by time. Raises: 22004, 22023.
-create or replace function jobq.list_schedules(
-    status text default null,
-    kind text default null,
-    queue text default null,
-    before uuid default null,
-    max_schedules integer default 50
-)
-returns setof jobq.schedule
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if list_schedules.max_schedules is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
-    elsif list_schedules.max_schedules not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 1000'
-        );
-    elsif list_schedules.status not in ('active', 'paused', 'retired') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'status must be active, paused or retired'
-        );
-    end if;
-    return query
-    select v.*
-    from jobq.schedule as v
-    where (
-        v.status = list_schedules.status
-        or (list_schedules.status is null and v.status <> 'retired')
-    )
-    and (list_schedules.kind is null or v.kind = list_schedules.kind)
-    and (list_schedules.queue is null or v.queue = list_schedules.queue)
-    and (list_schedules.before is null or v.schedule_id < list_schedules.before)
-    order by v.schedule_id desc
-    limit list_schedules.max_schedules;
-end
-$$;
-
-revoke all on function jobq.list_schedules(text, text, text, uuid, integer) from public;
-grant execute on function jobq.list_schedules(text, text, text, uuid, integer)
-to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.list_schedules(text, text, text, uuid, integer) is
-'Returns a page of schedules, newest first: those in force, or those of one status.';
-
-reset role;
-
--- Deploy jobq:api/list_versions to pg
--- Made by sql/snapshot.py from sql/api/list_versions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
--- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
-create or replace function jobq.list_versions(type text, name text)
-returns table (version integer, document jsonb, created_at timestamptz)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select
-        v.version,
-        case when v.type = 'secret' then '{}'::jsonb else v.document end,
-        v.created_at
-    from jobq_private.definition_version as v
-    where v.type = list_versions.type and v.name = list_versions.name
-    order by v.version desc;
-    if not found then
-        perform jobq_private.refuse_definition(list_versions.type, list_versions.name);
-    end if;
-end
-$$;
-
-revoke all on function jobq.list_versions(text, text) from public;
-grant execute on function jobq.list_versions(text, text)
-to jobq_operator, jobq_reader;
-
-comment on function jobq.list_versions(text, text) is
-'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';
-
-reset role;
-
--- Deploy jobq:api/log to pg
--- Made by sql/snapshot.py from sql/api/log.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: add a line to a job's log.
--- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
--- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
-create or replace function jobq.log(
-    job_id uuid, attempt integer, level text, message text
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
-    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
-        );
-    end if;
-    perform jobq.get_job(log.job_id);
-    insert into jobq_private.job_log (job_id, attempt, level, message)
-    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
-end
-$$;
-
-revoke all on function jobq.log(uuid, integer, text, text) from public;
-grant execute on function jobq.log(uuid, integer, text, text) to jobq_worker;
-
-comment on function jobq.log(uuid, integer, text, text) is 'Adds a line to a job''s log.';
-
-reset role;
-
--- Deploy jobq:api/maintain to pg
--- Made by sql/snapshot.py from sql/api/maintain.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
@@ -9701,17 +9277,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.maintain() from public;
-grant execute on function jobq.maintain() to jobq_worker, jobq_operator;
+revoke all on function jobq.maintain from public;
+grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
-comment on function jobq.maintain() is
+comment on function jobq.maintain is
 'Recovers expired leases, fires schedules that are due, prunes keys and workers, makes and drops partitions; safe for any number of callers.';
-
-reset role;
-
--- Deploy jobq:api/metrics to pg
--- Made by sql/snapshot.py from sql/api/metrics.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
@@ -9797,1134 +9367,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.metrics() from public;
-grant execute on function jobq.metrics() to jobq_operator, jobq_reader;
+revoke all on function jobq.metrics from public;
+grant execute on function jobq.metrics to jobq_operator, jobq_reader;
 
-comment on function jobq.metrics() is
+comment on function jobq.metrics is
 'Returns the queue''s figures for Prometheus: backlog, dead jobs, rates and latency.';
-
-reset role;
-
--- Deploy jobq:api/next_due to pg
--- Made by sql/snapshot.py from sql/api/next_due.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
--- Invariant: one index probe for each priority in use; paused queues do not count. A
--- moment in the past means that there is work now. Raises: 22004.
-create or replace function jobq.next_due(queues text[])
-returns timestamptz
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _queue text;
-    _priority integer;
-    _run_at timestamptz;
-    _next timestamptz;
-begin
-    if next_due.queues is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
-    end if;
-    foreach _queue in array next_due.queues loop
-        _priority := 32768;
-        loop
-            select j.priority, j.run_at into _priority, _run_at
-            from jobq_private.job as j
-            where j.queue = _queue
-            and j.state in ('queued', 'retrying')
-            and j.priority < _priority
-            order by j.priority desc, j.run_at
-            limit 1;
-            exit when not found or jobq_private.is_paused(_queue);
-            _next := least(_next, _run_at);
-        end loop;
-    end loop;
-    return _next;
-end
-$$;
-
-revoke all on function jobq.next_due(text[]) from public;
-grant execute on function jobq.next_due(text[]) to jobq_worker, jobq_reader;
-
-comment on function jobq.next_due(text[]) is
-'Returns when the next job of these queues becomes runnable, or null when none waits.';
-
-reset role;
-
--- Deploy jobq:api/next_tick to pg
--- Made by sql/snapshot.py from sql/api/next_tick.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the first firing of a cron expression after an instant, in a time zone.
--- Invariant: reads no table and takes no lock.
--- Raises: 22004, 22023, JQ009.
-create or replace function jobq.next_tick(
-    cron text,
-    time_zone text default 'UTC',
-    after timestamptz default now(),
-    gap text default 'auto',
-    fold text default 'auto'
-)
-returns timestamptz
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if next_tick.after is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
-    elsif next_tick.after not between '1900-01-01 UTC' and '9999-01-01 UTC' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'after is %s; it may be an instant from 1900 to 9998', next_tick.after
-        ));
-    end if;
-    perform jobq_private.cron_check(next_tick.time_zone, next_tick.gap, next_tick.fold);
-    return jobq_private.cron_next(
-        jobq_private.cron_parse(next_tick.cron),
-        next_tick.time_zone,
-        next_tick.after,
-        next_tick.gap,
-        next_tick.fold
-    );
-end
-$$;
-
-revoke all on function jobq.next_tick(text, text, timestamptz, text, text) from public;
-
-grant execute on function jobq.next_tick(text, text, timestamptz, text, text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.next_tick(text, text, timestamptz, text, text) is
-'Returns the first firing of a cron expression strictly after an instant, by the clocks'
-' of a time zone; null when none is left.';
-
-reset role;
-
--- Deploy jobq:api/page_attempts to pg
--- Made by sql/snapshot.py from sql/api/page_attempts.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
--- Invariant: each attempt once; its number is what the next page starts after.
--- Raises: 22004, JQ001.
-create or replace function jobq.page_attempts(
-    job_id uuid, after integer default null, max_attempts integer default 50
-)
-returns table (item json, cursor integer)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select
-        json_build_object(
-            'attempt_id', format('%s:%s', t.job_id, t.attempt),
-            'execution_id', t.job_id,
-            'attempt_number', t.attempt,
-            'status', case t.state
-                when 'succeeded' then 'SUCCESS'
-                when 'running' then 'RUNNING'
-                when 'cancelled' then 'CANCELLED'
-                when 'queued' then 'RELEASED'
-                else 'FAILED'
-            end,
-            'worker_id', t.worker,
-            'started_at', t.started_at,
-            'completed_at', t.finished_at,
-            'duration_ms', jobq_private.milliseconds(t.duration),
-            'output', t.result,
-            'error', case
-                when coalesce(t.error_code, t.error) is not null then
-                    coalesce(t.error_details, '{}')
-                    || jsonb_build_object('type', t.error_code, 'message', t.error)
-            end
-        ),
-        case when t.n < t.total then t.attempt end
-    from (
-        select
-            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
-        from jobq.list_attempts(page_attempts.job_id) as a
-        where a.attempt > coalesce(page_attempts.after, 0)
-    ) as t
-    where t.n <= page_attempts.max_attempts
-    order by t.n;
-end
-$$;
-
-revoke all on function jobq.page_attempts(uuid, integer, integer) from public;
-grant execute on function jobq.page_attempts(uuid, integer, integer)
-to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.page_attempts(uuid, integer, integer) is
-'Returns a page of the attempts of a job as JSON documents, in their order.';
-
-reset role;
-
--- Deploy jobq:api/page_definitions to pg
--- Made by sql/snapshot.py from sql/api/page_definitions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
--- page_jobs().
--- Invariant: no value of a secret is in it. Raises: nothing.
-create or replace function jobq.page_definitions(
-    type text, after text default null, max_definitions integer default 50
-)
-returns table (item json, cursor text)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select t.item, case when t.n < count(*) over () then t.name end
-    from (
-        select d.item, d.name, row_number() over (order by d.name) as n
-        from jobq_private.definition as d
-        where d.type = page_definitions.type
-        and (page_definitions.after is null or d.name > page_definitions.after)
-        order by d.name
-        limit page_definitions.max_definitions + 1
-    ) as t
-    order by t.n
-    limit page_definitions.max_definitions;
-end
-$$;
-
-revoke all on function jobq.page_definitions(text, text, integer) from public;
-grant execute on function jobq.page_definitions(text, text, integer)
-to jobq_operator, jobq_reader;
-
-comment on function jobq.page_definitions(text, text, integer) is
-'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
-
-reset role;
-
--- Deploy jobq:api/page_executions to pg
--- Made by sql/snapshot.py from sql/api/page_executions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
--- row of all, else it is what `before` takes for the page that follows that row: its slot.
--- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
--- its index. Raises: 22004, JQ001.
-create or replace function jobq.page_executions(
-    job_id uuid, before timestamptz default null, max_executions integer default 50
-)
-returns table (item json, cursor timestamptz)
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if exists (
-        select from jobq_private.schedule as s
-        where s.schedule_id = page_executions.job_id
-    ) then
-        return query
-        select f.item, f.cursor
-        from jobq_private.schedule_executions(
-            page_executions.job_id, page_executions.before,
-            page_executions.max_executions
-        ) as f;
-        return;
-    end if;
-    item := jobq.show_execution(page_executions.job_id);
-    if page_executions.max_executions > 0 and page_executions.before is null then
-        return next;
-    end if;
-end
-$$;
-
-revoke all on function jobq.page_executions(uuid, timestamptz, integer) from public;
-grant execute on function jobq.page_executions(uuid, timestamptz, integer)
-to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq.page_executions(uuid, timestamptz, integer) is
-'Returns a page of the executions of a job as JSON documents, the newest first.';
-
-reset role;
-
--- Deploy jobq:api/page_jobs to pg
--- Made by sql/snapshot.py from sql/api/page_jobs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
--- all, else it is what `before` takes for the page that follows that row.
--- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
--- each starts with a descent of the primary keys, wherever it lies. The times compare the
--- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
-create or replace function jobq.page_jobs(
-    states text[] default null,
-    kind text default null,
-    queue text default null,
-    created_after timestamptz default null,
-    created_before timestamptz default null,
-    metadata jsonb default null,
-    before uuid default null,
-    max_jobs integer default 50
-)
-returns table (item json, cursor uuid)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _max_bytes constant integer := 4194304;
-    _from constant uuid := coalesce(
-        jobq_private.id_floor(page_jobs.created_after),
-        '00000000-0000-0000-0000-000000000000'
-    );
-    _to constant uuid := least(
-        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
-        'ffffffff-ffff-ffff-ffff-ffffffffffff'
-    );
-    _rows integer := 0;
-    _bytes bigint := 0;
-    _job jobq.job;
-begin
-    if page_jobs.max_jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
-    elsif page_jobs.max_jobs not between 1 and 1000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
-        );
-    elsif not page_jobs.states <@ array[
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
-    ] then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are queued, running, retrying, succeeded, dead and cancelled');
-    end if;
-
-    for _job in
-        select j.*
-        from jobq.job as j
-        where j.job_id < _to and j.job_id >= _from
-        and (page_jobs.states is null or j.state = any (page_jobs.states))
-        and (page_jobs.kind is null or j.kind = page_jobs.kind)
-        and (page_jobs.queue is null or j.queue = page_jobs.queue)
-        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
-        order by j.job_id desc
-        limit page_jobs.max_jobs + 1
-    loop
-        if _rows > 0 then
-            return next;
-            if _rows = page_jobs.max_jobs or _bytes > _max_bytes then
-                return;
-            end if;
-        end if;
-        item := jobq_private.job_document(_job);
-        cursor := _job.job_id;
-        _bytes := _bytes + octet_length(item::text);
-        _rows := _rows + 1;
-    end loop;
-    if _rows > 0 then
-        cursor := null;
-        return next;
-    end if;
-end
-$$;
-
-revoke all on function jobq.page_jobs(
-    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
-) from public;
-grant execute on function jobq.page_jobs(
-    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
-) to jobq_operator, jobq_reader;
-
-comment on function jobq.page_jobs(
-    text[], text, text, timestamptz, timestamptz, jsonb, uuid, integer
-) is
-'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
-
-reset role;
-
--- Deploy jobq:api/page_logs to pg
--- Made by sql/snapshot.py from sql/api/page_logs.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
--- Invariant: lines are numbered as they are written, so a page that was read stays as it
--- was, and each starts with a descent of the index. Raises: 22004, JQ001.
-create or replace function jobq.page_logs(
-    job_id uuid, after bigint default null, max_lines integer default 50
-)
-returns table (item json, cursor bigint)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
-begin
-    perform jobq.get_job(page_logs.job_id);
-    return query
-    select
-        json_build_object(
-            'log_id', t.sequence::text,
-            'execution_id', t.job_id,
-            'attempt_number', t.attempt,
-            'level', t.level,
-            'message', t.message,
-            'logged_at', t.logged_at
-        ),
-        case when t.n < count(*) over () then t.sequence end
-    from (
-        select l.*, row_number() over (order by l.sequence) as n
-        from jobq_private.job_log as l
-        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
-        order by l.sequence
-        limit page_logs.max_lines + 1
-    ) as t
-    order by t.n
-    limit page_logs.max_lines;
-end
-$$;
-
-revoke all on function jobq.page_logs(uuid, bigint, integer) from public;
-grant execute on function jobq.page_logs(uuid, bigint, integer)
-to jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.page_logs(uuid, bigint, integer) is
-'Returns a page of the log of a job as JSON documents, in its order.';
-
-reset role;
-
--- Deploy jobq:api/page_queues to pg
--- Made by sql/snapshot.py from sql/api/page_queues.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
--- Invariant: the figures of queue_stats(). Raises: nothing.
-create or replace function jobq.page_queues(
-    after text default null, max_queues integer default 50
-)
-returns table (item json, cursor text)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select
-        json_build_object(
-            'queue', t.queue,
-            'queued', t.queued,
-            'scheduled', t.scheduled,
-            'running', t.running,
-            'retrying', t.retrying,
-            'dead', t.dead,
-            'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
-            'finished_last_minute', t.finished_last_minute,
-            'is_paused', t.is_paused
-        ),
-        case when t.n < t.total then t.queue end
-    from (
-        select
-            s.*, row_number() over (order by s.queue) as n, count(*) over () as total
-        from jobq.queue_stats() as s
-        where page_queues.after is null or s.queue > page_queues.after
-    ) as t
-    where t.n <= page_queues.max_queues
-    order by t.n;
-end
-$$;
-
-revoke all on function jobq.page_queues(text, integer) from public;
-grant execute on function jobq.page_queues(text, integer) to jobq_operator, jobq_reader;
-
-comment on function jobq.page_queues(text, integer) is
-'Returns a page of queues with their statistics as JSON documents.';
-
-reset role;
-
--- Deploy jobq:api/page_schedule_versions to pg
--- Made by sql/snapshot.py from sql/api/page_schedule_versions.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
--- null in the last row of all, else what `before` takes for the page that follows that
--- row.
--- Invariant: reads only. Raises: 22004, JQ007.
-create or replace function jobq.page_schedule_versions(
-    schedule text, before integer default null, max_versions integer default 50
-)
-returns table (item json, cursor integer)
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        page_schedule_versions.schedule
-    );
-begin
-    return query
-    select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
-    from jobq_private.schedule as s
-    where s.name = _found.name
-    and s.version < coalesce(page_schedule_versions.before, 2147483647)
-    order by s.version desc
-    limit page_schedule_versions.max_versions;
-end
-$$;
-
-revoke all on function jobq.page_schedule_versions(text, integer, integer) from public;
-grant execute on function jobq.page_schedule_versions(text, integer, integer)
-to jobq_producer, jobq_operator, jobq_reader;
-
-comment on function jobq.page_schedule_versions(text, integer, integer) is
-'Returns a page of the versions of a schedule as JSON documents, newest first.';
-
-reset role;
-
--- Deploy jobq:api/page_schedules to pg
--- Made by sql/snapshot.py from sql/api/page_schedules.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
--- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
-create or replace function jobq.page_schedules(
-    status text default null,
-    kind text default null,
-    queue text default null,
-    before uuid default null,
-    max_schedules integer default 50
-)
-returns table (item json, cursor uuid)
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select
-        jobq_private.schedule_document(s),
-        case when p.n < count(*) over () then p.schedule_id end
-    from (
-        select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
-        from jobq.list_schedules(
-            page_schedules.status, page_schedules.kind, page_schedules.queue,
-            page_schedules.before, page_schedules.max_schedules + 1
-        ) as l
-    ) as p
-    join jobq_private.schedule as s on s.schedule_id = p.schedule_id
-    order by p.n
-    limit page_schedules.max_schedules;
-end
-$$;
-
-revoke all on function jobq.page_schedules(text, text, text, uuid, integer) from public;
-grant execute on function jobq.page_schedules(text, text, text, uuid, integer)
-to jobq_operator, jobq_reader;
-
-comment on function jobq.page_schedules(text, text, text, uuid, integer) is
-'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
-
-reset role;
-
--- Deploy jobq:api/pause_queue to pg
--- Made by sql/snapshot.py from sql/api/pause_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
--- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
-create or replace function jobq.pause_queue(queue text, reason text default null)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if pause_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
-        );
-    end if;
-    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
-    values (pause_queue.queue, now(), pause_queue.reason)
-    on conflict on constraint queue_pkey do update
-    set
-        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
-        updated_at = now();
-end
-$$;
-
-revoke all on function jobq.pause_queue(text, text) from public;
-grant execute on function jobq.pause_queue(text, text) to jobq_operator;
-
-comment on function jobq.pause_queue(text, text) is
-'Stops claims from a queue; running jobs go on.';
-
-reset role;
-
--- Deploy jobq:api/pause_schedule to pg
--- Made by sql/snapshot.py from sql/api/pause_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: stop a schedule from firing until it is resumed.
--- Invariant: jobs that it has made go on; pausing it again changes nothing.
--- Raises: 22004, JQ002, JQ007.
-create or replace function jobq.pause_schedule(schedule text, reason text default null)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _held jobq_private.schedule := jobq_private.schedule_hold(pause_schedule.schedule);
-begin
-    if _held.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _held.name, _held.version
-        ));
-    end if;
-    update jobq_private.schedule as s
-    set
-        status = 'paused', paused_at = now(),
-        pause_reason = left(pause_schedule.reason, 512)
-    where s.schedule_id = _held.schedule_id and s.status = 'active';
-end
-$$;
-
-revoke all on function jobq.pause_schedule(text, text) from public;
-grant execute on function jobq.pause_schedule(text, text) to jobq_operator;
-
-comment on function jobq.pause_schedule(text, text) is
-'Stops a schedule from firing until it is resumed.';
-
-reset role;
-
--- Deploy jobq:api/preview_cron to pg
--- Made by sql/snapshot.py from sql/api/preview_cron.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the next firings of a cron expression, with what the clocks of its zone
--- show.
--- Invariant: reads no table. Raises: 22004, 22023, JQ009.
-create or replace function jobq.preview_cron(
-    cron text,
-    time_zone text default 'UTC',
-    ticks integer default 5,
-    after timestamptz default now(),
-    gap text default 'auto',
-    fold text default 'auto'
-)
-returns table (slot_at timestamptz, local_time timestamp)
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_variable
-declare
-    _parsed jobq_private.cron;
-begin
-    perform jobq_private.preview_check(ticks, after);
-    perform jobq_private.cron_check(time_zone, gap, fold);
-    _parsed := jobq_private.cron_parse(cron);
-    slot_at := after;
-    for _tick in 1 .. ticks loop
-        slot_at := jobq_private.cron_next(_parsed, time_zone, slot_at, gap, fold);
-        exit when slot_at is null;
-        local_time := slot_at at time zone time_zone;
-        return next;
-    end loop;
-end
-$$;
-
-revoke all on function jobq.preview_cron(text, text, integer, timestamptz, text, text)
-from public;
-grant execute
-on function jobq.preview_cron(text, text, integer, timestamptz, text, text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.preview_cron(text, text, integer, timestamptz, text, text) is
-'Returns the next firings of a cron expression, with what the clocks of its zone show.';
-
-reset role;
-
--- Deploy jobq:api/preview_schedule to pg
--- Made by sql/snapshot.py from sql/api/preview_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: when a schedule will fire next, with what the clocks of its zone show.
--- Invariant: of one that counts from completion only the next slot is known; of one
--- that is paused, the slots that it would have if it were resumed now; of a retired
--- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
-create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
-returns table (slot_at timestamptz, local_time timestamp)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_variable
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        preview_schedule.schedule
-    );
-begin
-    perform jobq_private.preview_check(ticks, now());
-    slot_at := case _found.status
-        when 'active' then _found.next_run_at
-        when 'paused' then jobq_private.schedule_first(_found, now())
-    end;
-    for _tick in 1 .. ticks loop
-        exit when not coalesce(slot_at < coalesce(_found.ends_at, 'infinity'), false);
-        local_time := slot_at at time zone _found.time_zone;
-        return next;
-        exit when _found.from_completion;
-        slot_at := jobq_private.schedule_next(
-            _found.parsed, _found.every, _found.time_zone, _found.gap, _found.fold,
-            slot_at, slot_at
-        );
-    end loop;
-end
-$$;
-
-revoke all on function jobq.preview_schedule(text, integer) from public;
-grant execute on function jobq.preview_schedule(text, integer)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.preview_schedule(text, integer) is
-'Returns when a schedule will fire next, with what the clocks of its zone show.';
-
-reset role;
-
--- Deploy jobq:api/put_config to pg
--- Made by sql/snapshot.py from sql/api/put_config.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare a config, or replace it: values that the templates of endpoints name.
--- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away. Raises: 22004, 22023, JQ004, JQ007.
-create or replace function jobq.put_config(
-    config text, entries jsonb, mode text default 'put'
-)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _version integer;
-begin
-    perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
-    if jsonb_typeof(put_config.entries) is distinct from 'object' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
-    end if;
-    perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
-    from jobq_private.endpoint as e
-    where e.config = put_config.config;
-    _version := jobq_private.record_version('config', put_config.config,
-        jsonb_build_object('values', put_config.entries));
-
-    insert into jobq_private.config as c (config, entries, version)
-    values (put_config.config, put_config.entries, _version)
-    on conflict on constraint config_pkey do update
-    set entries = excluded.entries, version = excluded.version, updated_at = now()
-    where c.version <> excluded.version;
-    return jobq.show_definition('config', put_config.config);
-exception
-    when check_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
-        return null;
-end
-$$;
-
-revoke all on function jobq.put_config(text, jsonb, text) from public;
-grant execute on function jobq.put_config(text, jsonb, text)
-to jobq_operator;
-
-comment on function jobq.put_config(text, jsonb, text) is
-'Declares a config, values that the templates of endpoints refer to, or replaces it.';
-
-reset role;
-
--- Deploy jobq:api/put_endpoint to pg
--- Made by sql/snapshot.py from sql/api/put_endpoint.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
--- target, a Kafka topic or a Redis stream.
--- Invariant: one kind and one endpoint of the same name; what its templates refer to is
--- there. Jobs that exist keep the version they were made under.
--- Raises: 22004, 22023, JQ004, JQ007.
-create or replace function jobq.put_endpoint(
-    endpoint text,
-    type text,
-    spec jsonb,
-    payload_spec text default null,
-    config text default null,
-    max_attempts integer default 1,
-    retry_strategy text default 'exponential',
-    retry_initial_delay interval default '1 s',
-    retry_max_delay interval default '60 s',
-    retry_jitter double precision default 0.25,
-    queue text default null,
-    max_concurrency integer default null,
-    max_per_second double precision default null,
-    mode text default 'put'
-)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _schema jsonb;
-    _violated text;
-begin
-    perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
-        put_endpoint.mode);
-    if put_endpoint.type is null or put_endpoint.spec is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
-    end if;
-    perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
-    _schema := jobq_private.endpoint_schema(
-        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
-        put_endpoint.config
-    );
-    perform jobq.put_kind(
-        put_endpoint.endpoint, put_endpoint.queue,
-        max_attempts => put_endpoint.max_attempts,
-        timeout => interval '10 s' + interval '1 ms' * coalesce(
-            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
-        ),
-        retry_strategy => put_endpoint.retry_strategy,
-        retry_initial_delay => put_endpoint.retry_initial_delay,
-        retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter
-    );
-    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
-    perform jobq_private.store_endpoint(
-        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
-        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
-        put_endpoint.max_per_second
-    );
-    return jobq.show_definition('endpoint', put_endpoint.endpoint);
-exception
-    when check_violation then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
-        return null;
-end
-$$;
-
-revoke all on function jobq.put_endpoint(
-    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
-    text, integer, double precision, text
-) from public;
-grant execute on function jobq.put_endpoint(
-    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
-    text, integer, double precision, text
-)
-to jobq_operator;
-
-comment on function jobq.put_endpoint(
-    text, text, jsonb, text, text, integer, text, interval, interval, double precision,
-    text, integer, double precision, text
-) is
-'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';
-
-reset role;
-
--- Deploy jobq:api/put_kind to pg
--- Made by sql/snapshot.py from sql/api/put_kind.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare a kind of job, or replace what is declared of it; null means the
--- queue's setting, else the global default.
--- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff. Raises: 22004, 22023, JQ006.
-create or replace function jobq.put_kind(
-    kind text,
-    queue text default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    retry_strategy text default null,
-    retry_initial_delay interval default null,
-    retry_max_delay interval default null,
-    retry_jitter double precision default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
-begin
-    if put_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
-    end if;
-    insert into jobq_private.kind as k (
-        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
-        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema
-    )
-    values (
-        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
-        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
-        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
-    )
-    on conflict on constraint kind_pkey do update
-    set
-        queue = excluded.queue, priority = excluded.priority,
-        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
-        lease = excluded.lease, retry_preset = excluded.retry_preset,
-        retry_strategy = excluded.retry_strategy,
-        retry_initial_delay = excluded.retry_initial_delay,
-        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
-        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, updated_at = now();
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _problem = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
-end
-$$;
-
-revoke all on function jobq.put_kind(
-    text, text, integer, integer, interval, interval, text, text, interval, interval,
-    double precision, text, boolean, jsonb
-) from public;
-grant execute on function jobq.put_kind(
-    text, text, integer, integer, interval, interval, text, text, interval, interval,
-    double precision, text, boolean, jsonb
-) to jobq_operator, jobq_worker;
-
-comment on function jobq.put_kind(
-    text, text, integer, integer, interval, interval, text, text, interval, interval,
-    double precision, text, boolean, jsonb
-) is 'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
-
-reset role;
-
--- Deploy jobq:api/put_payload_spec to pg
--- Made by sql/snapshot.py from sql/api/put_payload_spec.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
--- Invariant: jobs that exist keep the version they were made under. Where the database
--- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
--- Raises: 22004, 22023, JQ004, JQ006, JQ007.
-create or replace function jobq.put_payload_spec(
-    payload_spec text, schema jsonb, mode text default 'put'
-)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _version integer;
-begin
-    perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
-        put_payload_spec.mode);
-    if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
-        perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
-    end if;
-    _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
-        jsonb_build_object('schema', put_payload_spec.schema));
-
-    insert into jobq_private.payload_spec as p (payload_spec, schema, version)
-    values (put_payload_spec.payload_spec, put_payload_spec.schema, _version)
-    on conflict on constraint payload_spec_pkey do update
-    set schema = excluded.schema, version = excluded.version, updated_at = now()
-    where p.version <> excluded.version;
-
-    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
-    from jobq_private.endpoint as e
-    where e.payload_spec = put_payload_spec.payload_spec;
-    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
-exception
-    when check_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'payload_spec: 1 to 128 lowercase letters, digits, hyphens and underscores');
-        return null;
-end
-$$;
-
-revoke all on function jobq.put_payload_spec(text, jsonb, text) from public;
-grant execute on function jobq.put_payload_spec(text, jsonb, text)
-to jobq_operator;
-
-comment on function jobq.put_payload_spec(text, jsonb, text) is
-'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';
-
-reset role;
-
--- Deploy jobq:api/put_queue to pg
--- Made by sql/snapshot.py from sql/api/put_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: declare a queue, or replace what is declared of it; null means the default.
--- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
-create or replace function jobq.put_queue(
-    queue text,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    max_depth integer default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    if put_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    end if;
-    insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
-    )
-    values (
-        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
-    )
-    on conflict on constraint queue_pkey do update
-    set
-        priority = excluded.priority, max_attempts = excluded.max_attempts,
-        timeout = excluded.timeout, lease = excluded.lease,
-        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        updated_at = now();
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.queue', _violated);
-end
-$$;
-
-revoke all on function
-jobq.put_queue(text, integer, integer, interval, interval, text, integer) from public;
-grant execute on function
-jobq.put_queue(text, integer, integer, interval, interval, text, integer)
-to jobq_operator;
-
-comment on function
-jobq.put_queue(text, integer, integer, interval, interval, text, integer) is
-'Declares a queue: what holds for its jobs in place of the global defaults.';
-
-reset role;
-
--- Deploy jobq:api/put_secret to pg
--- Made by sql/snapshot.py from sql/api/put_secret.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: store a secret that its owner has encrypted, or replace it.
--- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
--- Raises: 22004, 22023, JQ004, JQ007.
-create or replace function jobq.put_secret(
-    secret text, ciphertext bytea, key_id text, mode text default 'put'
-)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _version integer;
-begin
-    perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
-    if put_secret.ciphertext is null or put_secret.key_id is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
-    end if;
-    _version := jobq_private.record_version('secret', put_secret.secret,
-        jsonb_build_object('sha256', encode(sha256(put_secret.ciphertext), 'hex')));
-
-    insert into jobq_private.secret as s (secret, ciphertext, key_id, version)
-    values (put_secret.secret, put_secret.ciphertext, put_secret.key_id, _version)
-    on conflict on constraint secret_pkey do update
-    set
-        ciphertext = excluded.ciphertext, key_id = excluded.key_id,
-        version = excluded.version, updated_at = now();
-    return jobq.show_definition('secret', put_secret.secret);
-exception
-    when check_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'secret: 1 to 128 lowercase letters, digits, hyphens and underscores, '
-            || 'encrypted in 28 to 65564 bytes, key_id of 1 to 64 characters');
-        return null;
-end
-$$;
-
-revoke all on function jobq.put_secret(text, bytea, text, text) from public;
-grant execute on function jobq.put_secret(text, bytea, text, text)
-to jobq_operator;
-
-comment on function jobq.put_secret(text, bytea, text, text) is
-'Stores an encrypted secret, or replaces it.';
-
-reset role;
-
--- Deploy jobq:api/queue_stats to pg
--- Made by sql/snapshot.py from sql/api/queue_stats.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: one row for each queue that has jobs or is declared.
 -- Invariant: reads the live table once, and of the archive the dead and the last minute.
@@ -10989,17 +9436,11 @@ as $$
     order by n.queue
 $$;
 
-revoke all on function jobq.queue_stats() from public;
-grant execute on function jobq.queue_stats() to jobq_operator, jobq_reader;
+revoke all on function jobq.queue_stats from public;
+grant execute on function jobq.queue_stats to jobq_operator, jobq_reader;
 
-comment on function jobq.queue_stats() is
+comment on function jobq.queue_stats is
 'Returns for each queue how many jobs wait, run, retry and are dead, and how long the oldest has waited.';
-
-reset role;
-
--- Deploy jobq:api/ready to pg
--- Made by sql/snapshot.py from sql/api/ready.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
 -- Invariant: touches what the two need; a server that only reads has no queue.
@@ -11025,18 +9466,1104 @@ begin
 end
 $$;
 
-revoke all on function jobq.ready() from public;
-grant execute on function jobq.ready()
+revoke all on function jobq.ready from public;
+grant execute on function jobq.ready
 to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
-comment on function jobq.ready() is
+comment on function jobq.ready is
 'Says whether jobs can be taken in (queue) and looked up (repo): ok, or error(reason).';
 
 reset role;
 
--- Deploy jobq:api/recover to pg
--- Made by sql/snapshot.py from sql/api/recover.sql: edit that.
+-- Deploy jobq:work to pg
+-- Made by sql/snapshot.py from sql/work/: edit that.
 set local role jobq_owner;
+
+-- Purpose: refuse a claim that cannot be meant.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.check_claim(
+    queues text[], worker text, max_jobs integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if array_ndims(queues) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues must have one dimension'
+        );
+    elsif queues is null or array_position(queues, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif worker is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
+    elsif max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif length(worker) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'worker must have 1 to 256 characters'
+        );
+    elsif max_jobs not between 0 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_claim from public;
+
+comment on function jobq_private.check_claim is
+'Refuses a claim that cannot be meant.';
+
+-- Purpose: refuse a settlement whose parts do not fit together.
+-- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
+-- JQ005, JQ006.
+create or replace function jobq_private.check_results(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if job_ids is null or attempts is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
+    elsif cardinality(job_ids) <> cardinality(attempts) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
+        );
+    elsif results is null then
+        return;
+    elsif jsonb_typeof(results) <> 'array'
+        or jsonb_array_length(results) <> cardinality(job_ids)
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
+        );
+    end if;
+
+    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    from jsonb_array_elements(results) with ordinality as r (result, n)
+    cross join jobq_private.setting as g
+    cross join lateral (select octet_length(r.result::text) as bytes) as t
+    cross join lateral (
+        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
+        where t.bytes > g.max_payload_bytes
+        union all
+        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
+        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
+    ) as c (code, problem)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_results from public;
+
+comment on function jobq_private.check_results is
+'Refuses a settlement whose parts do not fit together.';
+
+-- Purpose: have the session's next claims of a queue go on where this one ended, when three
+-- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Invariant: the next look is due after twenty times what the last one took (it walks the
+-- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
+-- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
+-- costs a look. Raises: nothing.
+create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.is_look then
+        _mark.slow_looks :=
+            case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
+        _mark.look_at := case
+            when _mark.slow_looks >= 3 and mark.priority is not null
+                then clock_timestamp() + greatest(20 * mark.took, interval '10 ms')
+        end;
+        _mark.is_look := false;
+        _mark.took := '0';
+    end if;
+    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
+end
+$$;
+
+revoke all on function jobq_private.keep_mark from public;
+
+comment on function jobq_private.keep_mark is
+'Has the next claims of the session go on where this one ended.';
+
+-- Purpose: the row with which exchange() tells of an attempt that is no new job.
+-- Invariant: only job_id and attempt are set. Raises: nothing.
+create or replace function jobq_private.lost_job(job_id uuid, attempt integer)
+returns jobq.claimed_job
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select row(
+        job_id, attempt, null, null, null, null, null, null, null, null, null, null,
+        null
+    )::jobq.claimed_job
+$$;
+
+revoke all on function jobq_private.lost_job from public;
+
+comment on function jobq_private.lost_job is
+'The row that tells of an attempt that is no new job.';
+
+-- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
+-- last claim ended, while keep_mark() says so; else at the head of the next lower priority.
+-- Invariant: reads one entry of job_ready_idx, and how long that took tells what lies dead
+-- before it. priority is null when none is left. Raises: nothing.
+create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
+returns jobq_private.claim_mark
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _started constant timestamptz := clock_timestamp();
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.queue is null then
+        _mark := nullif(
+            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
+        )::jobq_private.claim_mark;
+        if _mark.queue = next_mark.queue and _mark.look_at > _started then
+            return _mark;
+        end if;
+        _mark := row(
+            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
+            null, true
+        );
+    elsif not mark.is_look then
+        _mark.priority := 32768;
+        _mark.is_look := true;
+    end if;
+
+    select j.priority into _mark.priority
+    from jobq_private.job as j
+    where j.queue = next_mark.queue
+    and j.state in ('queued', 'retrying')
+    and j.priority < _mark.priority
+    order by j.priority desc
+    limit 1;
+    _mark.run_at := '-infinity';
+    _mark.job_id := '00000000-0000-0000-0000-000000000000';
+    _mark.took := _mark.took + (clock_timestamp() - _started);
+    return _mark;
+end
+$$;
+
+revoke all on function jobq_private.next_mark from public;
+
+comment on function jobq_private.next_mark is
+'Says where a claim goes on in a queue.';
+
+-- Purpose: say precisely why an attempt does not hold a job.
+-- Invariant: always raises. Raises: 22004, JQ001, JQ003.
+create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _attempt integer;
+begin
+    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
+    end if;
+    select j.state, j.attempt into _state, _attempt
+    from jobq.get_job(refuse_attempt.job_id) as j;
+    perform jobq_private.raise_error('LEASE_LOST', format(
+        'job_id %s, attempt %s: the job is %s at attempt %s',
+        refuse_attempt.job_id, refuse_attempt.attempt, _state, _attempt
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_attempt from public;
+
+comment on function jobq_private.refuse_attempt is
+'Raises why an attempt does not hold a job.';
+
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
+-- where that was asked for meanwhile.
+-- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- the attempt that holds the lease counts; triggers record the attempt and move what is
+-- finished. An expired lease retries at once, anything else after its backoff.
+-- Raises: nothing of its own.
+create or replace function jobq_private.settle_failures(
+    failures jobq_private.failure[], is_expiry boolean
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+begin
+    return query
+    with held as materialized (
+        select
+            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            f.error, f.error_code, f.retry_in, f.details,
+            case
+                when j.cancel_requested_at is not null then 'cancelled'
+                when not coalesce(f.retryable, true) then 'dead'
+                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
+                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
+                then 'dead'
+                else 'retrying'
+            end as outcome
+        from unnest(settle_failures.failures) as f
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    )
+    update jobq_private.job as j
+    set
+        state = h.outcome,
+        expiries = j.expiries + settle_failures.is_expiry::integer,
+        last_error = left(h.error, 512),
+        last_error_code = left(h.error_code, 128),
+        last_error_details = h.details,
+        run_at = case
+            when h.outcome <> 'retrying' then j.run_at
+            when settle_failures.is_expiry then clock_timestamp()
+            else clock_timestamp() + coalesce(h.retry_in, (
+                select jobq.backoff(
+                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                    p.retry_jitter, h.spent
+                )
+                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+            ))
+        end
+    from held as h
+    where j.job_id = h.job_id
+    returning j.job_id, j.attempt, h.outcome;
+end
+$$;
+
+revoke all on function jobq_private.settle_failures from public;
+
+comment on function jobq_private.settle_failures is
+'Ends failed attempts as retrying, dead or cancelled.';
+
+-- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing.
+-- Returns the positions, from 1, of those that no longer held their jobs; null for none.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq_private.settle_successes(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved integer;
+    _finished_at timestamptz;
+begin
+    perform jobq_private.check_results(job_ids, attempts, results);
+    select a.moved, a.finished_at into _moved, _finished_at
+    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    if _moved = cardinality(job_ids) then
+        return null;
+    end if;
+    return array(
+        select s.n
+        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
+        where not exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id
+            and a.attempt = s.attempt
+            and a.finished_at = _finished_at
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.settle_successes from public;
+
+comment on function jobq_private.settle_successes is
+'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+
+-- Purpose: wake an idle worker of these queues when the caller's transaction commits.
+-- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
+-- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
+-- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- proof. A notification queue that is half full is left alone: polling is enough. Queues
+-- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
+create or replace function jobq_private.wake(queues text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+begin
+    foreach _queue in array wake.queues loop
+        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
+        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
+        elsif pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq', _queue);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.wake from public;
+
+comment on function jobq_private.wake is
+'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
+
+-- Purpose: how long to wait before the attempt after this one.
+-- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
+-- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
+-- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+-- Raises: 22004, 22023.
+create or replace function jobq.backoff(
+    strategy text,
+    initial_delay interval,
+    max_delay interval,
+    jitter double precision,
+    attempt integer
+)
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _initial double precision := extract(epoch from initial_delay);
+    _max double precision := extract(epoch from max_delay);
+    _growth integer := least(attempt, 64);
+    _seconds double precision;
+begin
+    if num_nulls(strategy, initial_delay, max_delay, jitter, attempt) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of backoff');
+    elsif attempt < 1 or not coalesce(jitter between 0 and 1, false)
+        or _initial not between 0 and 31536000 or _max not between 0 and 31536000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'attempt must be at least 1, jitter from 0 to 1, delays from 0 to 365 days');
+    end if;
+    case strategy
+        when 'fixed' then _seconds := _initial;
+        when 'linear' then _seconds := _initial * attempt;
+        when 'exponential' then _seconds := _initial * 2::double precision ^ (_growth - 1);
+        when 'decorrelated' then
+            _seconds := least(_max, _initial * 3::double precision ^ _growth);
+            _seconds := _initial + random() * greatest(0, _seconds - _initial);
+        else
+            perform jobq_private.raise_error('INVALID_ARGUMENT',
+                'strategy must be fixed, linear, exponential or decorrelated');
+    end case;
+    _seconds := _seconds * (1 + jitter * (2 * random() - 1));
+    return make_interval(secs => least(_seconds, _max));
+end
+$$;
+
+revoke all on function jobq.backoff from public;
+grant execute on function jobq.backoff
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.backoff is
+'Returns how long to wait before the attempt after this one.';
+
+-- Purpose: the listening session of an idle worker says that it is about to sleep.
+-- Invariant: W (shared, session) is taken before P is tried. True means that every
+-- producer that missed W has committed: claim once more, then sleep until notified.
+-- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
+create or replace function jobq.begin_wait(queues text[])
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+    _is_quiet boolean := true;
+begin
+    perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
+    perform pg_advisory_unlock_all();
+    foreach _queue in array begin_wait.queues loop
+        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
+    end loop;
+    foreach _queue in array begin_wait.queues loop
+        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
+        else
+            _is_quiet := false;
+        end if;
+    end loop;
+    return _is_quiet;
+end
+$$;
+
+revoke all on function jobq.begin_wait from public;
+grant execute on function jobq.begin_wait to jobq_worker;
+
+comment on function jobq.begin_wait is
+'Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it.';
+
+-- Purpose: lease up to max_jobs runnable jobs to a worker.
+-- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
+-- order given; within a queue by priority, then run_at, then id. Each priority in use is
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := claim.max_jobs;
+    _queue text;
+    _mark jobq_private.claim_mark;
+    _found tid[];
+begin
+    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+
+    foreach _queue in array claim.queues loop
+        continue when _left = 0 or jobq_private.is_paused(_queue);
+        _mark := null;
+        while _left > 0 loop
+            _mark := jobq_private.next_mark(_queue, _mark);
+            exit when _mark.priority is null;
+            select
+                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
+            into _found, _mark.run_at, _mark.job_id
+            from (
+                select j.ctid, j.run_at, j.job_id
+                from jobq_private.job as j
+                where j.queue = _queue
+                and j.state in ('queued', 'retrying')
+                and j.priority = _mark.priority
+                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                and j.run_at <= _now
+                order by j.run_at, j.job_id
+                limit _left
+                for update skip locked
+            ) as d;
+            continue when _found is null;
+
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set state = 'running', worker = claim.worker
+                where j.ctid = any(_found)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease
+            )
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_found);
+        end loop;
+        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
+            perform jobq_private.keep_mark(_mark);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.claim from public;
+grant execute on function jobq.claim to jobq_worker;
+
+comment on function jobq.claim is
+'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
+
+-- Purpose: lease one named job to a worker, or nothing when it cannot run now.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Raises: 22004, 22023.
+create or replace function jobq.claim_job(job_id uuid, worker text)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if claim_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    perform jobq_private.check_claim('{}', claim_job.worker, 1);
+
+    return query
+    with due as materialized (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = claim_job.job_id
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and not jobq_private.is_paused(j.queue)
+        for update skip locked
+    )
+    update jobq_private.job as j
+    set state = 'running', worker = claim_job.worker
+    from due as d
+    where j.job_id = d.job_id
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+        j.idempotency_key, j.lease;
+end
+$$;
+
+revoke all on function jobq.claim_job from public;
+grant execute on function jobq.claim_job to jobq_worker;
+
+comment on function jobq.claim_job is
+'Leases one named job to a worker, or returns nothing when it cannot run now.';
+
+-- Purpose: finish an attempt as succeeded.
+-- Invariant: true once; false when this very attempt has completed the job before, as
+-- after a commit whose outcome was unknown; anything else is a lost lease and changes
+-- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.complete(
+    job_id uuid, attempt integer, result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _outcome text;
+begin
+    select c.outcome into _outcome
+    from jobq.complete_many(
+        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
+    ) as c;
+    if _outcome = 'succeeded' then
+        return true;
+    elsif exists (
+        select from jobq.get_job(complete.job_id) as j
+        where j.state = 'succeeded' and j.attempt = complete.attempt
+    ) then
+        return false;
+    end if;
+    perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
+    return false;
+end
+$$;
+
+revoke all on function jobq.complete from public;
+grant execute on function jobq.complete to jobq_worker;
+
+comment on function jobq.complete is
+'Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost.';
+
+-- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing and comes back as
+-- 'lost', so that one of them does not hold up the rest.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.complete_many(
+    job_ids uuid[], attempts integer[], results jsonb default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    from unnest(jobq_private.settle_successes(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    )) as l (n)
+    right join unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as s (job_id, attempt, n)
+        on s.n = l.n
+    order by s.n;
+end
+$$;
+
+revoke all on function jobq.complete_many from public;
+grant execute on function jobq.complete_many to jobq_worker;
+
+comment on function jobq.complete_many is
+'Finishes many attempts as succeeded and tells for each whether it still held its job.';
+
+-- Purpose: a worker that saw the request to cancel ends the attempt.
+-- Invariant: only where it was asked for, and only by the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ002, JQ003.
+create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _requested_at timestamptz;
+begin
+    select j.cancel_requested_at into _requested_at
+    from jobq_private.job as j
+    where j.job_id = confirm_cancel.job_id
+    and j.attempt = confirm_cancel.attempt
+    and j.lease_expires_at is not null
+    for update;
+    if not found then
+        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
+    elsif _requested_at is null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
+        ));
+    end if;
+    update jobq_private.job as j
+    set state = 'cancelled'
+    where j.job_id = confirm_cancel.job_id;
+end
+$$;
+
+revoke all on function jobq.confirm_cancel from public;
+grant execute on function jobq.confirm_cancel to jobq_worker;
+
+comment on function jobq.confirm_cancel is
+'Ends an attempt as cancelled, where that was asked for.';
+
+-- Purpose: for how long a worker of these queues may sleep: until the next job is due.
+-- Invariant: a duration by the database's clock, so that no worker's own clock matters;
+-- zero or less when there is work now, null when none waits. Raises: 22004.
+create or replace function jobq.due_in(queues text[])
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq.next_due(due_in.queues) - clock_timestamp();
+end
+$$;
+
+revoke all on function jobq.due_in from public;
+grant execute on function jobq.due_in to jobq_worker, jobq_reader;
+
+comment on function jobq.due_in is
+'Returns how long it is until the next job of these queues becomes runnable, or null when none waits.';
+
+-- Purpose: the listening session of a worker says that it is awake, or that of a client
+-- that it waits for no job.
+-- Invariant: drops every advisory lock of its session, so the session must be a
+-- listener and nothing else. Raises: nothing.
+create or replace function jobq.end_wait()
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select pg_advisory_unlock_all()
+$$;
+
+revoke all on function jobq.end_wait from public;
+grant execute on function jobq.end_wait
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.end_wait is
+'Marks the listening session as awake or waiting for no job, so that nobody need notify it.';
+
+-- Purpose: finish a batch and claim the next, in one call and one commit.
+-- Invariant: completed and failed attempts are settled before the claim, so that what
+-- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
+-- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.exchange(
+    queues text[],
+    worker text,
+    max_jobs integer,
+    job_ids uuid[] default '{}',
+    attempts integer[] default '{}',
+    results jsonb default null,
+    failures jsonb default null
+)
+returns table (
+    outcome text,
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lost bigint[];
+begin
+    if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
+    then
+        _lost := jobq_private.settle_successes(
+            exchange.job_ids, exchange.attempts, exchange.results
+        );
+    end if;
+    if _lost is not null then
+        return query
+        select 'lost', l.*
+        from unnest(_lost) as n
+        cross join lateral jobq_private.lost_job(
+            exchange.job_ids[n], exchange.attempts[n]
+        ) as l;
+    end if;
+    if exchange.failures is not null then
+        return query
+        select coalesce(f.state, 'lost'), l.*
+        from jobq.fail_many(exchange.failures) as f
+        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
+    end if;
+    return query
+    select 'claimed', c.*
+    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+end
+$$;
+
+revoke all on function jobq.exchange from public;
+grant execute on function jobq.exchange to jobq_worker;
+
+comment on function jobq.exchange is
+'Finishes a batch and claims the next, in one call and one commit.';
+
+-- Purpose: end an attempt as failed.
+-- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
+-- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
+-- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.fail(
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text default 'ERROR',
+    retryable boolean default true,
+    retry_in interval default null,
+    details jsonb default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    if fail.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    elsif jsonb_typeof(fail.details) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
+    end if;
+    select s.state into _state
+    from jobq_private.settle_failures(array[row(
+        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
+        fail.retry_in, fail.details
+    )::jobq_private.failure], false) as s;
+    if not found then
+        perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.fail from public;
+grant execute on function jobq.fail to jobq_worker;
+
+comment on function jobq.fail is
+'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
+
+-- Purpose: end many attempts as failed, given as a JSON array of objects with the members
+-- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
+-- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
+-- member is refused, so that no misspelt retryable is passed over.
+-- Raises: 22004, 22023.
+create or replace function jobq.fail_many(failures jsonb)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in',
+        'details'
+    ];
+    _failures jobq_private.failure[];
+begin
+    if fail_many.failures is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'failures');
+    elsif jsonb_typeof(fail_many.failures) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'failures must be a JSON array');
+    elsif exists (
+        select from jsonb_array_elements(fail_many.failures) as e (failure)
+        where jsonb_typeof(e.failure) <> 'object' or e.failure - _known <> '{}'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'each failure must be an object with members among %s', _known
+        ));
+    end if;
+    select array_agg(f::jobq_private.failure) into _failures
+    from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
+    if exists (
+        select from unnest(_failures) as f
+        where f.retry_in not between '0' and '365 days'
+        or jsonb_typeof(f.details) <> 'object'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'retry_in must be from 0 to 365 days, details an object');
+    end if;
+
+    return query
+    select f.job_id, f.attempt, s.state
+    from unnest(_failures) with ordinality
+        as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
+    left join jobq_private.settle_failures(_failures, false) as s
+        on s.job_id = f.job_id and s.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.fail_many from public;
+grant execute on function jobq.fail_many to jobq_worker;
+
+comment on function jobq.fail_many is
+'Ends many attempts as failed and tells the new state of each, null where the lease was lost.';
+
+-- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids; a lease is never extended past
+-- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
+-- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- Raises: 22004, 22023.
+create or replace function jobq.heartbeat(
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
+
+    insert into jobq_private.worker as w (worker, queues)
+    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    on conflict on constraint worker_pkey do update
+    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = any(heartbeat.job_ids)
+            and j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    extended as (
+        update jobq_private.job as j
+        set heartbeat_at = clock_timestamp()
+        from held as h
+        where j.job_id = any(heartbeat.job_ids)
+        and j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.cancel_requested_at
+    )
+    select f.job_id, f.attempt, case
+        when e.job_id is null then 'lost'
+        when e.cancel_requested_at is not null then 'cancel_requested'
+        else 'extended'
+    end
+    from unnest(heartbeat.job_ids, heartbeat.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join extended as e on e.job_id = f.job_id and e.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.heartbeat from public;
+grant execute on function jobq.heartbeat to jobq_worker;
+
+comment on function jobq.heartbeat is
+'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
+
+-- Purpose: add a line to a job's log.
+-- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+create or replace function jobq.log(
+    job_id uuid, attempt integer, level text, message text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
+    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
+        );
+    end if;
+    perform jobq.get_job(log.job_id);
+    insert into jobq_private.job_log (job_id, attempt, level, message)
+    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+end
+$$;
+
+revoke all on function jobq.log from public;
+grant execute on function jobq.log to jobq_worker;
+
+comment on function jobq.log is
+'Adds a line to a job''s log.';
+
+-- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
+-- Invariant: one index probe for each priority in use; paused queues do not count. A
+-- moment in the past means that there is work now. Raises: 22004.
+create or replace function jobq.next_due(queues text[])
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _queue text;
+    _priority integer;
+    _run_at timestamptz;
+    _next timestamptz;
+begin
+    if next_due.queues is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    end if;
+    foreach _queue in array next_due.queues loop
+        _priority := 32768;
+        loop
+            select j.priority, j.run_at into _priority, _run_at
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.priority < _priority
+            order by j.priority desc, j.run_at
+            limit 1;
+            exit when not found or jobq_private.is_paused(_queue);
+            _next := least(_next, _run_at);
+        end loop;
+    end loop;
+    return _next;
+end
+$$;
+
+revoke all on function jobq.next_due from public;
+grant execute on function jobq.next_due to jobq_worker, jobq_reader;
+
+comment on function jobq.next_due is
+'Returns when the next job of these queues becomes runnable, or null when none waits.';
 
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
@@ -11089,135 +10616,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.recover(integer) from public;
-grant execute on function jobq.recover(integer) to jobq_worker, jobq_operator;
+revoke all on function jobq.recover from public;
+grant execute on function jobq.recover to jobq_worker, jobq_operator;
 
-comment on function jobq.recover(integer) is
+comment on function jobq.recover is
 'Takes back jobs whose lease has expired, and tells their new state.';
-
-reset role;
-
--- Deploy jobq:api/redrive to pg
--- Made by sql/snapshot.py from sql/api/redrive.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: run a dead or cancelled job again.
--- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. Raises: 22004, JQ001, JQ002, JQ004.
-create or replace function jobq.redrive(job_id uuid)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _job jobq.job := jobq.get_job(redrive.job_id);
-begin
-    if _job.state in ('dead', 'cancelled') then
-        update jobq_private.job_archive as a
-        set state = 'queued'
-        where a.job_id = _job.job_id
-        and a.finished_at = _job.finished_at
-        and a.state = _job.state;
-        if found then
-            return;
-        end if;
-    end if;
-    perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
-    ));
-end
-$$;
-
-revoke all on function jobq.redrive(uuid) from public;
-grant execute on function jobq.redrive(uuid) to jobq_operator;
-
-comment on function jobq.redrive(uuid) is 'Puts a dead or cancelled job back in its queue.';
-
-reset role;
-
--- Deploy jobq:api/redrive_many to pg
--- Made by sql/snapshot.py from sql/api/redrive_many.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
--- within a time.
--- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
-create or replace function jobq.redrive_many(
-    queue text default null,
-    kind text default null,
-    since timestamptz default '-infinity',
-    error_code text default null,
-    max_jobs integer default 1000
-)
-returns setof uuid
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
-    elsif redrive_many.max_jobs not between 1 and 100000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
-        );
-    end if;
-    return query
-    with found as (
-        select
-            a.job_id, a.finished_at,
-            row_number() over (
-                partition by
-                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
-                order by a.finished_at
-            ) as turn
-        from jobq_private.job_archive as a
-        where a.state = 'dead'
-        and a.finished_at >= redrive_many.since
-        and (redrive_many.queue is null or a.queue = redrive_many.queue)
-        and (redrive_many.kind is null or a.kind = redrive_many.kind)
-        and (
-            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
-        )
-        and (a.dedup is null or not exists (
-            select from jobq_private.job as j
-            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
-        ))
-    ),
-    chosen as materialized (
-        select f.job_id, f.finished_at
-        from found as f
-        where f.turn = 1
-        order by f.finished_at
-        limit redrive_many.max_jobs
-    )
-    update jobq_private.job_archive as a
-    set state = 'queued'
-    from chosen as c
-    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
-    returning a.job_id;
-end
-$$;
-
-revoke all on function
-jobq.redrive_many(text, text, timestamptz, text, integer) from public;
-grant execute on function
-jobq.redrive_many(text, text, timestamptz, text, integer) to jobq_operator;
-
-comment on function jobq.redrive_many(text, text, timestamptz, text, integer) is
-'Puts dead jobs back in their queues and returns their ids.';
-
-reset role;
-
--- Deploy jobq:api/release to pg
--- Made by sql/snapshot.py from sql/api/release.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
 -- Invariant: the attempt is not counted; a stale one changes nothing.
@@ -11246,17 +10649,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.release(uuid, integer, timestamptz) from public;
-grant execute on function jobq.release(uuid, integer, timestamptz) to jobq_worker;
+revoke all on function jobq.release from public;
+grant execute on function jobq.release to jobq_worker;
 
-comment on function jobq.release(uuid, integer, timestamptz) is
+comment on function jobq.release is
 'Gives a leased job back unfinished, its attempt not counted, and returns the new state.';
-
-reset role;
-
--- Deploy jobq:api/release_many to pg
--- Made by sql/snapshot.py from sql/api/release_many.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: give many leased jobs back unfinished: shutdown, recycling.
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
@@ -11324,135 +10721,11 @@ begin
 end
 $$;
 
-revoke all on function jobq.release_many(uuid[], integer[], timestamptz) from public;
-grant execute on function jobq.release_many(uuid[], integer[], timestamptz) to jobq_worker;
+revoke all on function jobq.release_many from public;
+grant execute on function jobq.release_many to jobq_worker;
 
-comment on function jobq.release_many(uuid[], integer[], timestamptz) is
+comment on function jobq.release_many is
 'Gives leased jobs back unfinished, their attempts not counted.';
-
-reset role;
-
--- Deploy jobq:api/resume_queue to pg
--- Made by sql/snapshot.py from sql/api/resume_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: allow claims from a paused queue again, and wake its workers.
--- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
-create or replace function jobq.resume_queue(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if resume_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    end if;
-    update jobq_private.queue as q
-    set paused_at = null, pause_reason = null, updated_at = now()
-    where q.queue = resume_queue.queue;
-    if not found then
-        perform jobq_private.raise_error(
-            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
-        );
-    end if;
-    perform jobq_private.wake(array[resume_queue.queue]);
-end
-$$;
-
-revoke all on function jobq.resume_queue(text) from public;
-grant execute on function jobq.resume_queue(text) to jobq_operator;
-
-comment on function jobq.resume_queue(text) is 'Allows claims from a paused queue again.';
-
-reset role;
-
--- Deploy jobq:api/resume_schedule to pg
--- Made by sql/snapshot.py from sql/api/resume_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: let a paused schedule fire again.
--- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
--- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
--- JQ007.
-create or replace function jobq.resume_schedule(schedule text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
-begin
-    if _held.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _held.name, _held.version
-        ));
-    elsif _held.status = 'active' then
-        return;
-    end if;
-    perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
-    update jobq_private.schedule as s
-    set
-        status = 'active', paused_at = null, pause_reason = null,
-        next_run_at = case
-            when s.awaited_job_id is null
-            then jobq_private.schedule_first(_held, clock_timestamp())
-        end
-    where s.schedule_id = _held.schedule_id;
-end
-$$;
-
-revoke all on function jobq.resume_schedule(text) from public;
-grant execute on function jobq.resume_schedule(text) to jobq_operator;
-
-comment on function jobq.resume_schedule(text) is
-'Lets a paused schedule fire again, from its next slot on.';
-
-reset role;
-
--- Deploy jobq:api/retire_schedule to pg
--- Made by sql/snapshot.py from sql/api/retire_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: end a schedule.
--- Invariant: it fires no more; jobs that it has made run to their end, and its history
--- stays. Its name may be declared again. Retiring it again changes nothing.
--- Raises: 22004, JQ007.
-create or replace function jobq.retire_schedule(schedule text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _held jobq_private.schedule := jobq_private.schedule_hold(retire_schedule.schedule);
-begin
-    update jobq_private.schedule as s
-    set
-        status = 'retired', retired_at = now(), next_run_at = null,
-        awaited_job_id = null
-    where s.schedule_id = _held.schedule_id and s.status <> 'retired';
-end
-$$;
-
-revoke all on function jobq.retire_schedule(text) from public;
-grant execute on function jobq.retire_schedule(text) to jobq_producer, jobq_operator;
-
-comment on function jobq.retire_schedule(text) is
-'Ends a schedule; jobs that it has made run to their end.';
-
-reset role;
-
--- Deploy jobq:api/retire_worker to pg
--- Made by sql/snapshot.py from sql/api/retire_worker.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a worker that stops takes its name off the list.
 -- Invariant: leases do not depend on it. Raises: nothing.
@@ -11467,240 +10740,11 @@ as $$
     delete from jobq_private.worker as w where w.worker = retire_worker.worker
 $$;
 
-revoke all on function jobq.retire_worker(text) from public;
-grant execute on function jobq.retire_worker(text) to jobq_worker;
+revoke all on function jobq.retire_worker from public;
+grant execute on function jobq.retire_worker to jobq_worker;
 
-comment on function jobq.retire_worker(text) is
+comment on function jobq.retire_worker is
 'Takes a worker that stops off the list of workers.';
-
-reset role;
-
--- Deploy jobq:api/revise_job to pg
--- Made by sql/snapshot.py from sql/api/revise_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: change a recurring job: a new version takes over, which is returned.
--- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
-create or replace function jobq.revise_job(job_id uuid, changes jsonb)
-returns json
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _schedule_id uuid;
-begin
-    if not exists (
-        select from jobq_private.schedule as s where s.schedule_id = revise_job.job_id
-    ) then
-        perform jobq.get_job(revise_job.job_id);
-        return null;
-    end if;
-    _schedule_id := jobq.update_schedule(revise_job.job_id::text, revise_job.changes);
-    return jobq.show_schedule(_schedule_id::text);
-end
-$$;
-
-revoke all on function jobq.revise_job(uuid, jsonb) from public;
-grant execute on function jobq.revise_job(uuid, jsonb) to jobq_producer, jobq_operator;
-
-comment on function jobq.revise_job(uuid, jsonb) is
-'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';
-
-reset role;
-
--- Deploy jobq:api/revoke_api_key to pg
--- Made by sql/snapshot.py from sql/api/revoke_api_key.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: take a key of the HTTP API out of use.
--- Invariant: the row stays, so that its name and its last use can still be read; revoking
--- it again changes nothing. Raises: 22004, JQ007.
-create or replace function jobq.revoke_api_key(name text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if revoke_api_key.name is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
-    end if;
-    update jobq_private.api_key as k
-    set revoked_at = coalesce(k.revoked_at, now())
-    where k.api_key = revoke_api_key.name;
-    if not found then
-        perform jobq_private.raise_error(
-            'API_KEY_NOT_FOUND', format('name %s', revoke_api_key.name)
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq.revoke_api_key(text) from public;
-grant execute on function jobq.revoke_api_key(text) to jobq_operator;
-
-comment on function jobq.revoke_api_key(text) is
-'Takes a key of the HTTP API out of use.';
-
-reset role;
-
--- Deploy jobq:api/revoke_queue to pg
--- Made by sql/snapshot.py from sql/api/revoke_queue.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: take back what grant_queue() gave.
--- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
--- again changes nothing. Raises: 22004, 22023.
-create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _grantee constant regrole := jobq_private.check_queue_grant(
-        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
-    );
-begin
-    delete from jobq_private.queue_grant as g
-    where g.grantee = _grantee
-    and g.queue = revoke_queue.queue
-    and g.privilege = revoke_queue.privilege;
-end
-$$;
-
-revoke all on function jobq.revoke_queue(text, text, text) from public;
-
-comment on function jobq.revoke_queue(text, text, text) is
-'Takes back what grant_queue() gave. For jobq_owner alone.';
-
-reset role;
-
--- Deploy jobq:api/rotate_secret to pg
--- Made by sql/snapshot.py from sql/api/rotate_secret.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: replace the ciphertext of a secret by one of the same value under another key.
--- Invariant: only the version that was read is replaced, and stays that version.
--- Raises: 22004, 22023, JQ007.
-create or replace function jobq.rotate_secret(
-    secret text, version integer, ciphertext bytea, key_id text
-)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
-    update jobq_private.secret as s
-    set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
-    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
-    return found;
-exception
-    when check_violation or not_null_violation then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
-        return null;
-end
-$$;
-
-revoke all on function jobq.rotate_secret(text, integer, bytea, text) from public;
-grant execute on function jobq.rotate_secret(text, integer, bytea, text)
-to jobq_operator;
-
-comment on function jobq.rotate_secret(text, integer, bytea, text) is
-'Replaces the ciphertext of a secret by one under another key, if its version still holds.';
-
-reset role;
-
--- Deploy jobq:api/schedule_status to pg
--- Made by sql/snapshot.py from sql/api/schedule_status.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: how a schedule does, as one document: its last execution, what is under way,
--- and the last 24 hours.
--- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
--- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
--- ended in a day. Raises: 22004, JQ007.
-create or replace function jobq.schedule_status(schedule text)
-returns json
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _found constant jobq_private.schedule := jobq_private.schedule_find(
-        schedule_status.schedule
-    );
-    _document constant json := jobq_private.schedule_document(_found);
-    _last_day record;
-    _pending bigint;
-    _running bigint;
-begin
-    select s.* into _last_day
-    from jobq_private.schedule_statistics(_found.schedule_id) as s;
-    select count(*) filter (where j.state <> 'running'),
-        count(*) filter (where j.state = 'running')
-    into _pending, _running
-    from jobq_private.job as j
-    where j.schedule_id = _found.schedule_id;
-
-    return json_build_object(
-        'job_id', _found.schedule_id,
-        'name', _found.name,
-        'endpoint', _found.kind,
-        'endpoint_type', _document -> 'endpoint_type',
-        'trigger', 'CRON',
-        'status', _document -> 'status',
-        'health', case
-            when _last_day.total = 0 then 'IDLE'
-            when _last_day.failed * 2 >= _last_day.total then 'FAILING'
-            when _last_day.failed * 10 >= _last_day.total then 'DEGRADED'
-            else 'HEALTHY'
-        end,
-        'version', _found.version,
-        'last_execution', jobq_private.schedule_last_execution(_found.schedule_id),
-        'active_executions', json_build_object(
-            'pending', _pending, 'running', _running, 'total', _pending + _running
-        ),
-        'cron', json_build_object(
-            'expression', _found.cron,
-            'every_ms', _document -> 'every_ms',
-            'next_run_at', _document -> 'next_run_at',
-            'last_tick_at', _document -> 'last_tick_at'
-        ),
-        'stats', json_build_object('last_24h', row_to_json(_last_day))
-    );
-end
-$$;
-
-revoke all on function jobq.schedule_status(text) from public;
-grant execute on function jobq.schedule_status(text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.schedule_status(text) is
-'Returns how a schedule does as a JSON document: health, last execution, what is under way, the last 24 hours.';
-
-reset role;
-
--- Deploy jobq:api/set_progress to pg
--- Made by sql/snapshot.py from sql/api/set_progress.sql: edit that.
-set local role jobq_owner;
 
 -- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
@@ -11732,474 +10776,29 @@ begin
 end
 $$;
 
-revoke all on function jobq.set_progress(uuid, integer, jsonb) from public;
-grant execute on function jobq.set_progress(uuid, integer, jsonb) to jobq_worker;
+revoke all on function jobq.set_progress from public;
+grant execute on function jobq.set_progress to jobq_worker;
 
-comment on function jobq.set_progress(uuid, integer, jsonb) is
+comment on function jobq.set_progress is
 'Stores how far the running attempt is.';
 
-reset role;
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region
+from jobq_private.worker as w;
 
--- Deploy jobq:api/settings to pg
--- Made by sql/snapshot.py from sql/api/settings.sql: edit that.
-set local role jobq_owner;
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
 
--- Purpose: show what would hold for a job of this kind in this queue.
--- Invariant: the same resolution that enqueue() uses. Raises: nothing.
-create or replace function jobq.settings(kind text default null, queue text default null)
-returns jsonb
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select to_jsonb(s) || to_jsonb(r)
-    from jobq_private.settings_for(kind, queue) as s
-    cross join jobq_private.retry_policy_for(kind, queue) as r
-$$;
-
-revoke all on function jobq.settings(text, text) from public;
-grant execute on function jobq.settings(text, text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.settings(text, text) is
-'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
-
-reset role;
-
--- Deploy jobq:api/show_definition to pg
--- Made by sql/snapshot.py from sql/api/show_definition.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: one payload spec, config, secret or endpoint as a JSON document.
--- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
-create or replace function jobq.show_definition(type text, name text)
-returns json
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _item json;
-begin
-    select d.item into _item
-    from jobq_private.definition as d
-    where d.type = show_definition.type and d.name = show_definition.name;
-    if not found then
-        perform jobq_private.refuse_definition(show_definition.type, show_definition.name);
-    end if;
-    return _item;
-end
-$$;
-
-revoke all on function jobq.show_definition(text, text) from public;
-grant execute on function jobq.show_definition(text, text)
-to jobq_operator, jobq_reader;
-
-comment on function jobq.show_definition(text, text) is
-'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
-
-reset role;
-
--- Deploy jobq:api/show_execution to pg
--- Made by sql/snapshot.py from sql/api/show_execution.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: one execution as the HTTP API shows it.
--- Invariant: reads only. Raises: 22004, JQ001.
-create or replace function jobq.show_execution(execution_id uuid)
-returns json
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
-end
-$$;
-
-revoke all on function jobq.show_execution(uuid) from public;
-grant execute on function jobq.show_execution(uuid)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.show_execution(uuid) is
-'Returns one execution as a JSON document.';
-
-reset role;
-
--- Deploy jobq:api/show_job to pg
--- Made by sql/snapshot.py from sql/api/show_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
--- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
-create or replace function jobq.show_job(job_id uuid)
-returns json
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if exists (
-        select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
-    ) then
-        return jobq.show_schedule(show_job.job_id::text);
-    end if;
-    return jobq_private.job_document(jobq.get_job(show_job.job_id));
-end
-$$;
-
-revoke all on function jobq.show_job(uuid) from public;
-grant execute on function jobq.show_job(uuid)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.show_job(uuid) is
-'Returns one job, live or archived, or one recurring job, as a JSON document.';
-
-reset role;
-
--- Deploy jobq:api/show_schedule to pg
--- Made by sql/snapshot.py from sql/api/show_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: a schedule as the HTTP API shows it.
--- Invariant: reads only. Raises: 22004, JQ007.
-create or replace function jobq.show_schedule(schedule text)
-returns json
-language plpgsql
-stable
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return jobq_private.schedule_document(
-        jobq_private.schedule_find(show_schedule.schedule)
-    );
-end
-$$;
-
-revoke all on function jobq.show_schedule(text) from public;
-grant execute on function jobq.show_schedule(text)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.show_schedule(text) is
-'Returns a schedule, by name or by the id of a version, as a JSON document.';
-
-reset role;
-
--- Deploy jobq:api/stop_job to pg
--- Made by sql/snapshot.py from sql/api/stop_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: stop a job as cancel() does, or retire a recurring one.
--- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'. Raises: 22004, 22023, JQ001.
-create or replace function jobq.stop_job(job_id uuid, reason text default null)
-returns text
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _status text;
-begin
-    select s.status into _status
-    from jobq_private.schedule as s
-    where s.schedule_id = stop_job.job_id;
-    if not found then
-        return jobq.cancel(stop_job.job_id, stop_job.reason);
-    elsif _status = 'retired' then
-        return 'already_finished';
-    end if;
-    perform jobq.retire_schedule(stop_job.job_id::text);
-    return 'retired';
-end
-$$;
-
-revoke all on function jobq.stop_job(uuid, text) from public;
-grant execute on function jobq.stop_job(uuid, text) to jobq_producer, jobq_operator;
-
-comment on function jobq.stop_job(uuid, text) is
-'Stops a job as cancel() does, or retires a recurring one, and says which.';
-
-reset role;
-
--- Deploy jobq:api/submit_job to pg
--- Made by sql/snapshot.py from sql/api/submit_job.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: enqueue one job and show it, with whether it was created.
--- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
-create or replace function jobq.submit_job(
-    kind text,
-    payload jsonb default '{}',
-    queue text default null,
-    run_at timestamptz default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    idempotency_key text default null,
-    dedup_key text default null,
-    dedup text default null,
-    metadata jsonb default null,
-    out created boolean,
-    out item json
-)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_variable
-declare
-    _job constant jobq_private.new_job := row(
-        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
-        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
-        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
-        submit_job.metadata, null, null
-    );
-    _job_id uuid;
-begin
-    select s.created, s.job_id into created, _job_id
-    from jobq_private.store_job(_job) as s;
-    item := jobq_private.job_document(jobq.get_job(_job_id));
-end
-$$;
-
-revoke all on function jobq.submit_job(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) from public;
-grant execute on function jobq.submit_job(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) to jobq_producer;
-
-comment on function jobq.submit_job(
-    text, jsonb, text, timestamptz, integer, integer, interval, text, text, text, jsonb
-) is 'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
-
-reset role;
-
--- Deploy jobq:api/submit_schedule to pg
--- Made by sql/snapshot.py from sql/api/submit_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: make a schedule unless its name is in use, and show it, with whether it was
--- made.
--- Invariant: given is a JSON object with parameters of create_schedule(); a name that
--- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
-create or replace function jobq.submit_schedule(
-    given jsonb, out created boolean, out item json
-)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_variable
-declare
-    _known constant text[] := array[
-        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
-        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
-        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata'
-    ];
-    _given jobq_private.schedule;
-    _schedule_id uuid;
-begin
-    if given is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
-    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'given must be an object with members among %s', _known
-        ));
-    end if;
-    _given := jsonb_populate_record(null::jobq_private.schedule, given);
-    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
-
-    select d.schedule_id, d.created into _schedule_id, created
-    from jobq_private.schedule_declare(_given, true) as d;
-    item := jobq.show_schedule(_schedule_id::text);
-end
-$$;
-
-revoke all on function jobq.submit_schedule(jsonb) from public;
-grant execute on function jobq.submit_schedule(jsonb) to jobq_producer, jobq_operator;
-
-comment on function jobq.submit_schedule(jsonb) is
-'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';
-
-reset role;
-
--- Deploy jobq:api/tick to pg
--- Made by sql/snapshot.py from sql/api/tick.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: turn the slots that are due into jobs.
--- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- created is false where the overlap rule gave the slot to a job that is still live.
--- Raises: 22004, 22023, JQ004.
-create or replace function jobq.tick(max_schedules integer default 1000)
-returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-#variable_conflict use_column
-declare
-    _jobs jobq_private.new_job[];
-begin
-    if tick.max_schedules is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
-    elsif tick.max_schedules not between 1 and 10000 then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 10000'
-        );
-    end if;
-
-    perform jobq_private.schedule_follow(tick.max_schedules);
-    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
-    if _jobs is null then
-        return;
-    end if;
-    return query
-    with fired as materialized (
-        select j.schedule_id, j.slot_at, f.job_id, f.created
-        from jobq_private.schedule_fire(_jobs) as f
-        join unnest(_jobs) as j on j.ordinal = f.ordinal
-    ),
-    awaiting as (
-        update jobq_private.schedule as s
-        set awaited_job_id = f.job_id
-        from fired as f
-        where s.schedule_id = f.schedule_id and s.from_completion
-    )
-    select f.schedule_id, f.slot_at, f.job_id, f.created
-    from fired as f
-    order by f.slot_at, f.schedule_id;
-end
-$$;
-
-revoke all on function jobq.tick(integer) from public;
-grant execute on function jobq.tick(integer) to jobq_worker, jobq_operator;
-
-comment on function jobq.tick(integer) is
-'Turns the slots of schedules that are due into jobs, each once however many callers race.';
-
-reset role;
-
--- Deploy jobq:api/update_schedule to pg
--- Made by sql/snapshot.py from sql/api/update_schedule.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: change a schedule: a new version takes over, and the old one is retired.
--- Invariant: changes is a JSON object with parameters of create_schedule(); what it
--- does not name stays, null means the default. Giving cron takes every away, and the
--- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
--- JQ006, JQ007, JQ009.
-create or replace function jobq.update_schedule(schedule text, changes jsonb)
-returns uuid
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _known constant text[] := array[
-        'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
-        'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
-        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
-    ];
-    _set jobq_private.schedule;
-begin
-    if update_schedule.changes is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
-    elsif jsonb_typeof(update_schedule.changes) <> 'object'
-        or update_schedule.changes - _known <> '{}'
-    then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'changes must be an object with members among %s', _known
-        ));
-    end if;
-
-    _set := jobq_private.schedule_hold(update_schedule.schedule);
-    if _set.status = 'retired' then
-        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
-            'schedule %s, version %s', _set.name, _set.version
-        ));
-    elsif update_schedule.changes ->> 'cron' is not null then
-        _set.every := null;
-        _set.from_completion := null;
-    elsif update_schedule.changes ->> 'every' is not null then
-        _set.cron := null;
-    end if;
-    return (jobq_private.schedule_declare(
-        jsonb_populate_record(_set, update_schedule.changes), false
-    )).schedule_id;
-end
-$$;
-
-revoke all on function jobq.update_schedule(text, jsonb) from public;
-grant execute on function jobq.update_schedule(text, jsonb)
-to jobq_producer, jobq_operator;
-
-comment on function jobq.update_schedule(text, jsonb) is
-'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';
-
-reset role;
-
--- Deploy jobq:api/wait to pg
--- Made by sql/snapshot.py from sql/api/wait.sql: edit that.
-set local role jobq_owner;
-
--- Purpose: the listening session of a client says that it waits for a job to end.
--- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
--- before the job is looked at again, so a completion that commits between the two looks is
--- seen; one that is in flight may not be, so the client looks again within 250 ms.
--- Raises: 22004, JQ001, and then nothing is locked.
-create or replace function jobq.wait(job_id uuid)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _ending constant integer := 1785684596;
-    _any_job constant integer := 1024;
-begin
-    perform jobq.get_job(wait.job_id);
-    perform pg_advisory_lock_shared(_ending, _any_job);
-    perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
-    return (jobq.get_job(wait.job_id)).finished_at is not null;
-end
-$$;
-
-revoke all on function jobq.wait(uuid) from public;
-grant execute on function jobq.wait(uuid)
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.wait(uuid) is
-'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
 
 reset role;
 

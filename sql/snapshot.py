@@ -4,21 +4,22 @@
     python3 sql/snapshot.py           write what has changed, and say what
     python3 sql/snapshot.py --check   write nothing; exit with 1 if it is not up to date
 
-sql/{private,trigger,view,api}/NAME.sql is the one source of every function, trigger
-and view. For each, deploy/, revert/ and verify/ get a self-contained script under the
-same path. Tables, types, schemas and roles are written in deploy/ by hand and stand in
+sql/TOPIC/NAME.sql and sql/TOPIC/private/NAME.sql are the one source of every function,
+trigger and view. For each topic, deploy/, revert/ and verify/ get one self-contained script
+of that name. Tables, types, schemas and roles are written in deploy/ by hand and stand in
 sqitch.plan in the order their author gave them.
 
 The plan is never touched up to its last tag. After it, hand-written changes come first,
-in their order, and then the sources: each after those that it needs when it is created,
-else private, trigger, view, api and by name. A hand-written change that needs a source
-says so as Sqitch wants it, `table/job [private/new_id]`, and is preceded by it.
+in their order, and then the topics by name, each after those that it needs when it is
+created. A hand-written change that needs a topic says so as Sqitch wants it,
+`grant_policies [grant job]`, and is preceded by it.
 
 A source names what it creates in `create or replace function|procedure|view|trigger`;
 where that does not show, in a line such as `-- creates: function jobq_private.new_id`.
 
-A source that a tag already holds is not changed before `sqitch rework NAME`; afterwards
-its revert script brings the tagged version back.
+A topic that a tag already holds is not changed before `sqitch rework TOPIC`. Its script
+then also drops what the tagged version had and the new one has not, and what has other
+parameters now; its revert script brings the tagged version back in the same way.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("private", "trigger", "view", "api")
+SCRIPTS = ("deploy", "revert", "verify")
 PLANNER = "jobq authors <jobq@example.org>"
 TRANSACTION = re.compile(r"^(begin|commit);\n+", re.MULTILINE)
-NAME = r"(?P<name>jobq(?:_private)?\.\w+)"
+NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 CREATES = re.compile(
     r"^[ \t]*create\s+(?:or\s+replace\s+)?"
-    rf"(?P<kind>function|procedure|view)\s+{NAME}",
-    re.MULTILINE | re.IGNORECASE,
+    rf"(?P<kind>function|procedure|view)\s+{NAME}(?P<signature>\s*\(.*?\)\s*(?=language)|)",
+    re.MULTILINE | re.IGNORECASE | re.DOTALL,
 )
 CREATES_TRIGGER = re.compile(
     r"^[ \t]*create\s+(?:or\s+replace\s+)?(?:constraint\s+)?trigger\s+"
@@ -67,35 +68,54 @@ class Thing:
 
 
 @dataclass(frozen=True)
-class Source:
-    """One file of sql/."""
+class Code:
+    """SQL text that creates things: one source, or all of a topic's."""
 
-    change: str
     text: str
 
     @cached_property
     def things(self) -> list[Thing]:
-        """What the file creates, in order, each overload by itself."""
+        """What the text creates, in order, each overload by itself."""
         text = without_comments(self.text)
         said = [Thing(*m.group("kind", "name")) for m in SAYS_CREATES.finditer(self.text)]
         found = [Thing(m["kind"].lower(), m["name"]) for m in CREATES.finditer(text)]
         triggers = [
             Thing("trigger", m["name"], m["trigger"]) for m in CREATES_TRIGGER.finditer(text)
         ]
-        if not (said or found or triggers):
-            raise SnapshotError(f"sql/{self.change}.sql creates nothing that I can see")
-        return (said or found) + triggers
+        return list(dict.fromkeys(said)) + [t for t in found if t not in said] + triggers
+
+    @cached_property
+    def signatures(self) -> dict[str, tuple[str, ...]]:
+        """The parameters and results of each function, by its name, without layout."""
+        found: dict[str, tuple[str, ...]] = {}
+        for match in CREATES.finditer(without_comments(self.text)):
+            if match["kind"].lower() != "view":
+                signature = " ".join(match["signature"].split())
+                found[match["name"]] = (*found.get(match["name"], ()), signature)
+        return found
 
     @cached_property
     def mentions(self) -> set[str]:
-        """The names that must exist when the file runs; PL/pgSQL bodies need none."""
+        """The names that must exist when the text runs; PL/pgSQL bodies need none."""
         text = PLPGSQL_BODY.sub(r"\1\2", without_comments(self.text))
         return {m["name"] for m in re.finditer(rf"\b{NAME}\b", text)}
 
+
+@dataclass(frozen=True)
+class Source:
+    """One file of sql/; its path is below that folder, without suffix."""
+
+    path: str
+    code: Code
+
     @property
-    def rank(self) -> tuple[int, str]:
-        """The place among sources that do not need each other."""
-        return (FOLDERS.index(self.change.split("/")[0]), self.change)
+    def topic(self) -> str:
+        return self.path.split("/")[0]
+
+    @property
+    def rank(self) -> tuple[bool, str]:
+        """The place among sources that do not need each other: private ones first."""
+        return ("/private/" not in self.path, self.path)
 
 
 @dataclass
@@ -120,21 +140,21 @@ class Plan:
         return "\n".join([*self.head, "", *self.tagged, *self.free]) + "\n"
 
     def scripts(self) -> list[str]:
-        """Return the deploy scripts' paths without suffix, in the order of the plan.
+        """Return the deploy scripts' names without suffix, in the order of the plan.
 
         A change that stands twice, being reworked, has its first script under the name
         of the tag that followed it, as Sqitch names it.
         """
         lines = [*self.tagged, *self.free]
         last = {name_of(line): n for n, line in enumerate(lines)}
-        paths = []
+        names = []
         for n, line in enumerate(lines):
             name = name_of(line)
             if line.startswith("@"):
                 continue
             tag = "" if last[name] == n else next(t for t in lines[n:] if t[0] == "@")
-            paths.append(name + name_of(tag))
-        return paths
+            names.append(name + name_of(tag))
+        return names
 
 
 def name_of(line: str) -> str:
@@ -154,97 +174,117 @@ def without_comments(text: str) -> str:
 
 
 def read_sources(root: Path) -> list[Source]:
-    """Read sql/, in no particular order.
+    """Read sql/, topic by topic, in each what is needed first.
 
     Raises:
-        SnapshotError: two files create the same thing.
+        SnapshotError: a file creates nothing, or two create the same thing.
     """
+    paths = [*(root / "sql").glob("*/*.sql"), *(root / "sql").glob("*/private/*.sql")]
     sources = [
-        Source(f"{folder}/{path.stem}", path.read_text())
-        for folder in FOLDERS
-        for path in (root / "sql" / folder).glob("*.sql")
+        Source(path.relative_to(root / "sql").with_suffix("").as_posix(), Code(path.read_text()))
+        for path in paths
     ]
     makers: dict[Thing, str] = {}
     for source in sources:
-        for thing in source.things:
-            first = makers.setdefault(thing, source.change)
-            if first != source.change:
-                raise SnapshotError(
-                    f"sql/{first}.sql and sql/{source.change}.sql make {thing.name}"
-                )
-    return sources
+        if not source.code.things:
+            raise SnapshotError(f"sql/{source.path}.sql creates nothing that I can see")
+        for thing in source.code.things:
+            first = makers.setdefault(thing, source.path)
+            if first != source.path:
+                raise SnapshotError(f"sql/{first}.sql and sql/{source.path}.sql make {thing.name}")
+    by_path = {source.path: source for source in sorted(sources, key=lambda s: (s.topic, s.rank))}
+    order = in_need({path: source.code for path, source in by_path.items()})
+    return sorted((by_path[path] for path in order), key=lambda source: source.topic)
 
 
-def arrange(plan: Plan, sources: list[Source]) -> Plan:
-    """Add the sources that the plan lacks, and order what comes after the last tag."""
-    tagged = {name_of(line) for line in plan.tagged}
-    by_change = {source.change: source for source in sources}
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    lines = {name_of(line): line for line in plan.free}
-    for change in by_change.keys() - tagged - lines.keys():
-        lines[change] = f"{change} {now} {PLANNER} # {title(by_change[change])}"
-    by_hand = [name_of(line) for line in plan.free if name_of(line) not in by_change]
-    generated = sorted((s for s in sources if s.change in lines), key=lambda source: source.rank)
-    needs = needed(generated) | {c: requirements(lines[c]) for c in by_hand}
-    order = depth_first([*by_hand, *(s.change for s in generated)], needs)
-    return Plan(plan.head, plan.tagged, [lines[change] for change in order])
+def read_topics(root: Path) -> dict[str, Code]:
+    """Return each topic's sources as one text, by its name.
+
+    Raises:
+        SnapshotError: the sources cannot be read together.
+    """
+    texts: dict[str, list[str]] = {}
+    for source in read_sources(root):
+        texts.setdefault(source.topic, []).append(source.code.text.strip())
+    return {topic: Code("\n\n".join(parts)) for topic, parts in texts.items()}
 
 
-def title(source: Source) -> str:
-    """Return a note for the plan from the source's first line."""
-    first = source.text.splitlines()[0].removeprefix("--").strip()
-    return first.removeprefix("Purpose:").strip().rstrip(".") or source.change
+def in_need(codes: dict[str, Code]) -> list[str]:
+    """Return the names of texts, each after those whose things it mentions."""
+    return depth_first(list(codes), needed(codes))
 
 
-def needed(sources: list[Source]) -> dict[str, list[str]]:
-    """Return, for each source, the sources of the things that it mentions."""
-    maker = {t.name: s.change for s in sources for t in s.things if not t.trigger}
-    rank = {source.change: source.rank for source in sources}
+def needed(codes: dict[str, Code]) -> dict[str, list[str]]:
+    """Return for each text, by name, the others that make what it mentions."""
+    maker = {
+        t.name: name for name, code in codes.items() for t in code.things if not t.trigger
+    }
     return {
-        source.change: sorted(
-            {maker[m] for m in source.mentions if m in maker} - {source.change},
-            key=lambda change: rank[change],
-        )
-        for source in sources
+        name: [n for n in codes if n != name and n in {maker.get(m) for m in code.mentions}]
+        for name, code in codes.items()
     }
 
 
-def depth_first(changes: list[str], needs: dict[str, list[str]]) -> list[str]:
-    """Return the changes, each after what it needs; a circle is cut where it closes."""
+def depth_first(names: list[str], needs: dict[str, list[str]]) -> list[str]:
+    """Return the names, each after what it needs.
+
+    Raises:
+        SnapshotError: some need each other.
+    """
     done: dict[str, None] = {}
-    open_: set[str] = set()
 
-    def visit(change: str) -> None:
-        if change in done or change in open_ or change not in needs:
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            raise SnapshotError(f"these need each other: {' '.join([*path, name])}")
+        if name in done or name not in needs:
             return
-        open_.add(change)
-        for need in needs[change]:
-            visit(need)
-        done[change] = None
+        for need in needs[name]:
+            visit(need, (*path, name))
+        done[name] = None
 
-    for change in changes:
-        visit(change)
+    for name in names:
+        visit(name, ())
     return list(done)
 
 
-def render_deploy(source: Source) -> str:
+def arrange(plan: Plan, topics: dict[str, Code]) -> Plan:
+    """Add the topics that the plan lacks, and order what comes after the last tag."""
+    tagged = {name_of(line) for line in plan.tagged}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    lines = {name_of(line): line for line in plan.free}
+    for topic in topics.keys() - tagged - lines.keys():
+        lines[topic] = f"{topic} {now} {PLANNER} # Functions, triggers and views of sql/{topic}"
+    by_hand = [name_of(line) for line in plan.free if name_of(line) not in topics]
+    generated = sorted(topics.keys() & lines.keys())
+    needs = needed(topics) | {c: requirements(lines[c]) for c in by_hand}
+    order = depth_first([*by_hand, *generated], {name: needs[name] for name in lines})
+    return Plan(plan.head, plan.tagged, [lines[name] for name in order])
+
+
+def script(verb: str, topic: str, body: str) -> str:
+    """Return a script of a topic as one transaction of jobq's owner."""
+    words = {"deploy": "Deploy jobq:{} to pg", "revert": "Revert jobq:{} from pg"}
     return (
-        f"-- Deploy jobq:{source.change} to pg\n"
-        f"-- Made by sql/snapshot.py from sql/{source.change}.sql: edit that.\n"
-        f"begin;\nset local role jobq_owner;\n\n{source.text.strip()}\n\ncommit;\n"
+        f"-- {words[verb].format(topic)}\n"
+        f"-- Made by sql/snapshot.py from sql/{topic}/: edit that.\n"
+        f"begin;\nset local role jobq_owner;\n\n{body.strip()}\n\ncommit;\n"
     )
 
 
-def render_revert(source: Source) -> str:
-    """Drop what the source creates, the last made first, but triggers before all."""
-    counts = Counter(source.things)
-    last_first = list(reversed(counts))
-    things = sorted(last_first, key=lambda thing: thing.trigger == "")
-    drops = "\n".join(drop(thing, counts[thing]) for thing in things)
-    return (
-        f"-- Revert jobq:{source.change} from pg\n"
-        f"begin;\nset local role jobq_owner;\n\n{drops}\n\ncommit;\n"
-    )
+def replace(old: Code, new: Code) -> str:
+    """Return the statements that bring a topic from one version to another."""
+    changed = [n for n in old.signatures if new.signatures.get(n, old.signatures[n])
+               != old.signatures[n]]  # fmt: skip
+    first = [drop_overloads(name) for name in changed]
+    gone = [thing for thing in old.things if thing not in new.things]
+    return "\n\n".join([*first, new.text.strip(), *drops(gone)])
+
+
+def drops(things: list[Thing]) -> list[str]:
+    """Return what drops things, the last made first, but triggers before all."""
+    counts = Counter(things)
+    ordered = sorted(reversed(counts), key=lambda thing: thing.trigger == "")
+    return [drop(thing, counts[thing]) for thing in ordered]
 
 
 def drop(thing: Thing, count: int) -> str:
@@ -253,7 +293,12 @@ def drop(thing: Thing, count: int) -> str:
         return f"drop trigger if exists {thing.trigger} on {thing.name};"
     if count == 1:
         return f"drop {thing.kind} if exists {thing.name};"
-    schema, name = thing.name.split(".")
+    return drop_overloads(thing.name)
+
+
+def drop_overloads(qualified: str) -> str:
+    """Return a block that drops every function of a name."""
+    schema, name = qualified.split(".")
     return f"""do $$
 declare
     _overload regprocedure;
@@ -270,42 +315,53 @@ end
 $$;"""
 
 
-def render_verify(source: Source) -> str:
-    counts = Counter(source.things)
-    checks = "\n\n".join(check(thing, counts[thing]) for thing in sorted(counts))
-    return f"-- Verify jobq:{source.change} on pg\nbegin;\n\n{checks}\n\nrollback;\n"
+def render_verify(topic: str, code: Code) -> str:
+    """Return a script that fails, naming what is missing, open to PUBLIC, or both."""
+    counts = Counter(code.things)
+    rows = ",\n        ".join(
+        f"('{thing.kind}', '{thing.name}', '{thing.trigger}', {counts[thing]})"
+        for thing in sorted(counts)
+    )
+    return f"""-- Verify jobq:{topic} on pg
+begin;
 
+do $$
+declare
+    _wrong text;
+begin
+    with wanted (kind, name, trigger, many) as (
+        values
+        {rows}
+    )
+    select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
+    from wanted as w
+    where case w.kind
+        when 'trigger' then not exists (
+            select from pg_catalog.pg_trigger as t
+            where t.tgrelid = to_regclass(w.name) and t.tgname = w.trigger
+        )
+        when 'view' then to_regclass(w.name) is null
+            or has_table_privilege('public', to_regclass(w.name), 'select')
+        else w.many > (
+            select count(*)
+            from pg_catalog.pg_proc as p
+            join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+            where format('%s.%s', n.nspname, p.proname) = w.name
+            and not has_function_privilege('public', p.oid, 'execute')
+        )
+    end;
+    if _wrong is not null then
+        raise exception 'missing, or open to PUBLIC: %', _wrong;
+    end if;
+end
+$$;
 
-def check(thing: Thing, count: int) -> str:
-    """Return a query that fails, dividing by zero, unless the thing is as it should be.
-
-    A function is there, in all its overloads, and PUBLIC may execute none of them.
-    """
-    if thing.trigger:
-        return f"""select 1 / count(*)
-from pg_catalog.pg_trigger as t
-where t.tgrelid = '{thing.name}'::regclass
-and t.tgname = '{thing.trigger}';"""
-    if thing.kind == "view":
-        return f"""select * from {thing.name} where false;
-
-select 1 / (not has_table_privilege('public', '{thing.name}', 'select'))::int;"""
-    schema, name = thing.name.split(".")
-    return f"""select 1 / (
-    count(*) >= {count}
-    and not bool_or(has_function_privilege('public', p.oid, 'execute'))
-)::int
-from pg_catalog.pg_proc as p
-where p.pronamespace = '{schema}'::regnamespace
-and p.proname = '{name}';"""
+rollback;
+"""
 
 
 def render_single_file(plan: Plan, scripts: dict[str, str]) -> str:
-    """Join the deploy scripts into one transaction.
-
-    Raises:
-        SnapshotError: the plan names a script that is not there.
-    """
+    """Join the deploy scripts into one transaction."""
     parts = [
         "-- jobq in one file and one transaction, for those without Sqitch or Python:",
         "--     psql --file jobq.sql",
@@ -315,10 +371,10 @@ def render_single_file(plan: Plan, scripts: dict[str, str]) -> str:
         "begin;",
         "set local client_min_messages = warning;",
     ]
-    for path in plan.scripts():
-        script = scripts[f"deploy/{path}.sql"]
-        parts.append("\n" + TRANSACTION.sub("", script + "\n").strip())
-        if "set local role" in script:
+    for name in plan.scripts():
+        text = scripts[f"deploy/{name}.sql"]
+        parts.append("\n" + TRANSACTION.sub("", text + "\n").strip())
+        if "set local role" in text:
             parts.append("\nreset role;")
     return "\n".join([*parts, "\ncommit;"]) + "\n"
 
@@ -329,44 +385,47 @@ def render(root: Path) -> dict[str, str]:
     Raises:
         SnapshotError: the sources and the plan do not fit together.
     """
-    sources = read_sources(root)
-    plan = arrange(Plan.read((root / "sqitch.plan").read_text()), sources)
+    topics = read_topics(root)
+    plan = arrange(Plan.read((root / "sqitch.plan").read_text()), topics)
     files = {"sqitch.plan": plan.render()}
-    reworked = {name_of(line) for line in plan.tagged}
     free = {name_of(line) for line in plan.free}
-    for source in sources:
-        if source.change not in free:
-            refuse_change_of_tagged(root, source)
-            continue
-        files[f"deploy/{source.change}.sql"] = render_deploy(source)
-        files[f"verify/{source.change}.sql"] = render_verify(source)
-        files[f"revert/{source.change}.sql"] = (
-            render_return(root, plan, source.change)
-            if source.change in reworked
-            else render_revert(source)
-        )
+    for topic, code in topics.items():
+        files |= render_topic(root, plan, topic, code, is_free=topic in free)
     scripts = {
         name: files.get(name) or read_script(root, name)
-        for name in (f"deploy/{path}.sql" for path in plan.scripts())
+        for name in (f"deploy/{script}.sql" for script in plan.scripts())
     }
     return files | {"jobq.sql": render_single_file(plan, scripts)}
 
 
-def refuse_change_of_tagged(root: Path, source: Source) -> None:
-    """Raise SnapshotError if a source differs from its script in a released version."""
-    path = root / "deploy" / f"{source.change}.sql"
-    if path.read_text() != render_deploy(source):
-        raise SnapshotError(
-            f"sql/{source.change}.sql has been released; first: "
-            f"sqitch rework {source.change} --note '...'"
-        )
+def render_topic(
+    root: Path, plan: Plan, topic: str, code: Code, *, is_free: bool
+) -> dict[str, str]:
+    """Return a topic's three scripts, or none when a tag holds it as it is.
+
+    Raises:
+        SnapshotError: a tag holds it, and it has changed.
+    """
+    tagged = [name for name in plan.scripts() if name.startswith(f"{topic}@")]
+    if not is_free:
+        if read_script(root, f"deploy/{topic}.sql") != script("deploy", topic, code.text):
+            raise SnapshotError(
+                f"sql/{topic}/ has been released; first: sqitch rework {topic} --note '...'"
+            )
+        return {}
+    older = Code(read_script(root, f"deploy/{tagged[-1]}.sql")) if tagged else Code("")
+    back = Code(body_of(older.text))
+    revert = replace(code, back) if tagged else "\n".join(drops(code.things))
+    return {
+        f"deploy/{topic}.sql": script("deploy", topic, replace(back, code)),
+        f"revert/{topic}.sql": script("revert", topic, revert),
+        f"verify/{topic}.sql": render_verify(topic, code),
+    }
 
 
-def render_return(root: Path, plan: Plan, change: str) -> str:
-    """Return the revert script of a reworked change: the version before it."""
-    older = [path for path in plan.scripts() if path.startswith(f"{change}@")][-1]
-    text = read_script(root, f"deploy/{older}.sql")
-    return text.replace(f"-- Deploy jobq:{change} to pg", f"-- Revert jobq:{change} from pg")
+def body_of(text: str) -> str:
+    """Return what stands in a script of a topic between its head and its commit."""
+    return text.partition("set local role jobq_owner;")[2].rpartition("commit;")[0].strip()
 
 
 def read_script(root: Path, name: str) -> str:
@@ -382,21 +441,14 @@ def read_script(root: Path, name: str) -> str:
 
 
 def orphans(root: Path, files: dict[str, str]) -> list[str]:
-    """Return what sql/ no longer makes: plan entries and scripts without a source."""
+    """Return the scripts that the plan does not name."""
     planned = Plan.read(files["sqitch.plan"]).scripts()
-    lost = [
-        f"sqitch.plan: {path} has no source in sql/"
-        for path in planned
-        if path.split("/")[0] in FOLDERS
-        and not (root / "sql" / f"{path.split('@')[0]}.sql").is_file()
+    return [
+        f"{path.relative_to(root)} is not in sqitch.plan"
+        for verb in SCRIPTS
+        for path in sorted((root / verb).glob("*.sql"))
+        if path.stem not in planned
     ]
-    for kind in ("deploy", "revert", "verify"):
-        lost += [
-            f"{path.relative_to(root)} is not in sqitch.plan"
-            for path in sorted((root / kind).glob("*/*.sql"))
-            if str(path.relative_to(root / kind).with_suffix("")) not in planned
-        ]
-    return lost
 
 
 def main(arguments: list[str]) -> int:
@@ -417,7 +469,6 @@ def main(arguments: list[str]) -> int:
     for name in changed:
         print(f"{'stale' if is_check else 'wrote'} {name}")
         if not is_check:
-            (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
             (ROOT / name).write_text(files[name])
     return 1 if lost or (is_check and changed) else 0
 

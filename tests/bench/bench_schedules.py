@@ -156,7 +156,7 @@ def status(connection: Connection, rounds: int, executions: int) -> None:
         rounds,
         lambda: calls(
             connection,
-            "select count(*) from jobq.page_executions("
+            "select count(*) from jobq_http.page_executions("
             "(select schedule_id from jobq.get_schedule('status 1')))",
         ),
     )

@@ -10,7 +10,7 @@ ACL = """(
     from aclexplode({acl}) as a
 )"""
 
-SCHEMA = "('jobq'::regnamespace, 'jobq_private'::regnamespace)"
+SCHEMA = "('jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace)"
 
 QUERY = f"""
 select 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid),

@@ -82,7 +82,7 @@ async def test_a_revoked_key_works_as_long_as_it_is_remembered(
     monkeypatch.setattr(auth, "MEMORY", 0.2)
     other = api.key(["read"])
     assert (await api.ask("GET", "/jobs", headers=other)).status_code == 200
-    api.run("select jobq.revoke_api_key(name) from jobq.list_api_keys()")
+    api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
     async with asyncio.timeout(60):
         while (await api.ask("GET", "/jobs", headers=other)).status_code != 401:
             await asyncio.sleep(0.05)
@@ -151,10 +151,10 @@ async def test_the_last_use_is_written_once_a_minute(api: Api) -> None:
     [(used, version)] = api.run(query)
     assert datetime.now(UTC) - used < timedelta(minutes=1)
     hashed = "select key_hash from jobq_private.api_key where api_key = 'test-1'"
-    api.run(f"select * from jobq.authenticate(({hashed}))")
+    api.run(f"select * from jobq_http.authenticate(({hashed}))")
     assert api.run(query) == [(used, version)]
     api.run("update jobq_private.api_key set last_used_at = now() - interval '2 min'")
-    api.run(f"select * from jobq.authenticate(({hashed}))")
+    api.run(f"select * from jobq_http.authenticate(({hashed}))")
     [(later, _)] = api.run(query)
     assert later > used
 
@@ -224,7 +224,7 @@ def test_jobq_keys_creates_lists_and_revokes(database: str) -> None:
 async def test_the_audit_names_the_key_that_acted(api: Api) -> None:
     job = await api.job()
     headers = api.key(["operate"])
-    [(name,)] = api.run("select name from jobq.list_api_keys() order by created_at desc limit 1")
+    [(name,)] = api.run("select name from jobq_http.list_api_keys() order by created_at desc limit 1")
     await api.ask("POST", f"/jobs/{job['job_id']}/cancel", headers=headers, json={"reason": "x"})
     await api.ask("POST", f"/jobs/{job['job_id']}/redrive", headers=headers)
     again = await api.job()
@@ -233,7 +233,7 @@ async def test_the_audit_names_the_key_that_acted(api: Api) -> None:
         """select action, acting_for, actor = session_user from jobq.audit
         where action in ('cancel', 'redrive') order by audit_id"""
     )
-    [(own,)] = api.run("select name from jobq.list_api_keys() order by created_at limit 1")
+    [(own,)] = api.run("select name from jobq_http.list_api_keys() order by created_at limit 1")
     assert noted == [
         ("cancel", f"API key {name}", True),
         ("redrive", f"API key {name}", True),

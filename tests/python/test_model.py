@@ -494,7 +494,7 @@ class QueueMachine(RuleBasedStateMachine):
                 arguments = self.arguments(request)
                 ((created, job_id),) = session.connection.execute(
                     "select created, (item ->> 'job_id')::uuid"
-                    f" from jobq.submit_job({self.ENQUEUE})",
+                    f" from jobq_http.submit_job({self.ENQUEUE})",
                     arguments,
                 ).fetchall()
             self.stored(session, queue, request, job_id, created)

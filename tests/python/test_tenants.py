@@ -72,7 +72,7 @@ select jobq.put_endpoint(
 DEEDS = f"""
 set session authorization theirs;
 select jobq.put_kind('theirs.mail', 'theirs', payload_schema => '{{"title": "{CANARY}"}}');
-select jobq.create_api_key('theirs-api', sha256('theirs'), 'theirs', '{{produce,operate}}');
+select jobq_http.create_api_key('theirs-api', sha256('theirs'), 'theirs', '{{produce,operate}}');
 select jobq.create_schedule(
     'theirs-schedule', 'theirs.mail', every => '1 day', queue => 'theirs',
     payload => '{{"x": "{CANARY}"}}'

@@ -101,7 +101,7 @@ class Keys:
     async def _look_up(self, hashed: bytes, address: str) -> Key:
         if hashed not in self._known:
             self._guesses.spend(address)
-        rows = await self._database.fetch("jobq_reader", "authenticate", key_hash=hashed)
+        rows = await self._database.fetch("jobq_reader", "jobq_http.authenticate", key_hash=hashed)
         self._known.pop(hashed, None)
         if not rows:
             raise unauthorized()

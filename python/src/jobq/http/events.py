@@ -53,7 +53,7 @@ async def stream_job(call: Call) -> Response:
             f"{MOST_STREAMS} streams are open",
             headers={"retry-after": "5"},
         )
-    [(item,)] = await call.fetch("show_job", job_id=call.job_id())
+    [(item,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
     return StreamingResponse(
         events(call, item),
         media_type="text/event-stream",
@@ -75,7 +75,7 @@ async def events(call: Call, item: bytes) -> AsyncIterator[bytes]:
             if call.request.app.state.is_stopping:
                 return
             await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # noqa: S311
-            [(now,)] = await call.fetch("show_job", job_id=call.job_id())
+            [(now,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
             if now != item:
                 item = now
                 yield b"event: job\ndata: " + item + b"\n\n"

@@ -102,7 +102,7 @@ READERS = ("read", "operate")
 
 async def get_execution(call: Call) -> Response:
     """Return an execution."""
-    [(item,)] = await call.fetch("show_execution", execution_id=call.job_id())
+    [(item,)] = await call.fetch("jobq_http.show_execution", execution_id=call.job_id())
     return json(item)
 
 
@@ -110,7 +110,7 @@ async def cancel_execution(call: Call) -> Response:
     """Cancel an execution that still waits; 409 when it does not."""
     execution_id = call.job_id()
     reason = (await call.body(Cancel)).reason
-    [(item,)] = await call.fetch("cancel_execution", execution_id=execution_id, reason=reason)
+    [(item,)] = await call.fetch("jobq_http.cancel_execution", execution_id=execution_id, reason=reason)
     if item is None:
         raise ApiError(
             "EXECUTION_NOT_CANCELLABLE", f"execution_id {execution_id} runs or has ended"
@@ -123,7 +123,7 @@ async def list_executions(call: Call) -> Response:
     wanted = call.query(Paging)
     return page(
         await call.fetch(
-            "page_executions",
+            "jobq_http.page_executions",
             job_id=call.job_id(),
             before=wanted.position(datetime),
             max_executions=wanted.limit,
@@ -136,7 +136,7 @@ async def list_attempts(call: Call) -> Response:
     wanted = call.query(Paging)
     return page(
         await call.fetch(
-            "page_attempts",
+            "jobq_http.page_attempts",
             job_id=call.job_id(),
             after=wanted.number(2**31 - 1),
             max_attempts=wanted.limit,
@@ -149,7 +149,7 @@ async def list_logs(call: Call) -> Response:
     wanted = call.query(Paging)
     return page(
         await call.fetch(
-            "page_logs",
+            "jobq_http.page_logs",
             job_id=call.job_id(),
             after=wanted.number(2**63 - 1),
             max_lines=wanted.limit,

@@ -130,7 +130,7 @@ class Cancel(Struct, forbid_unknown_fields=True):
 
 async def get_job(call: Call) -> Response:
     """Return a job, live or archived."""
-    [(item,)] = await call.fetch("show_job", job_id=call.job_id())
+    [(item,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
     return json(item)
 
 
@@ -145,7 +145,7 @@ async def list_jobs(call: Call) -> Response:
         raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
     return page(
         await call.fetch(
-            "page_jobs",
+            "jobq_http.page_jobs",
             states=wanted.state.split(",") if wanted.state else None,
             kind=wanted.kind or wanted.endpoint,
             queue=wanted.queue,
@@ -170,7 +170,7 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
             raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
     return page(
         await call.fetch(
-            "page_schedules",
+            "jobq_http.page_schedules",
             status=wanted.status and wanted.status.lower(),
             kind=wanted.kind or wanted.endpoint,
             queue=wanted.queue,
@@ -193,7 +193,7 @@ async def cancel_job(call: Call) -> Response:
     """
     job_id = call.job_id()
     reason = (await call.body(Cancel)).reason
-    [(outcome,)] = await call.fetch("stop_job", job_id=job_id, reason=reason)
+    [(outcome,)] = await call.fetch("jobq_http.stop_job", job_id=job_id, reason=reason)
     if outcome == "already_finished":
         raise ApiError(
             "EXECUTION_NOT_CANCELLABLE",

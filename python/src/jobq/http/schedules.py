@@ -229,7 +229,7 @@ async def update_job(call: Call) -> Response:
     """Change a recurring job: a new version takes over, the old one is RETIRED."""
     job_id = call.job_id()
     changes = text((await call.body(Revision)).declared())
-    [(item,)] = await call.fetch("revise_job", job_id=job_id, changes=changes)
+    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=changes)
     if item is None:
         raise ApiError("JOB_NOT_UPDATABLE")
     return json(item)
@@ -246,7 +246,7 @@ async def list_versions(call: Call) -> Response:
     wanted = call.query(Paging)
     return page(
         await call.fetch(
-            "page_schedule_versions",
+            "jobq_http.page_schedule_versions",
             schedule=str(call.job_id()),
             before=wanted.number(2**31 - 1),
             max_versions=wanted.limit,

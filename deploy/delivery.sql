@@ -1,0 +1,1092 @@
+-- Deploy jobq:delivery to pg
+-- Made by sql/snapshot.py from sql/delivery/: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: open a change of a definition: check its name and what the caller expects.
+-- Invariant: definitions change one at a time, so that what one refers to stays while
+-- it is put; the lock holds until the transaction ends, and no reader waits for it.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq_private.begin_definition(type text, name text, mode text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _exists boolean;
+begin
+    if begin_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', begin_definition.type);
+    end if;
+    lock table jobq_private.definition_version in share row exclusive mode;
+    select exists (
+        select from jobq_private.definition as d
+        where d.type = begin_definition.type and d.name = begin_definition.name
+    ) into _exists;
+
+    if begin_definition.mode = 'create' and _exists then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            '%s %s', begin_definition.type, begin_definition.name
+        ));
+    elsif begin_definition.mode = 'update' and not _exists then
+        perform jobq_private.refuse_definition(begin_definition.type, begin_definition.name);
+    elsif begin_definition.mode not in ('put', 'create', 'update')
+        or begin_definition.mode is null
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'mode must be put, create or update');
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.begin_definition from public;
+
+comment on function jobq_private.begin_definition is
+'Opens a change of a definition: checks its name and what the caller expects.';
+
+-- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
+-- Invariant: what a delivery reads is checked here, but for what templates bring.
+-- Raises: 22023.
+create or replace function jobq_private.check_endpoint_spec(type text, spec jsonb)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _fields constant jsonb := '{
+        "HTTP": {
+            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
+            "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
+            "sign_with": "text"
+        },
+        "KAFKA": {
+            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
+            "value_template": "any", "headers": "texts", "acks": "acks",
+            "timeout_ms": "milliseconds", "options": "texts"
+        },
+        "REDIS_STREAM": {
+            "redis_url": "text", "stream": "text", "fields_template": "object",
+            "max_len": "count", "approximate_trimming": "boolean",
+            "deliver_once": "boolean", "timeout_ms": "milliseconds"
+        }
+    }'::jsonb;
+    _needed constant jsonb := '{
+        "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
+        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
+    }'::jsonb;
+    _problem text;
+begin
+    if not _fields ? check_endpoint_spec.type then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be HTTP, KAFKA or REDIS_STREAM');
+    elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
+    end if;
+    select format('spec.%s is missing', n.name) into _problem
+    from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
+    where not check_endpoint_spec.spec ? n.name
+    limit 1;
+    if not found then
+        select format('spec.%s: %s', s.key, coalesce('must be ' || m.meaning, format(
+            'known are %s', (
+                select string_agg(k.key, ', ')
+                from jsonb_object_keys(_fields -> check_endpoint_spec.type) as k (key)
+            )
+        )))
+        into _problem
+        from jsonb_each(check_endpoint_spec.spec) as s
+        left join jsonb_each_text(_fields -> check_endpoint_spec.type) as f on f.key = s.key
+        left join lateral jobq_private.spec_field(f.value, s.value) as m on true
+        where f.key is null or not m.is_met
+        limit 1;
+    end if;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_endpoint_spec from public;
+
+comment on function jobq_private.check_endpoint_spec is
+'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';
+
+-- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
+-- stand where they stand.
+-- Invariant: config may stand everywhere; input in templates and headers; secrets where
+-- they are sent to the target or address it. Raises: JQ007.
+create or replace function jobq_private.check_references(
+    endpoint text, spec jsonb, config_entries jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _to_target constant text :=
+        '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
+        || '|redis_url|options|sign_with)$';
+    _problem text;
+begin
+    select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
+        r.field, case
+            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace = 'config' then 'is not in the config'
+            when r.namespace = 'input' then 'cannot be used there'
+            when r.field !~ _to_target then 'cannot be used there'
+            else 'is not a secret'
+        end)
+    into _problem
+    from jobq_private.template_references(check_references.spec) as r
+    where case r.namespace
+        when 'config' then
+            config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then r.field ~ '^(headers|\w+_template)$'
+        when 'secret' then
+            r.field ~ _to_target
+            and exists (select from jobq_private.secret as s where s.secret = r.path)
+        else false
+    end is not true
+    order by r.field, r.written
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_references from public;
+
+comment on function jobq_private.check_references is
+'Refuses an endpoint whose templates refer to what is not there.';
+
+-- Purpose: check what an endpoint refers to, and give its payload schema.
+-- Invariant: called under the lock of begin_definition(). Raises: JQ007.
+create or replace function jobq_private.endpoint_schema(
+    endpoint text, spec jsonb, payload_spec text, config text
+)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _entries jsonb;
+begin
+    if endpoint_schema.payload_spec is not null then
+        select p.schema into _schema
+        from jobq_private.payload_spec as p
+        where p.payload_spec = endpoint_schema.payload_spec;
+        if not found then
+            perform jobq_private.raise_error('INVALID_PAYLOAD_SPEC_REF', format(
+                'payload_spec %s', endpoint_schema.payload_spec
+            ));
+        end if;
+    end if;
+    if endpoint_schema.config is not null then
+        select c.entries into _entries
+        from jobq_private.config as c
+        where c.config = endpoint_schema.config;
+        if not found then
+            perform jobq_private.raise_error('INVALID_CONFIG_REF', format(
+                'config %s', endpoint_schema.config
+            ));
+        end if;
+    end if;
+    perform jobq_private.check_references(
+        endpoint_schema.endpoint, endpoint_schema.spec, coalesce(_entries, '{}')
+    );
+    return _schema;
+end
+$$;
+
+revoke all on function jobq_private.endpoint_schema from public;
+
+comment on function jobq_private.endpoint_schema is
+'Checks what an endpoint refers to, and gives its payload schema.';
+
+-- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
+-- a worker's handler does them.
+-- Invariant: one probe of a small index. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+    );
+end
+$$;
+
+revoke all on function jobq_private.endpoint_type from public;
+
+comment on function jobq_private.endpoint_type is
+'How the jobs of a kind are delivered, or null when a handler does them.';
+
+-- Purpose: keep a version of a definition, and give its number.
+-- Invariant: a number stands for one document for ever, also when the definition is
+-- deleted and made again; the same document again is no new version. Called between
+-- begin_definition() and the end of its transaction. Raises: nothing.
+create or replace function jobq_private.record_version(type text, name text, document jsonb)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _last jobq_private.definition_version;
+begin
+    select v.* into _last
+    from jobq_private.definition_version as v
+    where v.type = record_version.type and v.name = record_version.name
+    order by v.version desc
+    limit 1;
+
+    if _last.document = record_version.document then
+        return _last.version;
+    end if;
+    insert into jobq_private.definition_version (type, name, version, document)
+    values (
+        record_version.type, record_version.name, coalesce(_last.version, 0) + 1,
+        record_version.document
+    );
+    return coalesce(_last.version, 0) + 1;
+end
+$$;
+
+revoke all on function jobq_private.record_version from public;
+
+comment on function jobq_private.record_version is
+'Keeps a version of a definition, and gives its number.';
+
+-- Purpose: say that a payload spec, config, secret or endpoint is not there.
+-- Invariant: always raises. Raises: 22023, JQ007.
+create or replace function jobq_private.refuse_definition(type text, name text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _codes constant text[] := array['PAYLOAD_SPEC_NOT_FOUND', 'CONFIG_NOT_FOUND',
+        'SECRET_NOT_FOUND', 'ENDPOINT_NOT_FOUND'];
+    _types constant text[] := '{payload_spec,config,secret,endpoint}'::text[];
+    _place integer := array_position(_types, refuse_definition.type);
+begin
+    if refuse_definition.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    elsif _place is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'type must be payload_spec, config, secret or endpoint');
+    end if;
+    perform jobq_private.raise_error(_codes[_place], format(
+        '%s %s', refuse_definition.type, refuse_definition.name
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_definition from public;
+
+comment on function jobq_private.refuse_definition is
+'Raises that a payload spec, config, secret or endpoint is not there.';
+
+-- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
+-- Invariant: strict paths, so that an array is never taken for its elements.
+-- Raises: nothing.
+create or replace function jobq_private.spec_field(
+    class text, value jsonb, out meaning text, out is_met boolean
+)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select c.meaning, value @? c.path into meaning, is_met
+    from (
+        values
+        ('any', 'any JSON', jsonpath '$'),
+        ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
+        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
+        ('texts', 'an object of texts',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+        ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
+        ('method', 'GET, POST, PUT, PATCH or DELETE',
+            'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
+        ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
+        ('milliseconds', 'a whole number from 1 to 3600000',
+            'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
+        ('count', 'a whole number, or a template that gives one',
+            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
+                || @ like_regex "^[{][{].*[}][}]$")'),
+        ('statuses', 'an array of HTTP status codes',
+            'strict $ ? (@.type() == "array" && exists (@[*])
+                && !exists (@[*] ? (@.type() != "number"
+                    || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
+    ) as c (class, meaning, path)
+    where c.class = spec_field.class;
+end
+$$;
+
+revoke all on function jobq_private.spec_field from public;
+
+comment on function jobq_private.spec_field is
+'Returns what a field of an endpoint''s spec must be, and whether a value is that.';
+
+-- Purpose: store an endpoint that was checked, with its version and its secrets.
+-- Invariant: called under the lock of begin_definition(), its kind being there.
+-- Raises: nothing of its own.
+create or replace function jobq_private.store_endpoint(
+    endpoint text, type text, spec jsonb, payload_spec text, config text,
+    max_concurrency integer, max_per_second double precision
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer := jobq_private.record_version(
+        'endpoint', store_endpoint.endpoint, jsonb_build_object(
+            'type', store_endpoint.type, 'spec', store_endpoint.spec,
+            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
+            'max_concurrency', store_endpoint.max_concurrency,
+            'max_per_second', store_endpoint.max_per_second
+        )
+    );
+begin
+    insert into jobq_private.endpoint (
+        endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
+        version
+    )
+    values (
+        store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
+        store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
+        store_endpoint.max_per_second, _version
+    )
+    on conflict on constraint endpoint_pkey do update
+    set
+        type = excluded.type, payload_spec = excluded.payload_spec,
+        config = excluded.config, spec = excluded.spec,
+        max_concurrency = excluded.max_concurrency,
+        max_per_second = excluded.max_per_second, version = excluded.version,
+        updated_at = now();
+
+    delete from jobq_private.endpoint_secret as s
+    where s.endpoint = store_endpoint.endpoint;
+    insert into jobq_private.endpoint_secret (endpoint, secret)
+    select distinct store_endpoint.endpoint, r.path
+    from jobq_private.template_references(store_endpoint.spec) as r
+    where r.namespace = 'secret';
+end
+$$;
+
+revoke all on function jobq_private.store_endpoint from public;
+
+comment on function jobq_private.store_endpoint is
+'Stores an endpoint that was checked, with its version and its secrets.';
+
+-- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
+-- Invariant: a reference that cannot be read has no namespace; names of members are no
+-- templates; sign_with names a secret without braces. Raises: nothing.
+create or replace function jobq_private.template_references(spec jsonb)
+returns table (field text, namespace text, path text, written text)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select distinct
+        s.key,
+        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
+        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
+        format('{{%s}}', m.found[1])
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    union
+    select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
+        template_references.spec ->> 'sign_with'
+    where template_references.spec ? 'sign_with';
+end
+$$;
+
+revoke all on function jobq_private.template_references from public;
+
+comment on function jobq_private.template_references is
+'Returns what the templates of an endpoint''s spec refer to.';
+
+-- Purpose: the version of a definition that held at a moment; its first, before that.
+-- Invariant: versions of one definition follow each other in time. Raises: nothing.
+create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
+returns jobq_private.definition_version
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version jobq_private.definition_version;
+begin
+    select v.* into _version
+    from jobq_private.definition_version as v
+    where v.type = version_at.type and v.name = version_at.name
+    order by
+        v.created_at <= version_at.moment desc,
+        case when v.created_at <= version_at.moment then -v.version else v.version end
+    limit 1;
+    return _version;
+end
+$$;
+
+revoke all on function jobq_private.version_at from public;
+
+comment on function jobq_private.version_at is
+'Returns the version of a definition that held at a moment.';
+
+-- Purpose: payload specs, configs, secrets and endpoints as JSON documents.
+-- Invariant: no value of a secret, encrypted or not, is in it. Raises: nothing.
+create or replace view jobq_private.definition as
+select
+    'payload_spec' as type,
+    p.payload_spec as name,
+    json_build_object(
+        'name', p.payload_spec, 'schema', p.schema, 'version', p.version,
+        'created_at', p.created_at, 'updated_at', p.updated_at
+    ) as item
+from jobq_private.payload_spec as p
+union all
+select
+    'config',
+    c.config,
+    json_build_object(
+        'name', c.config, 'values', c.entries, 'version', c.version,
+        'created_at', c.created_at, 'updated_at', c.updated_at
+    )
+from jobq_private.config as c
+union all
+select
+    'secret',
+    s.secret,
+    json_build_object(
+        'name', s.secret, 'version', s.version,
+        'created_at', s.created_at, 'updated_at', s.updated_at
+    )
+from jobq_private.secret as s
+union all
+select
+    'endpoint',
+    e.endpoint,
+    json_build_object(
+        'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
+        'config', e.config, 'spec', e.spec,
+        'retry_policy', json_build_object(
+            'max_attempts', k.max_attempts,
+            'backoff', k.retry_strategy,
+            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
+            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
+        ),
+        'queue', k.queue, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'version', e.version,
+        'created_at', e.created_at, 'updated_at', e.updated_at
+    )
+from jobq_private.endpoint as e
+join jobq_private.kind as k on k.kind = e.endpoint;
+
+revoke all on table jobq_private.definition from public;
+
+comment on view jobq_private.definition is
+'Payload specs, configs, secrets and endpoints as JSON documents.';
+
+-- Purpose: delete a config; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_config(config text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('config', delete_config.config, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.config = delete_config.config
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.config as d where d.config = delete_config.config;
+end
+$$;
+
+revoke all on function jobq.delete_config from public;
+grant execute on function jobq.delete_config to jobq_operator;
+
+comment on function jobq.delete_config is
+'Deletes a config; refused while an endpoint refers to it.';
+
+-- Purpose: delete an endpoint and its kind; its versions stay.
+-- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
+-- JQ008.
+create or replace function jobq.delete_endpoint(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('endpoint', delete_endpoint.endpoint, 'update');
+    perform jobq.delete_kind(delete_endpoint.endpoint);
+end
+$$;
+
+revoke all on function jobq.delete_endpoint from public;
+grant execute on function jobq.delete_endpoint to jobq_operator;
+
+comment on function jobq.delete_endpoint is
+'Deletes an endpoint and its kind; refused while live jobs or schedules of it exist.';
+
+-- Purpose: delete a payload spec; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_payload_spec(payload_spec text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('payload_spec',
+        delete_payload_spec.payload_spec, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint as e
+    where e.payload_spec = delete_payload_spec.payload_spec
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.payload_spec as d
+    where d.payload_spec = delete_payload_spec.payload_spec;
+end
+$$;
+
+revoke all on function jobq.delete_payload_spec from public;
+grant execute on function jobq.delete_payload_spec to jobq_operator;
+
+comment on function jobq.delete_payload_spec is
+'Deletes a payload spec; refused while an endpoint refers to it.';
+
+-- Purpose: delete a secret; its versions stay.
+-- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+create or replace function jobq.delete_secret(secret text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _endpoint text;
+begin
+    perform jobq_private.begin_definition('secret', delete_secret.secret, 'update');
+    select e.endpoint into _endpoint
+    from jobq_private.endpoint_secret as e
+    where e.secret = delete_secret.secret
+    order by e.endpoint
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'endpoint %s', _endpoint
+        ));
+    end if;
+    delete from jobq_private.secret as d where d.secret = delete_secret.secret;
+end
+$$;
+
+revoke all on function jobq.delete_secret from public;
+grant execute on function jobq.delete_secret to jobq_operator;
+
+comment on function jobq.delete_secret is
+'Deletes a secret; refused while an endpoint refers to it.';
+
+-- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
+-- is no endpoint.
+-- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
+-- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
+-- it was when the first began. valid_until is null for the version that new jobs get.
+-- Raises: 22004.
+create or replace function jobq.get_delivery(
+    kind text, created_at timestamptz default null, job_id uuid default null
+)
+returns table (
+    type text, spec jsonb, version integer, valid_from timestamptz,
+    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
+    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
+    max_per_second double precision
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _moment timestamptz := coalesce(get_delivery.created_at, now());
+    _started_at timestamptz := coalesce(
+        jobq_private.execution_started_at(get_delivery.job_id), now()
+    );
+begin
+    if get_delivery.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    end if;
+    return query
+    select
+        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
+        (
+            select n.created_at from jobq_private.definition_version as n
+            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
+        ),
+        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
+        (
+            select jsonb_object_agg(x.secret, jsonb_build_object(
+                'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
+            ))
+            from jobq_private.template_references(v.document -> 'spec') as r
+            join jobq_private.secret as x on x.secret = r.path
+            where r.namespace = 'secret'
+        ),
+        (v.document ->> 'max_concurrency')::integer,
+        (v.document ->> 'max_per_second')::double precision
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
+    left join lateral jobq_private.version_at(
+        'payload_spec', v.document ->> 'payload_spec', _moment
+    ) as s on true
+    left join lateral jobq_private.version_at(
+        'config', v.document ->> 'config', _started_at
+    ) as c on true
+    where e.endpoint = get_delivery.kind;
+end
+$$;
+
+revoke all on function jobq.get_delivery from public;
+grant execute on function jobq.get_delivery to jobq_worker;
+
+comment on function jobq.get_delivery is
+'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
+
+-- Purpose: every secret as it is encrypted, for its rotation to another key.
+-- Invariant: nothing here can be read without the key. Raises: nothing.
+create or replace function jobq.list_ciphertexts()
+returns table (secret text, version integer, key_id text, ciphertext bytea)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.secret, s.version, s.key_id, s.ciphertext
+    from jobq_private.secret as s
+    order by s.secret;
+end
+$$;
+
+revoke all on function jobq.list_ciphertexts from public;
+grant execute on function jobq.list_ciphertexts to jobq_operator;
+
+comment on function jobq.list_ciphertexts is
+'Returns every secret as it is encrypted, for its rotation to another key.';
+
+-- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
+-- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+create or replace function jobq.list_versions(type text, name text)
+returns table (version integer, document jsonb, created_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        v.version,
+        case when v.type = 'secret' then '{}'::jsonb else v.document end,
+        v.created_at
+    from jobq_private.definition_version as v
+    where v.type = list_versions.type and v.name = list_versions.name
+    order by v.version desc;
+    if not found then
+        perform jobq_private.refuse_definition(list_versions.type, list_versions.name);
+    end if;
+end
+$$;
+
+revoke all on function jobq.list_versions from public;
+grant execute on function jobq.list_versions to jobq_operator, jobq_reader;
+
+comment on function jobq.list_versions is
+'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';
+
+-- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
+-- page_jobs().
+-- Invariant: no value of a secret is in it. Raises: nothing.
+create or replace function jobq.page_definitions(
+    type text, after text default null, max_definitions integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select t.item, case when t.n < count(*) over () then t.name end
+    from (
+        select d.item, d.name, row_number() over (order by d.name) as n
+        from jobq_private.definition as d
+        where d.type = page_definitions.type
+        and (page_definitions.after is null or d.name > page_definitions.after)
+        order by d.name
+        limit page_definitions.max_definitions + 1
+    ) as t
+    order by t.n
+    limit page_definitions.max_definitions;
+end
+$$;
+
+revoke all on function jobq.page_definitions from public;
+grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
+
+comment on function jobq.page_definitions is
+'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
+
+-- Purpose: declare a config, or replace it: values that the templates of endpoints name.
+-- Invariant: attempts that start later use it; what an endpoint refers to is not taken
+-- away. Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_config(
+    config text, entries jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
+    if jsonb_typeof(put_config.entries) is distinct from 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    end if;
+    perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
+    from jobq_private.endpoint as e
+    where e.config = put_config.config;
+    _version := jobq_private.record_version('config', put_config.config,
+        jsonb_build_object('values', put_config.entries));
+
+    insert into jobq_private.config as c (config, entries, version)
+    values (put_config.config, put_config.entries, _version)
+    on conflict on constraint config_pkey do update
+    set entries = excluded.entries, version = excluded.version, updated_at = now()
+    where c.version <> excluded.version;
+    return jobq.show_definition('config', put_config.config);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_config from public;
+grant execute on function jobq.put_config to jobq_operator;
+
+comment on function jobq.put_config is
+'Declares a config, values that the templates of endpoints refer to, or replaces it.';
+
+-- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
+-- target, a Kafka topic or a Redis stream.
+-- Invariant: one kind and one endpoint of the same name; what its templates refer to is
+-- there. Jobs that exist keep the version they were made under.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_endpoint(
+    endpoint text,
+    type text,
+    spec jsonb,
+    payload_spec text default null,
+    config text default null,
+    max_attempts integer default 1,
+    retry_strategy text default 'exponential',
+    retry_initial_delay interval default '1 s',
+    retry_max_delay interval default '60 s',
+    retry_jitter double precision default 0.25,
+    queue text default null,
+    max_concurrency integer default null,
+    max_per_second double precision default null,
+    mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _violated text;
+begin
+    perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
+        put_endpoint.mode);
+    if put_endpoint.type is null or put_endpoint.spec is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
+    end if;
+    perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
+    _schema := jobq_private.endpoint_schema(
+        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
+        put_endpoint.config
+    );
+    perform jobq.put_kind(
+        put_endpoint.endpoint, put_endpoint.queue,
+        max_attempts => put_endpoint.max_attempts,
+        timeout => interval '10 s' + interval '1 ms' * coalesce(
+            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+        ),
+        retry_strategy => put_endpoint.retry_strategy,
+        retry_initial_delay => put_endpoint.retry_initial_delay,
+        retry_max_delay => put_endpoint.retry_max_delay,
+        retry_jitter => put_endpoint.retry_jitter
+    );
+    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
+    perform jobq_private.store_endpoint(
+        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+        put_endpoint.max_per_second
+    );
+    return jobq.show_definition('endpoint', put_endpoint.endpoint);
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_endpoint from public;
+grant execute on function jobq.put_endpoint to jobq_operator;
+
+comment on function jobq.put_endpoint is
+'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';
+
+-- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
+-- Invariant: jobs that exist keep the version they were made under. Where the database
+-- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
+-- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+create or replace function jobq.put_payload_spec(
+    payload_spec text, schema jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
+        put_payload_spec.mode);
+    if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
+        perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
+        jsonb_build_object('schema', put_payload_spec.schema));
+
+    insert into jobq_private.payload_spec as p (payload_spec, schema, version)
+    values (put_payload_spec.payload_spec, put_payload_spec.schema, _version)
+    on conflict on constraint payload_spec_pkey do update
+    set schema = excluded.schema, version = excluded.version, updated_at = now()
+    where p.version <> excluded.version;
+
+    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
+    from jobq_private.endpoint as e
+    where e.payload_spec = put_payload_spec.payload_spec;
+    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'payload_spec: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_payload_spec from public;
+grant execute on function jobq.put_payload_spec to jobq_operator;
+
+comment on function jobq.put_payload_spec is
+'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';
+
+-- Purpose: store a secret that its owner has encrypted, or replace it.
+-- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_secret(
+    secret text, ciphertext bytea, key_id text, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('secret', put_secret.secret, put_secret.mode);
+    if put_secret.ciphertext is null or put_secret.key_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'ciphertext or key_id');
+    end if;
+    _version := jobq_private.record_version('secret', put_secret.secret,
+        jsonb_build_object('sha256', encode(sha256(put_secret.ciphertext), 'hex')));
+
+    insert into jobq_private.secret as s (secret, ciphertext, key_id, version)
+    values (put_secret.secret, put_secret.ciphertext, put_secret.key_id, _version)
+    on conflict on constraint secret_pkey do update
+    set
+        ciphertext = excluded.ciphertext, key_id = excluded.key_id,
+        version = excluded.version, updated_at = now();
+    return jobq.show_definition('secret', put_secret.secret);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'secret: 1 to 128 lowercase letters, digits, hyphens and underscores, '
+            || 'encrypted in 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_secret from public;
+grant execute on function jobq.put_secret to jobq_operator;
+
+comment on function jobq.put_secret is
+'Stores an encrypted secret, or replaces it.';
+
+-- Purpose: replace the ciphertext of a secret by one of the same value under another key.
+-- Invariant: only the version that was read is replaced, and stays that version.
+-- Raises: 22004, 22023, JQ007.
+create or replace function jobq.rotate_secret(
+    secret text, version integer, ciphertext bytea, key_id text
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
+    update jobq_private.secret as s
+    set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
+    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
+    return found;
+exception
+    when check_violation or not_null_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.rotate_secret from public;
+grant execute on function jobq.rotate_secret to jobq_operator;
+
+comment on function jobq.rotate_secret is
+'Replaces the ciphertext of a secret by one under another key, if its version still holds.';
+
+-- Purpose: one payload spec, config, secret or endpoint as a JSON document.
+-- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+create or replace function jobq.show_definition(type text, name text)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _item json;
+begin
+    select d.item into _item
+    from jobq_private.definition as d
+    where d.type = show_definition.type and d.name = show_definition.name;
+    if not found then
+        perform jobq_private.refuse_definition(show_definition.type, show_definition.name);
+    end if;
+    return _item;
+end
+$$;
+
+revoke all on function jobq.show_definition from public;
+grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
+
+comment on function jobq.show_definition is
+'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
+
+commit;

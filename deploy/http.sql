@@ -1,0 +1,986 @@
+-- Deploy jobq:http to pg
+-- Made by sql/snapshot.py from sql/http/: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: when the execution that a running job is in began, null while it is in its
+-- first attempt: since then its config stays the same.
+-- Invariant: attempts that do not count, and those before a redrive, are no part of it.
+-- Raises: nothing.
+create or replace function jobq_private.execution_started_at(job_id uuid)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _earlier integer;
+begin
+    select j.attempt - j.uncounted - 1 into _earlier
+    from jobq_private.job as j
+    where j.job_id = execution_started_at.job_id;
+
+    if coalesce(_earlier, 0) < 1 then
+        return null;
+    end if;
+    return (
+        select t.started_at
+        from jobq_private.attempt as t
+        where t.job_id = execution_started_at.job_id and t.state = 'retrying'
+        order by t.attempt desc
+        offset _earlier - 1
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_started_at from public;
+
+comment on function jobq_private.execution_started_at is
+'When the execution that a running job is in began, or null in its first attempt.';
+
+-- Purpose: a job's execution as the HTTP API shows it.
+-- Invariant: a one-shot job and its execution are one row; the execution of a recurring
+-- job names the schedule as its job. Raises: nothing.
+create or replace function jobq_private.execution_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'execution_id', job.job_id,
+        'job_id', coalesce(job.schedule_id, job.job_id),
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'idempotency_key', job.idempotency_key,
+        'status', jobq_private.execution_status(job.state, job.run_at),
+        'input', job.payload,
+        'output', job.result,
+        'attempt_count', job.attempts,
+        'max_attempts', job.max_attempts,
+        'worker_id', job.worker,
+        'run_at', job.run_at,
+        'started_at', job.claimed_at,
+        'completed_at', job.finished_at,
+        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
+        'created_at', job.created_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_document from public;
+
+comment on function jobq_private.execution_document is
+'A job''s execution as the HTTP API shows it.';
+
+-- Purpose: the name that the HTTP API has for where a job is.
+-- Invariant: reads nothing. Raises: nothing.
+create or replace function jobq_private.execution_status(state text, run_at timestamptz)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case state
+        when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
+        when 'running' then 'RUNNING'
+        when 'retrying' then 'RETRYING'
+        when 'succeeded' then 'SUCCESS'
+        when 'dead' then 'FAILED'
+        when 'cancelled' then 'CANCELLED'
+    end;
+end
+$$;
+
+revoke all on function jobq_private.execution_status from public;
+
+comment on function jobq_private.execution_status is
+'The HTTP API''s name for a state: PENDING, QUEUED, RUNNING, RETRYING, SUCCESS, FAILED or CANCELLED.';
+
+-- Purpose: whether a job ended as dead or cancelled.
+-- Invariant: only the partitions from the day before the id's own time on are looked at.
+-- Raises: nothing.
+create or replace function jobq_private.has_failed(job_id uuid)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.job_archive as a
+        where a.job_id = has_failed.job_id
+        and a.finished_at >= jobq_private.id_time(has_failed.job_id) - interval '1 day'
+        and a.state in ('dead', 'cancelled')
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_failed from public;
+
+comment on function jobq_private.has_failed is
+'Says whether a job ended as dead or cancelled.';
+
+-- Purpose: a job as the HTTP API shows it.
+-- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
+-- input. Payload and result pass as they are stored, to the last digit.
+-- Raises: nothing.
+create or replace function jobq_private.job_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'job_id', job.job_id,
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'trigger', case
+            when job.schedule_id is not null then 'CRON'
+            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
+            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
+            else 'IMMEDIATE'
+        end,
+        'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
+        'version', 1,
+        'idempotency_key', job.idempotency_key,
+        'input', job.payload,
+        'execution', json_build_object(
+            'execution_id', job.job_id,
+            'status', jobq_private.execution_status(job.state, job.run_at),
+            'created_at', job.created_at
+        ),
+        'created_at', job.created_at,
+        'kind', job.kind,
+        'queue', job.queue,
+        'state', job.state,
+        'payload', job.payload,
+        'metadata', job.metadata,
+        'dedup_key', job.dedup_key,
+        'priority', job.priority,
+        'attempt', job.attempt,
+        'attempts', job.attempts,
+        'max_attempts', job.max_attempts,
+        'timeout_ms', jobq_private.milliseconds(job.timeout),
+        'run_at', job.run_at,
+        'worker', job.worker,
+        'started_at', job.claimed_at,
+        'heartbeat_at', job.heartbeat_at,
+        'lease_expires_at', job.lease_expires_at,
+        'finished_at', job.finished_at,
+        'cancel_requested', job.cancel_requested_at is not null,
+        'cancel_reason', job.cancel_reason,
+        'progress', job.progress,
+        'result', job.result,
+        'last_error_code', job.last_error_code,
+        'last_error', job.last_error,
+        'schedule_id', job.schedule_id,
+        'slot_at', job.slot_at,
+        'region', job.region
+    );
+end
+$$;
+
+revoke all on function jobq_private.job_document from public;
+
+comment on function jobq_private.job_document is
+'A job as the HTTP API shows it.';
+
+-- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
+-- does, or when it has expired or been revoked.
+-- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
+-- another key. The last use is written at most once a minute, and never waited for.
+-- While grants by queue are enforced, a key opens the servers of the log-in that made it.
+-- Raises: nothing.
+create or replace function jobq_http.authenticate(key_hash bytea)
+returns table (name text, scopes text[], requests_per_second integer)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key jobq_private.api_key;
+begin
+    select k.* into _key
+    from jobq_private.api_key as k
+    where k.key_hash = authenticate.key_hash
+    and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
+    if not found then
+        return;
+    end if;
+
+    if coalesce(_key.last_used_at, '-infinity') < clock_timestamp() - interval '1 min' then
+        update jobq_private.api_key as k
+        set last_used_at = clock_timestamp()
+        where k.api_key = (
+            select u.api_key
+            from jobq_private.api_key as u
+            where u.api_key = _key.api_key
+            for update skip locked
+        );
+    end if;
+    return query select _key.api_key, _key.scopes, _key.requests_per_second;
+end
+$$;
+
+revoke all on function jobq_http.authenticate from public;
+grant execute on function jobq_http.authenticate to jobq_reader;
+
+comment on function jobq_http.authenticate is
+'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';
+
+-- Purpose: cancel an execution that still waits, and leave it alone when it does not.
+-- Invariant: the row lock decides between this and claim; whoever comes second sees what
+-- the first has done. Returns the execution, or null when it runs or has ended.
+-- Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.cancel_execution(
+    execution_id uuid, reason text default null
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform
+    from jobq_private.job as j
+    where j.job_id = cancel_execution.execution_id
+    and j.state in ('queued', 'retrying')
+    for update;
+    if found then
+        perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
+        return jobq_http.show_execution(cancel_execution.execution_id);
+    end if;
+    perform jobq.get_job(cancel_execution.execution_id);
+    return null;
+end
+$$;
+
+revoke all on function jobq_http.cancel_execution from public;
+grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;
+
+comment on function jobq_http.cancel_execution is
+'Cancels an execution that still waits and returns it, or null when it is too late.';
+
+-- Purpose: let the holder of a key use the HTTP API, within scopes.
+-- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
+-- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq_http.create_api_key(
+    name text,
+    key_hash bytea,
+    prefix text,
+    scopes text[],
+    expires_at timestamptz default null,
+    requests_per_second integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
+        );
+    end if;
+    insert into jobq_private.api_key (
+        api_key, key_hash, prefix, scopes, expires_at, requests_per_second
+    )
+    values (
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes, create_api_key.expires_at,
+        create_api_key.requests_per_second
+    );
+exception
+    when unique_violation then
+        perform jobq_private.raise_error(
+            'API_KEY_EXISTS', format('name %s', create_api_key.name)
+        );
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
+end
+$$;
+
+revoke all on function jobq_http.create_api_key from public;
+grant execute on function jobq_http.create_api_key to jobq_operator;
+
+comment on function jobq_http.create_api_key is
+'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';
+
+-- Purpose: the keys of the HTTP API, without anything that would let one be used.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_http.list_api_keys()
+returns table (
+    name text,
+    prefix text,
+    scopes text[],
+    requests_per_second integer,
+    created_at timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    last_used_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.api_key, k.prefix, k.scopes, k.requests_per_second, k.created_at,
+        k.expires_at, k.revoked_at, k.last_used_at
+    from jobq_private.api_key as k
+    order by k.created_at, k.api_key
+$$;
+
+revoke all on function jobq_http.list_api_keys from public;
+grant execute on function jobq_http.list_api_keys to jobq_operator;
+
+comment on function jobq_http.list_api_keys is
+'Returns the keys of the HTTP API: names, prefixes, scopes and last use, never a key.';
+
+-- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
+-- Invariant: each attempt once; its number is what the next page starts after.
+-- Raises: 22004, JQ001.
+create or replace function jobq_http.page_attempts(
+    job_id uuid, after integer default null, max_attempts integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'attempt_id', format('%s:%s', t.job_id, t.attempt),
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'status', case t.state
+                when 'succeeded' then 'SUCCESS'
+                when 'running' then 'RUNNING'
+                when 'cancelled' then 'CANCELLED'
+                when 'queued' then 'RELEASED'
+                else 'FAILED'
+            end,
+            'worker_id', t.worker,
+            'started_at', t.started_at,
+            'completed_at', t.finished_at,
+            'duration_ms', jobq_private.milliseconds(t.duration),
+            'output', t.result,
+            'error', case
+                when coalesce(t.error_code, t.error) is not null then
+                    coalesce(t.error_details, '{}')
+                    || jsonb_build_object('type', t.error_code, 'message', t.error)
+            end
+        ),
+        case when t.n < t.total then t.attempt end
+    from (
+        select
+            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
+        from jobq.list_attempts(page_attempts.job_id) as a
+        where a.attempt > coalesce(page_attempts.after, 0)
+    ) as t
+    where t.n <= page_attempts.max_attempts
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq_http.page_attempts from public;
+grant execute on function jobq_http.page_attempts
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_attempts is
+'Returns a page of the attempts of a job as JSON documents, in their order.';
+
+-- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
+-- row of all, else it is what `before` takes for the page that follows that row: its slot.
+-- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
+-- its index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_executions(
+    job_id uuid, before timestamptz default null, max_executions integer default 50
+)
+returns table (item json, cursor timestamptz)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s
+        where s.schedule_id = page_executions.job_id
+    ) then
+        return query
+        select f.item, f.cursor
+        from jobq_private.schedule_executions(
+            page_executions.job_id, page_executions.before,
+            page_executions.max_executions
+        ) as f;
+        return;
+    end if;
+    item := jobq_http.show_execution(page_executions.job_id);
+    if page_executions.max_executions > 0 and page_executions.before is null then
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_executions from public;
+grant execute on function jobq_http.page_executions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_executions is
+'Returns a page of the executions of a job as JSON documents, the newest first.';
+
+-- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
+-- all, else it is what `before` takes for the page that follows that row.
+-- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
+-- each starts with a descent of the primary keys, wherever it lies. The times compare the
+-- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+create or replace function jobq_http.page_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _max_bytes constant integer := 4194304;
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(page_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _rows integer := 0;
+    _bytes bigint := 0;
+    _job jobq.job;
+begin
+    if page_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif page_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif not page_jobs.states <@ array[
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ] then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are queued, running, retrying, succeeded, dead and cancelled');
+    end if;
+
+    for _job in
+        select j.*
+        from jobq.job as j
+        where j.job_id < _to and j.job_id >= _from
+        and (page_jobs.states is null or j.state = any (page_jobs.states))
+        and (page_jobs.kind is null or j.kind = page_jobs.kind)
+        and (page_jobs.queue is null or j.queue = page_jobs.queue)
+        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        order by j.job_id desc
+        limit page_jobs.max_jobs + 1
+    loop
+        if _rows > 0 then
+            return next;
+            if _rows = page_jobs.max_jobs or _bytes > _max_bytes then
+                return;
+            end if;
+        end if;
+        item := jobq_private.job_document(_job);
+        cursor := _job.job_id;
+        _bytes := _bytes + octet_length(item::text);
+        _rows := _rows + 1;
+    end loop;
+    if _rows > 0 then
+        cursor := null;
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_jobs from public;
+grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_jobs is
+'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
+
+-- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Invariant: lines are numbered as they are written, so a page that was read stays as it
+-- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_logs(
+    job_id uuid, after bigint default null, max_lines integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    perform jobq.get_job(page_logs.job_id);
+    return query
+    select
+        json_build_object(
+            'log_id', t.sequence::text,
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'level', t.level,
+            'message', t.message,
+            'logged_at', t.logged_at
+        ),
+        case when t.n < count(*) over () then t.sequence end
+    from (
+        select l.*, row_number() over (order by l.sequence) as n
+        from jobq_private.job_log as l
+        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+        order by l.sequence
+        limit page_logs.max_lines + 1
+    ) as t
+    order by t.n
+    limit page_logs.max_lines;
+end
+$$;
+
+revoke all on function jobq_http.page_logs from public;
+grant execute on function jobq_http.page_logs
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_logs is
+'Returns a page of the log of a job as JSON documents, in its order.';
+
+-- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
+-- Invariant: the figures of queue_stats(). Raises: nothing.
+create or replace function jobq_http.page_queues(
+    after text default null, max_queues integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'queue', t.queue,
+            'queued', t.queued,
+            'scheduled', t.scheduled,
+            'running', t.running,
+            'retrying', t.retrying,
+            'dead', t.dead,
+            'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
+            'finished_last_minute', t.finished_last_minute,
+            'is_paused', t.is_paused
+        ),
+        case when t.n < t.total then t.queue end
+    from (
+        select
+            s.*, row_number() over (order by s.queue) as n, count(*) over () as total
+        from jobq.queue_stats() as s
+        where page_queues.after is null or s.queue > page_queues.after
+    ) as t
+    where t.n <= page_queues.max_queues
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq_http.page_queues from public;
+grant execute on function jobq_http.page_queues to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_queues is
+'Returns a page of queues with their statistics as JSON documents.';
+
+-- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
+-- null in the last row of all, else what `before` takes for the page that follows that
+-- row.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.page_schedule_versions(
+    schedule text, before integer default null, max_versions integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        page_schedule_versions.schedule
+    );
+begin
+    return query
+    select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
+    from jobq_private.schedule as s
+    where s.name = _found.name
+    and s.version < coalesce(page_schedule_versions.before, 2147483647)
+    order by s.version desc
+    limit page_schedule_versions.max_versions;
+end
+$$;
+
+revoke all on function jobq_http.page_schedule_versions from public;
+grant execute on function jobq_http.page_schedule_versions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_schedule_versions is
+'Returns a page of the versions of a schedule as JSON documents, newest first.';
+
+-- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
+-- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+create or replace function jobq_http.page_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        jobq_private.schedule_document(s),
+        case when p.n < count(*) over () then p.schedule_id end
+    from (
+        select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
+        from jobq.list_schedules(
+            page_schedules.status, page_schedules.kind, page_schedules.queue,
+            page_schedules.before, page_schedules.max_schedules + 1
+        ) as l
+    ) as p
+    join jobq_private.schedule as s on s.schedule_id = p.schedule_id
+    order by p.n
+    limit page_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq_http.page_schedules from public;
+grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_schedules is
+'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
+
+-- Purpose: change a recurring job: a new version takes over, which is returned.
+-- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schedule_id uuid;
+begin
+    if not exists (
+        select from jobq_private.schedule as s where s.schedule_id = revise_job.job_id
+    ) then
+        perform jobq.get_job(revise_job.job_id);
+        return null;
+    end if;
+    _schedule_id := jobq.update_schedule(revise_job.job_id::text, revise_job.changes);
+    return jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.revise_job from public;
+grant execute on function jobq_http.revise_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.revise_job is
+'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';
+
+-- Purpose: take a key of the HTTP API out of use.
+-- Invariant: the row stays, so that its name and its last use can still be read; revoking
+-- it again changes nothing. Raises: 22004, JQ007.
+create or replace function jobq_http.revoke_api_key(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if revoke_api_key.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    end if;
+    update jobq_private.api_key as k
+    set revoked_at = coalesce(k.revoked_at, now())
+    where k.api_key = revoke_api_key.name;
+    if not found then
+        perform jobq_private.raise_error(
+            'API_KEY_NOT_FOUND', format('name %s', revoke_api_key.name)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.revoke_api_key from public;
+grant execute on function jobq_http.revoke_api_key to jobq_operator;
+
+comment on function jobq_http.revoke_api_key is
+'Takes a key of the HTTP API out of use.';
+
+-- Purpose: one execution as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq_http.show_execution(execution_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
+end
+$$;
+
+revoke all on function jobq_http.show_execution from public;
+grant execute on function jobq_http.show_execution
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_execution is
+'Returns one execution as a JSON document.';
+
+-- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
+-- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+create or replace function jobq_http.show_job(job_id uuid)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
+    ) then
+        return jobq_http.show_schedule(show_job.job_id::text);
+    end if;
+    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+end
+$$;
+
+revoke all on function jobq_http.show_job from public;
+grant execute on function jobq_http.show_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_job is
+'Returns one job, live or archived, or one recurring job, as a JSON document.';
+
+-- Purpose: a schedule as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.show_schedule(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.schedule_document(
+        jobq_private.schedule_find(show_schedule.schedule)
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_schedule from public;
+grant execute on function jobq_http.show_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_schedule is
+'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: stop a job as cancel() does, or retire a recurring one.
+-- Invariant: what a recurring job has fired already goes on. Returns what cancel()
+-- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _status text;
+begin
+    select s.status into _status
+    from jobq_private.schedule as s
+    where s.schedule_id = stop_job.job_id;
+    if not found then
+        return jobq.cancel(stop_job.job_id, stop_job.reason);
+    elsif _status = 'retired' then
+        return 'already_finished';
+    end if;
+    perform jobq.retire_schedule(stop_job.job_id::text);
+    return 'retired';
+end
+$$;
+
+revoke all on function jobq_http.stop_job from public;
+grant execute on function jobq_http.stop_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.stop_job is
+'Stops a job as cancel() does, or retires a recurring one, and says which.';
+
+-- Purpose: enqueue one job and show it, with whether it was created.
+-- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_http.submit_job(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null,
+    out created boolean,
+    out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _job constant jobq_private.new_job := row(
+        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
+        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
+        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
+        submit_job.metadata, null, null
+    );
+    _job_id uuid;
+begin
+    select s.created, s.job_id into created, _job_id
+    from jobq_private.store_job(_job) as s;
+    item := jobq_private.job_document(jobq.get_job(_job_id));
+end
+$$;
+
+revoke all on function jobq_http.submit_job from public;
+grant execute on function jobq_http.submit_job to jobq_producer;
+
+comment on function jobq_http.submit_job is
+'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
+
+-- Purpose: make a schedule unless its name is in use, and show it, with whether it was
+-- made.
+-- Invariant: given is a JSON object with parameters of create_schedule(); a name that
+-- is in use, by whatever definition, yields the schedule that has it, as an idempotency
+-- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq_http.submit_schedule(
+    given jsonb, out created boolean, out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _known constant text[] := array[
+        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
+        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
+        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
+        'metadata'
+    ];
+    _given jobq_private.schedule;
+    _schedule_id uuid;
+begin
+    if given is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
+    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'given must be an object with members among %s', _known
+        ));
+    end if;
+    _given := jsonb_populate_record(null::jobq_private.schedule, given);
+    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+
+    select d.schedule_id, d.created into _schedule_id, created
+    from jobq_private.schedule_declare(_given, true) as d;
+    item := jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.submit_schedule from public;
+grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq_http.submit_schedule is
+'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';
+
+commit;

@@ -1,0 +1,1966 @@
+-- Deploy jobq:job to pg
+-- Made by sql/snapshot.py from sql/job/: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: every job, live and archived, as one relation that can be written to.
+-- Invariant: inserts and updates go through the functions of the same meaning; see
+-- job_insert and job_update. attempts counts what counts against max_attempts.
+create or replace view jobq.job as
+select
+    j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
+    j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+    j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
+    j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+    j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
+    j.region, j.created_at, null::timestamptz as finished_at
+from jobq_private.job as j
+union all
+select
+    a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
+    a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+    a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
+    a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+    a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+    a.region, a.created_at, a.finished_at
+from jobq_private.job_archive as a;
+
+revoke all on jobq.job from public;
+grant select on jobq.job to jobq_reader;
+grant select, update on jobq.job to jobq_operator;
+grant select, insert on jobq.job to jobq_producer;
+
+comment on view jobq.job is
+'Every job, live and archived. Insert enqueues; updating state performs the transition.';
+
+-- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+create or replace function jobq_private.id_floor(moment timestamptz)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (lpad(to_hex(
+        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
+    ), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+revoke all on function jobq_private.id_floor from public;
+
+comment on function jobq_private.id_floor is
+'The least UUID of version 7 that can have been made at a moment or later.';
+
+-- Purpose: refuse a row of the archive whose job has not ended.
+-- Invariant: queued stands in the archive only while a redrive takes the job out. The
+-- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
+create or replace function jobq_private.refuse_unfinished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: no job is archived as %s', new.job_id, new.state
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_unfinished from public;
+
+comment on function jobq_private.refuse_unfinished is
+'Refuses a row of the archive whose job has not ended.';
+
+create or replace trigger archive_birth
+before insert on jobq_private.job_archive
+for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.refuse_unfinished();
+
+-- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
+-- may go back to queued.
+-- Invariant: a change of state stamps previous_state, and the foreign key decides; the
+-- rest of the row stays as it is. Raises: JQ002.
+create or replace function jobq_private.guard_archive()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq_private.job_archive := new;
+begin
+    _kept.state := old.state;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s is finished: %s', old.job_id, old.state
+        ));
+    end if;
+    new.previous_state := old.state;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.guard_archive from public;
+
+comment on function jobq_private.guard_archive is
+'Refuses a change of a finished job, but for its redrive.';
+
+create or replace trigger archive_immutable
+before update on jobq_private.job_archive
+for each row execute function jobq_private.guard_archive();
+
+-- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Invariant: only the attempt that holds the lease moves a running job; the archive's
+-- foreign key refuses an illegal change. The state is deliberately not compared with
+-- 'running', and the ids stand as an array, so that only the primary key can serve the
+-- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
+-- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+create or replace function jobq_private.archive_jobs(
+    job_ids uuid[], attempts integer[], state text, results jsonb,
+    out moved integer, out finished_at timestamptz
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+begin
+    archive_jobs.finished_at := clock_timestamp();
+    with gone as (
+        delete from jobq_private.job as j
+        using (
+            select g.*
+            from rows from (
+                unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                jsonb_array_elements(archive_jobs.results)
+            ) as g (job_id, attempt, result)
+            order by g.job_id
+        ) as f
+        where j.job_id = any(archive_jobs.job_ids)
+        and j.job_id = f.job_id
+        and j.attempt = f.attempt
+        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        returning j.*, nullif(f.result, 'null') as result
+    )
+    insert into jobq_private.job_archive (
+        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+        expiries, priority, state, previous_state, region, queue, kind, worker,
+        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+        last_error, last_error_details, metadata, progress, payload, finished_at, result
+    )
+    select
+        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+        archive_jobs.state,
+        case when g.state = archive_jobs.state then g.previous_state else g.state end,
+        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
+        g.result
+    from gone as g;
+    get diagnostics moved = row_count;
+    perform jobq_private.tell_ended(archive_jobs.job_ids);
+end
+$$;
+
+revoke all on function jobq_private.archive_jobs from public;
+
+comment on function jobq_private.archive_jobs is
+'Moves live jobs into the archive in a final state.';
+
+-- Purpose: a finished job that is set to queued goes back among the live ones.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
+-- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
+create or replace function jobq_private.redrive_archived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from jobq_private.job_archive as a
+    where a.job_id = new.job_id and a.finished_at = new.finished_at;
+
+    insert into jobq_private.job (
+        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+        idempotency_key, dedup_key, dedup, last_error_code, last_error,
+        last_error_details, metadata, payload
+    )
+    values (
+        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
+        new.state, new.previous_state, new.region, new.queue, new.kind,
+        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
+        new.last_error, new.last_error_details, new.metadata, new.payload
+    )
+    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    if not found then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
+        ));
+    end if;
+    perform jobq_private.wake(array[new.queue]);
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.redrive_archived from public;
+
+comment on function jobq_private.redrive_archived is
+'Puts a finished job that was set to queued back among the live ones.';
+
+create or replace trigger archive_redrive
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.redrive_archived();
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double.
+-- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
+-- refuse them, and with them the whole batch that a worker has claimed. A short text
+-- cannot hold one, so only long ones are searched. Raises: nothing.
+create or replace function jobq_private.has_huge_number(value jsonb)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        octet_length(value::text) > 308
+        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    )
+$$;
+
+revoke all on function jobq_private.has_huge_number from public;
+
+comment on function jobq_private.has_huge_number is
+'Says whether a JSON value holds a number beyond the range of a double.';
+
+-- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
+-- when it is. size is the bytes of payload and metadata as text.
+-- Invariant: the depth of a payload is looked at only where its text is long enough to be
+-- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Raises: nothing.
+create or replace function jobq_private.new_job_problem(
+    job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when job.kind is null then array['NULL_ARGUMENT', 'kind']
+        when pg_catalog.length(job.kind) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when job.priority not between -32768 and 32767
+        then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
+        when job.max_attempts not between 1 and 10000
+        then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
+        when job.timeout not between '1 ms' and '365 days'
+        then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
+        when not pg_catalog.isfinite(job.run_at)
+        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when pg_catalog.length(job.idempotency_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
+        when pg_catalog.length(job.dedup_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
+        when job.dedup not in ('skip', 'enqueue', 'replace')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
+        then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
+        when size > max_bytes
+        then array[
+            'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
+        ]
+        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
+            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
+        when size > 308 and (
+            jobq_private.has_huge_number(job.payload)
+            or jobq_private.has_huge_number(job.metadata)
+        )
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.new_job_problem from public;
+
+comment on function jobq_private.new_job_problem is
+'Says why a new job is not acceptable by itself, as the code of an error and its detail.';
+
+-- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
+-- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
+-- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_job(
+    job jobq_private.new_job, settings jobq_private.settings
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := coalesce(octet_length(job.payload::text), 0)
+        + coalesce(octet_length(job.metadata::text), 0);
+    _problem constant text[] := jobq_private.new_job_problem(
+        job, _size, settings.max_payload_bytes, settings.max_payload_depth
+    );
+begin
+    if _problem is not null then
+        perform jobq_private.raise_error(
+            _problem[1], format('job %s: %s', job.ordinal, _problem[2])
+        );
+    end if;
+    if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        perform jobq_private.check_payload_schemas(array[job]);
+    end if;
+    if settings.max_depth is not null then
+        perform jobq_private.check_queue_depth(array[job]);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.check_new_job from public;
+
+comment on function jobq_private.check_new_job is
+'Refuses a new job that is not acceptable under the settings that hold for it.';
+
+-- Purpose: refuse a batch of new jobs when one of them is not acceptable.
+-- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
+-- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text[];
+    _bytes integer;
+    _depth integer;
+begin
+    select g.max_payload_bytes, g.max_payload_depth into _bytes, _depth
+    from jobq_private.setting as g;
+
+    select array[p.problem[1], format('job %s: %s', p.ordinal, p.problem[2])] into _problem
+    from (
+        select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
+        from unnest(check_new_jobs.jobs) as j
+        cross join lateral (
+            select coalesce(octet_length(j.payload::text), 0)
+                + coalesce(octet_length(j.metadata::text), 0) as size
+            offset 0
+        ) as t
+    ) as p
+    where p.problem is not null
+    limit 1;
+
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_queue_depth(check_new_jobs.jobs);
+end
+$$;
+
+revoke all on function jobq_private.check_new_jobs from public;
+
+comment on function jobq_private.check_new_jobs is
+'Refuses a batch of new jobs when one of them is not acceptable.';
+
+-- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
+-- the database cannot enforce by itself is one for its extension. Raises: JQ006.
+create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text;
+begin
+    select format('job %s: %s', j.ordinal, v.violation) into _problem
+    from unnest(check_payload_schemas.jobs) as j
+    join jobq_private.kind as k
+        on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
+    cross join lateral (
+        select case
+            when k.payload_schema is not null then jobq_private.schema_violation(
+                k.payload_schema, coalesce(j.payload, '{}'), 'payload'
+            )
+            else jobq_private.json_schema_violation(
+                k.json_schema, coalesce(j.payload, '{}')
+            )
+        end as violation
+    ) as v
+    where v.violation is not null
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_payload_schemas from public;
+
+comment on function jobq_private.check_payload_schemas is
+'Refuses a batch of new jobs when a payload does not fit the schema of its kind.';
+
+-- Purpose: refuse a batch of new jobs when a queue would pass its max_depth.
+-- Invariant: counts at most max_depth index entries, and only for queues that have a
+-- limit. A job whose key is held adds nothing, so that a producer that tries again gets
+-- its job; nor does the slot of a schedule, which was promised. Concurrent callers may
+-- pass it together by what they add at that moment.
+-- Raises: JQ010.
+create or replace function jobq_private.check_queue_depth(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue text;
+    _limit integer;
+    _adding bigint;
+    _depth bigint;
+begin
+    if not exists (select from jobq_private.queue as q where q.max_depth is not null) then
+        return;
+    end if;
+    for _queue, _limit, _adding in
+        select s.queue, s.max_depth, sum(d.jobs)
+        from (
+            select j.kind, j.queue, count(*) as jobs
+            from unnest(check_queue_depth.jobs) as j
+            where j.schedule_id is null
+            and not exists (
+                select from jobq_private.idempotency_key as k
+                where k.kind = j.kind and k.idempotency_key = j.idempotency_key
+            )
+            and not exists (
+                select from jobq_private.job as l
+                where l.kind = j.kind and l.dedup_key = j.dedup_key and l.dedup is not null
+            )
+            group by j.kind, j.queue
+        ) as d
+        cross join lateral jobq_private.settings_for(d.kind, d.queue) as s
+        where s.max_depth is not null
+        group by s.queue, s.max_depth
+    loop
+        select count(*) into _depth
+        from (
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            limit _limit
+        ) as present;
+        if _depth + _adding > _limit then
+            perform jobq_private.raise_error('QUEUE_FULL', format(
+                'queue %s: max_depth %s, %s more asked for', _queue, _limit, _adding
+            ));
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_depth from public;
+
+comment on function jobq_private.check_queue_depth is
+'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+-- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the key's primary key decides between concurrent callers. Where a
+-- key may be used again after a failure, the key passes to the new job, once.
+-- Raises: nothing.
+create or replace function jobq_private.hold_key(
+    kind text, queue text, idempotency_key text, job_id uuid
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
+        on conflict on constraint idempotency_key_pkey do nothing;
+        if found then
+            return hold_key.job_id;
+        end if;
+
+        select k.job_id into _holder
+        from jobq_private.idempotency_key as k
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key;
+        if found and not (
+            jobq_private.has_failed(_holder)
+            and (
+                select s.reuse_key_after_failure
+                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
+            )
+        ) then
+            return _holder;
+        end if;
+
+        update jobq_private.idempotency_key as k
+        set job_id = hold_key.job_id, created_at = now()
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key
+        and k.job_id = _holder;
+        if found then
+            return hold_key.job_id;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_key from public;
+
+comment on function jobq_private.hold_key is
+'Returns the job that an idempotency key stands for, this one or an earlier one.';
+
+-- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
+-- Invariant: a job's archive row is never older than its id, which lets lookups by id
+-- pass over older partitions. Raises: nothing.
+create or replace function jobq_private.id_time(id uuid)
+returns timestamptz
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_timestamp(
+        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
+    )
+$$;
+
+revoke all on function jobq_private.id_time from public;
+
+comment on function jobq_private.id_time is
+'The moment at which a UUID of version 7 was made.';
+
+-- Purpose: check and insert a batch of new jobs; the one way in.
+-- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
+-- single job, as by enqueue(), one by one, in the order of their keys, so that batches
+-- cannot deadlock on them.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _job jobq_private.new_job;
+    _plain jobq_private.new_job[] := insert_jobs.jobs;
+begin
+    if cardinality(insert_jobs.jobs) = 1 then
+        _job := insert_jobs.jobs[1];
+        return query
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(_job) as s;
+        return;
+    end if;
+
+    if exists (
+        select from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is not null
+    ) then
+        select array_agg(j) into _plain
+        from unnest(insert_jobs.jobs) as j
+        where coalesce(j.idempotency_key, j.dedup_key) is null;
+
+        for _job in
+            select j.*
+            from unnest(insert_jobs.jobs) as j
+            where coalesce(j.idempotency_key, j.dedup_key) is not null
+            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
+        loop
+            return query
+            select _job.ordinal, s.job_id, s.created
+            from jobq_private.store_job(_job) as s;
+        end loop;
+    end if;
+
+    if _plain is not null then
+        perform jobq_private.check_new_jobs(_plain);
+        return query
+        select s.ordinal, s.job_id, true
+        from jobq_private.store_jobs(_plain) as s;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.insert_jobs from public;
+
+comment on function jobq_private.insert_jobs is
+'Checks and inserts a batch of new jobs, all or none.';
+
+-- Purpose: a live job that reaches a final state leaves for the archive.
+-- Invariant: so `update … set state` is enough, for functions and for psql alike; the
+-- foreign key has been checked before, by its name. Raises: nothing of its own.
+create or replace function jobq_private.archive_finished()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.archive_jobs(
+        array[new.job_id], array[new.attempt], new.state, null
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.archive_finished from public;
+
+comment on function jobq_private.archive_finished is
+'Moves a job that reached a final state into the archive.';
+
+create or replace trigger job_archive
+after update on jobq_private.job
+for each row
+when (new.state in ('succeeded', 'dead', 'cancelled'))
+execute function jobq_private.archive_finished();
+
+-- Purpose: record every attempt that ended without success.
+-- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
+-- history has no gaps; success leaves by the archive, which is its own record.
+-- Raises: nothing.
+create or replace function jobq_private.record_attempt()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.attempt (
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+        error_details, region
+    )
+    values (
+        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        case when new.state in ('retrying', 'dead') then new.last_error_code end,
+        case when new.state in ('retrying', 'dead') then new.last_error end,
+        case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        old.region
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.record_attempt from public;
+
+comment on function jobq_private.record_attempt is
+'Records an attempt that ended without success.';
+
+create or replace trigger job_attempt
+after update on jobq_private.job
+for each row
+when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+execute function jobq_private.record_attempt();
+
+-- Purpose: refuse a row that claims a past it does not have.
+-- Invariant: a new job has no previous state (a check then allows queued alone); only the
+-- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
+-- reads its text again for every statement. Raises: JQ002.
+create or replace function jobq_private.refuse_forged_birth()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.state = 'queued'
+        and new.attempt = new.uncounted
+        and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and new.previous_state in ('dead', 'cancelled')
+        and pg_trigger_depth() > 1
+    then
+        return new;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        new.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_forged_birth from public;
+
+comment on function jobq_private.refuse_forged_birth is
+'Refuses an inserted job that claims a past.';
+
+create or replace trigger job_birth
+before insert on jobq_private.job
+for each row
+when (
+    new.state <> 'queued'
+    or new.attempt <> new.uncounted
+    or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
+)
+execute function jobq_private.refuse_forged_birth();
+
+-- Purpose: refuse a change of what identifies a job.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- statement pays for it. Raises: JQ002.
+create or replace function jobq_private.refuse_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', format(
+        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_change from public;
+
+comment on function jobq_private.refuse_change is
+'Refuses a change of what identifies a job.';
+
+create or replace trigger job_identity
+before update of
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+on jobq_private.job
+for each row
+when (
+    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+    is distinct from
+    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+)
+execute function jobq_private.refuse_change();
+
+-- Purpose: an insert into the view enqueues.
+-- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
+-- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
+-- enqueue() raises.
+create or replace function jobq_private.enqueue_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _other jobq.job := new;
+begin
+    _other.kind := null;
+    _other.payload := null;
+    _other.queue := null;
+    _other.run_at := null;
+    _other.priority := null;
+    _other.max_attempts := null;
+    _other.timeout := null;
+    _other.idempotency_key := null;
+    _other.dedup_key := null;
+    _other.metadata := null;
+    _other.state := nullif(new.state, 'queued');
+    if not _other is null then
+        raise exception using
+            errcode = 'JQ002',
+            message = 'a job is born queued, with an id of the database''s making',
+            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            hint = 'insert kind, payload and options only',
+            constraint = 'ILLEGAL_STATE';
+    end if;
+    new.job_id := jobq.enqueue(
+        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+    );
+    new := jobq.get_job(new.job_id);
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.enqueue_from_view from public;
+
+comment on function jobq_private.enqueue_from_view is
+'Enqueues what is inserted into jobq.job.';
+
+create or replace trigger job_insert
+instead of insert on jobq.job
+for each row execute function jobq_private.enqueue_from_view();
+
+-- Purpose: derive everything that follows from a change of state, whoever makes it.
+-- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
+-- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
+-- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+create or replace function jobq_private.stamp_transition()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.previous_state is distinct from old.previous_state
+        or new.attempt <> old.attempt
+        or new.uncounted <> old.uncounted
+        or new.lease_expires_at is distinct from old.lease_expires_at
+        or new.claimed_at is distinct from old.claimed_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
+        ));
+    end if;
+
+    if new.state <> old.state then
+        new.previous_state := old.state;
+        new.heartbeat_at := null;
+        new.lease_expires_at := null;
+        if new.state = 'running' then
+            new.attempt := old.attempt + 1;
+            new.claimed_at := clock_timestamp();
+            new.worker := coalesce(new.worker, session_user);
+            new.lease_expires_at := new.claimed_at + old.lease;
+        elsif new.state in ('queued', 'retrying') then
+            new.claimed_at := null;
+            new.worker := null;
+            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+        end if;
+    elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
+        new.heartbeat_at := clock_timestamp();
+        new.lease_expires_at := greatest(
+            old.lease_expires_at,
+            least(
+                new.heartbeat_at + old.lease, old.claimed_at + old.timeout + old.lease
+            )
+        );
+    elsif new.worker is distinct from old.worker
+        or new.heartbeat_at is distinct from old.heartbeat_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.stamp_transition from public;
+
+comment on function jobq_private.stamp_transition is
+'Stamps the previous state, the attempt and the lease of a job that changes its state.';
+
+create or replace trigger job_transition
+before update on jobq_private.job
+for each row execute function jobq_private.stamp_transition();
+
+-- Purpose: an update of state in the view performs the transition.
+-- Invariant: only the state, with the worker, run_at, result and error that belong to the
+-- change, can be given; the tables' own triggers and foreign key decide whether it is
+-- legal, as for every other writer. A row that somebody else has changed meanwhile counts
+-- as not found. Raises: JQ002, JQ004, 23503.
+create or replace function jobq_private.update_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq.job := new;
+begin
+    _kept.state := old.state;
+    _kept.worker := old.worker;
+    _kept.run_at := old.run_at;
+    _kept.result := old.result;
+    _kept.last_error := old.last_error;
+    _kept.last_error_code := old.last_error_code;
+    _kept.cancel_reason := old.cancel_reason;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: an update of jobq.job changes the state', old.job_id
+        ));
+    end if;
+
+    if old.finished_at is not null then
+        update jobq_private.job_archive as a
+        set state = new.state
+        where a.job_id = old.job_id and a.finished_at = old.finished_at;
+    elsif new.state = 'succeeded' and old.state = 'running' then
+        perform jobq.complete(old.job_id, old.attempt, new.result);
+    else
+        update jobq_private.job as j
+        set
+            state = new.state, worker = new.worker, run_at = new.run_at,
+            last_error = left(new.last_error, 512),
+            last_error_code = new.last_error_code, last_error_details = null,
+            cancel_reason = new.cancel_reason
+        where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
+    end if;
+    if not found then
+        return null;
+    elsif old.finished_at is null then
+        perform jobq_private.record_audit(
+            'update to ' || new.state, old.job_id::text, new.cancel_reason
+        );
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.update_from_view from public;
+
+comment on function jobq_private.update_from_view is
+'Performs the transition that an update of jobq.job asks for.';
+
+create or replace trigger job_update
+instead of update on jobq.job
+for each row execute function jobq_private.update_from_view();
+
+-- Purpose: how many jobs of a queue are claimed before the one with this place.
+-- Invariant: the order of claim(); counts at most 10,000. Raises: nothing.
+create or replace function jobq_private.jobs_ahead(
+    queue text, priority integer, run_at timestamptz, job_id uuid
+)
+returns bigint
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select count(*)
+    from (
+        select from jobq_private.job as j
+        where j.queue = jobs_ahead.queue
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and (-j.priority, j.run_at, j.job_id)
+            < (-jobs_ahead.priority, jobs_ahead.run_at, jobs_ahead.job_id)
+        limit 10000
+    ) as ahead
+$$;
+
+revoke all on function jobq_private.jobs_ahead from public;
+
+comment on function jobq_private.jobs_ahead is
+'Counts the jobs of a queue that are claimed before the one with this place.';
+
+-- Purpose: have partitions for today and the week ahead, and drop those past retention.
+-- Invariant: what a missing partition would hold goes to the default partition, and from
+-- there to one for its day, also when that has passed; so nothing outlives its retention.
+-- A lock that is not had at once is tried again at the next call. Returns how many were
+-- made and dropped. Raises: nothing.
+create or replace function jobq_private.maintain_partitions(
+    out made bigint, out dropped bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _today constant date := now()::date;
+    _oldest constant date := (
+        now() - (select g.retention from jobq_private.setting as g)
+    )::date;
+    _relation text;
+    _day date;
+    _partition text;
+begin
+    made := 0;
+    dropped := 0;
+    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
+        for _day in execute format(
+            'select %L::date + n from generate_series(0, 7) as n'
+            ' union select d.%I::date from jobq_private.%I as d',
+            _today,
+            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
+            _relation || '_default'
+        ) loop
+            made := made + jobq_private.make_partition(_relation, _day)::integer;
+        end loop;
+        for _partition in
+            select c.relname
+            from pg_catalog.pg_inherits as i
+            join pg_catalog.pg_class as c on c.oid = i.inhrelid
+            where i.inhparent = to_regclass('jobq_private.' || _relation)
+            and c.relname ~ '_[0-9]{8}$'
+            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+        loop
+            execute format('drop table jobq_private.%I', _partition);
+            dropped := dropped + 1;
+        end loop;
+    end loop;
+exception
+    when lock_not_available then
+        made := 0;
+        dropped := 0;
+        raise notice using
+            message = 'a history table is in use; its partitions are left to the next call';
+end
+$$;
+
+revoke all on function jobq_private.maintain_partitions from public;
+
+comment on function jobq_private.maintain_partitions is
+'Makes partitions ahead of time and drops those past retention.';
+
+-- Purpose: make a history table ready for one day (UTC).
+-- Invariant: rows that came to the default partition meanwhile are moved. The parent is
+-- locked first, so that a completion waits there and not with its row on the way to the
+-- default partition, where it would fail. Other partitions are not locked, so that a
+-- vacuum of theirs is not in the way. Waits at most 100 ms for a lock, for completions
+-- go first. Raises: 55P03 when the lock is not had.
+create or replace function jobq_private.make_partition(relation text, day date)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _column constant text :=
+        case relation when 'job_log' then 'logged_at' else 'finished_at' end;
+    _name constant text := format('%s_%s', relation, to_char(day, 'YYYYMMDD'));
+begin
+    if to_regclass('jobq_private.' || _name) is not null then
+        return false;
+    end if;
+    execute format(
+        'lock table only jobq_private.%I in share row exclusive mode', relation
+    );
+    execute format(
+        'lock table jobq_private.%I in access exclusive mode', relation || '_default'
+    );
+    execute format(
+        'create table jobq_private.%I (like jobq_private.%I'
+        ' including defaults including constraints)', _name, relation
+    );
+    execute format(
+        'with moved as (delete from jobq_private.%1$I as d'
+        ' where d.%2$I >= %3$L and d.%2$I < %4$L returning d.*)'
+        ' insert into jobq_private.%5$I select m.* from moved as m',
+        relation || '_default', _column, day, day + 1, _name
+    );
+    execute format(
+        'alter table jobq_private.%I attach partition jobq_private.%I'
+        ' for values from (%L) to (%L)', relation, _name, day, day + 1
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.make_partition from public;
+
+comment on function jobq_private.make_partition is
+'Makes a history table ready for one day; true when it was not.';
+
+-- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
+-- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
+-- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
+-- creates: function jobq_private.new_id
+do $do$
+begin
+    if current_setting('server_version_num')::integer >= 180000 then
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as 'select pg_catalog.uuidv7()';
+    else
+        create or replace function jobq_private.new_id()
+        returns uuid
+        language sql
+        volatile
+        parallel safe
+        security invoker
+        as $$
+        select pg_catalog.encode(
+            pg_catalog.substring(pg_catalog.int8send(t.us / 1000), 3)
+            || pg_catalog.substring(
+                pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
+            )
+            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+            'hex'
+        )::uuid
+        from (
+            select (extract(epoch from pg_catalog.clock_timestamp()) * 1000000)::bigint as us
+        ) as t
+        $$;
+    end if;
+end
+$do$;
+
+revoke all on function jobq_private.new_id() from public;
+
+comment on function jobq_private.new_id() is 'A new UUID of version 7.';
+
+-- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
+-- key already.
+-- Invariant: unique indexes alone decide between concurrent callers; each look follows a
+-- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
+-- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- Who finds a job writes, if only an empty message: so the commit waits for the disk and
+-- the standby as that of the job must have, and a repeated call is not answered with what
+-- a failover takes back. A small job without options of its own, of a kind and queue
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
+-- JQ010.
+create or replace function jobq_private.store_job(
+    job jobq_private.new_job, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _new constant uuid := jobq_private.new_id();
+    _is_checked boolean := job.schedule_id is not null;
+    _queue text;
+    _tries integer := 0;
+begin
+    job_id := _new;
+    created := true;
+    if job.idempotency_key is not null and not _is_checked then
+        select jobq_private.check_new_job(job, s) into _is_checked
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
+        created := job_id = _new;
+    end if;
+
+    while created loop
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+        )
+        select
+            _new, job.kind, coalesce(job.payload, '{}'), s.queue,
+            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
+            s.lease, job.idempotency_key, job.dedup_key,
+            case
+                when job.dedup_key is not null
+                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+            end,
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+        from jobq_private.settings_for(job.kind, job.queue) as s
+        where case
+            when _is_checked then true
+            when num_nonnulls(
+                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
+                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+            ) = 0
+            and length(job.kind) between 1 and 128
+            and length(s.queue) between 1 and 128
+            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            then true
+            else jobq_private.check_new_job(job, s)
+        end
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning j.queue into _queue;
+        if found then
+            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+                perform jobq_private.wake(array[_queue]);
+            end if;
+            return;
+        end if;
+        _tries := _tries + 1;
+        if _tries = 20 then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s', job.kind, job.dedup_key
+            ));
+        end if;
+        _is_checked := true;
+        select y.job_id, y.created into job_id, created
+        from jobq_private.yield_dedup_key(job, _new) as y;
+    end loop;
+
+    perform pg_logical_emit_message(true, 'jobq', '');
+    update jobq_private.idempotency_key as k
+    set job_id = store_job.job_id
+    where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;
+end
+$$;
+
+revoke all on function jobq_private.store_job from public;
+
+comment on function jobq_private.store_job is
+'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
+
+-- Purpose: insert many checked jobs that have no keys, and wake their queues.
+-- Invariant: one statement, whatever their number. Raises: nothing.
+create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _queues text[];
+begin
+    with given as materialized (
+        select
+            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
+            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
+            j.max_attempts, j.timeout, j.metadata
+        from unnest(store_jobs.jobs) as j
+    ),
+    policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct g.kind, g.queue from given as g) as d
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    ),
+    stored as (
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata
+        )
+        select
+            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
+            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+        from given as g
+        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+    )
+    select
+        array_agg(g.ordinal),
+        array_agg(g.job_id),
+        (
+            select array_agg(distinct p.queue)
+            from policy as p
+            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
+            where s.run_at < now() + interval '60 s'
+        )
+    into _ordinals, _ids, _queues
+    from given as g;
+
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+end
+$$;
+
+revoke all on function jobq_private.store_jobs from public;
+
+comment on function jobq_private.store_jobs is
+'Inserts many checked jobs without keys, and wakes their queues.';
+
+-- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
+-- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- needless. A completion that looked before a client announced itself tells it nothing:
+-- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+create or replace function jobq_private.tell_ended(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+    _job_id uuid;
+begin
+    if pg_try_advisory_lock(_ending, _any_job) then
+        perform pg_advisory_unlock(_ending, _any_job);
+    elsif pg_notification_queue_usage() < 0.5 then
+        foreach _job_id in array tell_ended.job_ids loop
+            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
+                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
+            else
+                perform pg_notify('jobq_ended', _job_id::text);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.tell_ended from public;
+
+comment on function jobq_private.tell_ended is
+'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
+-- the key may be tried again.
+-- Invariant: replace cancels a job that waits, and never one that runs.
+-- Raises: nothing.
+create or replace function jobq_private.yield_dedup_key(
+    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select j.job_id, j.state into job_id, _state
+    from jobq_private.job as j
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
+    and j.dedup is not null;
+
+    created := not found or (
+        _state <> 'running'
+        and coalesce(job.dedup, (
+            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
+        )) = 'replace'
+    );
+    if created then
+        update jobq_private.job as j
+        set
+            state = 'cancelled',
+            cancel_reason = 'replaced by ' || yield_dedup_key.new_id
+        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        job_id := yield_dedup_key.new_id;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.yield_dedup_key from public;
+
+comment on function jobq_private.yield_dedup_key is
+'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+-- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
+-- one that runs.
+-- Invariant: an attempt stands in one of three places, and so here once.
+create or replace view jobq.attempt as
+select
+    t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
+    t.finished_at - t.started_at as duration, t.worker, t.error_code, t.error,
+    null::jsonb as result, t.error_details
+from jobq_private.attempt as t
+union all
+select
+    a.job_id, a.attempt, a.state, a.claimed_at, a.finished_at,
+    a.finished_at - a.claimed_at, a.worker, null, null, a.result,
+    null
+from jobq_private.job_archive as a
+where a.state = 'succeeded'
+union all
+select
+    j.job_id, j.attempt, j.state, j.claimed_at, null, null, j.worker, null, null, null,
+    null
+from jobq_private.job as j
+where j.state = 'running';
+
+revoke all on jobq.attempt from public;
+grant select on jobq.attempt to jobq_reader;
+
+comment on view jobq.attempt is
+'Every attempt: state is what it left the job in, or running.';
+
+-- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
+-- Invariant: the row lock decides between cancel and complete; whoever comes second sees
+-- what the first has done. Returns 'cancelled', 'cancel_requested' or
+-- 'already_finished'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.cancel(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _queue text;
+begin
+    if cancel.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    elsif length(cancel.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    select j.state, j.queue into _state, _queue
+    from jobq_private.job as j
+    where j.job_id = cancel.job_id
+    for update;
+    if not found then
+        perform jobq.get_job(cancel.job_id);
+        return 'already_finished';
+    elsif _state = 'running' then
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel.reason)
+        where j.job_id = cancel.job_id;
+        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+        if pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq_cancel', _queue);
+        end if;
+        return 'cancel_requested';
+    end if;
+
+    update jobq_private.job as j
+    set state = 'cancelled', cancel_reason = cancel.reason
+    where j.job_id = cancel.job_id;
+    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+    return 'cancelled';
+end
+$$;
+
+revoke all on function jobq.cancel from public;
+grant execute on function jobq.cancel to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel is
+'Cancels a waiting job, asks the worker of a running one, and says which.';
+
+-- Purpose: add one job to a queue, in the caller's transaction.
+-- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
+-- idempotency key or dedup key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (jobq_private.store_job(row(
+        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
+        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
+        enqueue.dedup, enqueue.metadata, null, null
+    )::jobq_private.new_job)).job_id;
+end
+$$;
+
+revoke all on function jobq.enqueue from public;
+grant execute on function jobq.enqueue to jobq_producer;
+
+comment on function jobq.enqueue is
+'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';
+
+-- Purpose: add many jobs with one call, given as a JSON array of objects whose members
+-- are named as the parameters of enqueue().
+-- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- refused, so that no misspelt option is passed over. Planned once: a plan made for the
+-- batch as a constant copies it several times.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue_many(jobs jsonb)
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+    ];
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if enqueue_many.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, _known)
+    into _problem
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
+    return query
+    select i.ordinal, i.job_id, i.created
+    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    order by i.ordinal;
+end
+$$;
+
+revoke all on function jobq.enqueue_many from public;
+grant execute on function jobq.enqueue_many to jobq_producer;
+
+comment on function jobq.enqueue_many is
+'Adds many jobs, all or none, and tells for each one its id and whether it was created.';
+
+-- Purpose: one job, live or archived.
+-- Invariant: the archive is looked at from the day before the id's own time, so that older
+-- partitions are passed over, and a clock that was set back hides nothing.
+-- Raises: 22004, JQ001.
+create or replace function jobq.get_job(job_id uuid)
+returns jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job;
+begin
+    if get_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    select j.* into _job
+    from jobq.job as j
+    where j.job_id = get_job.job_id and j.finished_at is null;
+    if not found then
+        select j.* into _job
+        from jobq.job as j
+        where j.job_id = get_job.job_id
+        and j.finished_at
+            >= jobq_private.id_time(get_job.job_id) - interval '1 day';
+    end if;
+    if not found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
+    end if;
+    return _job;
+end
+$$;
+
+revoke all on function jobq.get_job from public;
+grant execute on function jobq.get_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_job is
+'Returns one job, live or archived.';
+
+-- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
+-- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Raises: 22004, JQ001.
+create or replace function jobq.explain(job_id uuid)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(explain.job_id);
+begin
+    if _job.finished_at is not null then
+        return query select 'finished', format(
+            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+        );
+        return;
+    elsif _job.state = 'running' then
+        return query select 'running', format(
+            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
+            _job.claimed_at,
+            case when _job.lease_expires_at < clock_timestamp()
+                then 'expired (recover() will take it back)' else 'until' end,
+            _job.lease_expires_at
+        );
+        return;
+    end if;
+
+    return query
+    select 'paused', format('queue %s since %s%s', q.queue, q.paused_at,
+        coalesce(': ' || q.pause_reason, ''))
+    from jobq_private.queue as q
+    where q.queue = _job.queue and q.paused_at is not null;
+    if _job.run_at > clock_timestamp() then
+        return query select
+            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
+            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
+        return;
+    end if;
+    if not exists (
+        select from jobq_private.worker as w
+        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    ) then
+        return query select 'no_worker', format(
+            'no worker of queue %s was seen in the last minute', _job.queue
+        );
+    end if;
+    return query select 'waiting', format(
+        '%s jobs of queue %s are ahead of it',
+        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
+        _job.queue
+    );
+end
+$$;
+
+revoke all on function jobq.explain from public;
+grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.explain is
+'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';
+
+-- Purpose: the job that an idempotency key of a kind stands for, or null.
+-- Invariant: reads only; a key outlives its job's row only as long as it is retained.
+-- Raises: 22004.
+create or replace function jobq.find_job(kind text, idempotency_key text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
+    end if;
+    return (
+        select k.job_id
+        from jobq_private.idempotency_key as k
+        where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+    );
+end
+$$;
+
+revoke all on function jobq.find_job from public;
+grant execute on function jobq.find_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.find_job is
+'Returns the id of the job that an idempotency key of a kind stands for, or null.';
+
+-- Purpose: the attempts of one job, in their order.
+-- Invariant: one row for each attempt. Raises: 22004, JQ001.
+create or replace function jobq.list_attempts(job_id uuid)
+returns setof jobq.attempt
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_attempts.job_id);
+    return query
+    select t.*
+    from jobq.attempt as t
+    where t.job_id = list_attempts.job_id
+    order by t.attempt;
+end
+$$;
+
+revoke all on function jobq.list_attempts from public;
+grant execute on function jobq.list_attempts to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_attempts is
+'Returns the attempts of one job, in their order.';
+
+-- Purpose: a page of jobs, newest first.
+-- Invariant: before is the last id of the page before: ids are ordered by time, so pages
+-- are stable while jobs are added. Raises: 22004, 22023.
+create or replace function jobq.list_jobs(
+    state text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns setof jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+begin
+    if list_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif list_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif list_jobs.state not in (
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'state must be queued, running, retrying, succeeded, dead or cancelled');
+    end if;
+    return query
+    select j.*
+    from jobq.job as j
+    where (list_jobs.state is null or j.state = list_jobs.state)
+    and (list_jobs.kind is null or j.kind = list_jobs.kind)
+    and (list_jobs.queue is null or j.queue = list_jobs.queue)
+    and (list_jobs.before is null or j.job_id < list_jobs.before)
+    order by j.job_id desc
+    limit list_jobs.max_jobs;
+end
+$$;
+
+revoke all on function jobq.list_jobs from public;
+grant execute on function jobq.list_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq.list_jobs is
+'Returns a page of jobs, newest first; before is the last id of the page before.';
+
+-- Purpose: the log of one job, in its order.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq.list_logs(job_id uuid)
+returns table (attempt integer, logged_at timestamptz, level text, message text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(list_logs.job_id);
+    return query
+    select l.attempt, l.logged_at, l.level, l.message
+    from jobq_private.job_log as l
+    where l.job_id = list_logs.job_id
+    order by l.logged_at, l.sequence;
+end
+$$;
+
+revoke all on function jobq.list_logs from public;
+grant execute on function jobq.list_logs to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_logs is
+'Returns the log of one job, in its order.';
+
+-- Purpose: run a dead or cancelled job again.
+-- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
+-- token. Raises: 22004, JQ001, JQ002, JQ004.
+create or replace function jobq.redrive(job_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(redrive.job_id);
+begin
+    if _job.state in ('dead', 'cancelled') then
+        update jobq_private.job_archive as a
+        set state = 'queued'
+        where a.job_id = _job.job_id
+        and a.finished_at = _job.finished_at
+        and a.state = _job.state;
+        if found then
+            return;
+        end if;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+    ));
+end
+$$;
+
+revoke all on function jobq.redrive from public;
+grant execute on function jobq.redrive to jobq_operator;
+
+comment on function jobq.redrive is
+'Puts a dead or cancelled job back in its queue.';
+
+-- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
+-- within a time.
+-- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
+-- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+create or replace function jobq.redrive_many(
+    queue text default null,
+    kind text default null,
+    since timestamptz default '-infinity',
+    error_code text default null,
+    max_jobs integer default 1000
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    elsif redrive_many.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+    return query
+    with found as (
+        select
+            a.job_id, a.finished_at,
+            row_number() over (
+                partition by
+                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
+                order by a.finished_at
+            ) as turn
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        and a.finished_at >= redrive_many.since
+        and (redrive_many.queue is null or a.queue = redrive_many.queue)
+        and (redrive_many.kind is null or a.kind = redrive_many.kind)
+        and (
+            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
+        )
+        and (a.dedup is null or not exists (
+            select from jobq_private.job as j
+            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+        ))
+    ),
+    chosen as materialized (
+        select f.job_id, f.finished_at
+        from found as f
+        where f.turn = 1
+        order by f.finished_at
+        limit redrive_many.max_jobs
+    )
+    update jobq_private.job_archive as a
+    set state = 'queued'
+    from chosen as c
+    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+    returning a.job_id;
+end
+$$;
+
+revoke all on function jobq.redrive_many from public;
+grant execute on function jobq.redrive_many to jobq_operator;
+
+comment on function jobq.redrive_many is
+'Puts dead jobs back in their queues and returns their ids.';
+
+-- Purpose: the listening session of a client says that it waits for a job to end.
+-- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
+-- before the job is looked at again, so a completion that commits between the two looks is
+-- seen; one that is in flight may not be, so the client looks again within 250 ms.
+-- Raises: 22004, JQ001, and then nothing is locked.
+create or replace function jobq.wait(job_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+begin
+    perform jobq.get_job(wait.job_id);
+    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
+    return (jobq.get_job(wait.job_id)).finished_at is not null;
+end
+$$;
+
+revoke all on function jobq.wait from public;
+grant execute on function jobq.wait
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.wait is
+'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';
+
+commit;

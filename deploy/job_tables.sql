@@ -1,0 +1,204 @@
+-- Deploy jobq:job_tables to pg
+begin;
+set local role jobq_owner;
+
+-- The state machine: jobs reference these rows, so no other change can be stored.
+create table jobq_private.transition (
+    from_state text collate "C" not null,
+    to_state text collate "C" not null,
+    cause text not null,
+    constraint transition_pkey primary key (from_state, to_state)
+);
+
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
+
+insert into jobq_private.transition (from_state, to_state, cause)
+values
+('queued', 'running', 'claim'),
+('retrying', 'running', 'claim'),
+('running', 'succeeded', 'complete'),
+('running', 'retrying', 'fail with attempts left, or an expired lease'),
+('running', 'dead', 'permanent failure, attempts spent, or unknown kind'),
+('running', 'cancelled', 'the worker saw the request to cancel'),
+('running', 'queued', 'release: shutdown or snooze, the attempt is not counted'),
+('queued', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('retrying', 'cancelled', 'cancel, or replaced by a job with the same dedup key'),
+('queued', 'dead', 'expired before it could start'),
+('retrying', 'dead', 'expired before it could start'),
+('dead', 'queued', 'redrive by an operator'),
+('cancelled', 'queued', 'redrive by an operator');
+
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
+create table jobq_private.job (
+    job_id uuid not null,
+    created_at timestamptz not null default now(),
+    run_at timestamptz not null default now(),
+    claimed_at timestamptz,
+    heartbeat_at timestamptz,
+    lease_expires_at timestamptz,
+    cancel_requested_at timestamptz,
+    slot_at timestamptz,
+    lease interval not null,
+    timeout interval not null,
+    schedule_id uuid,
+    attempt integer not null default 0,
+    uncounted integer not null default 0,
+    max_attempts integer not null,
+    expiries integer not null default 0,
+    priority smallint not null default 0,
+    state text collate "C" not null default 'queued',
+    previous_state text collate "C",
+    region text not null default 'default',
+    queue text not null,
+    kind text not null,
+    worker text,
+    idempotency_key text,
+    dedup_key text,
+    dedup text,
+    cancel_reason text,
+    last_error_code text,
+    last_error text,
+    last_error_details jsonb,
+    metadata jsonb not null default '{}',
+    progress jsonb,
+    payload jsonb not null default '{}',
+    constraint job_pkey primary key (job_id),
+    constraint job_transition_fkey foreign key (previous_state, state)
+    references jobq_private.transition (from_state, to_state),
+    constraint job_previous_state_check
+    check (previous_state is not null or (state = 'queued' and attempt = 0)),
+    constraint job_lease_check
+    check ((state = 'running') = (lease_expires_at is not null)),
+    constraint job_attempt_check
+    check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
+    constraint job_dedup_check check (dedup in ('skip', 'replace')),
+    constraint job_last_error_check check (length(last_error) <= 512)
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.1,
+    autovacuum_analyze_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
+
+create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
+where state in ('queued', 'retrying');
+
+create index job_lease_idx on jobq_private.job (lease_expires_at)
+where state = 'running';
+
+create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
+where dedup is not null;
+
+create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
+where schedule_id is not null;
+
+create table jobq_private.idempotency_key (
+    kind text not null,
+    idempotency_key text not null,
+    job_id uuid not null,
+    created_at timestamptz not null default now(),
+    constraint idempotency_key_pkey primary key (kind, idempotency_key)
+);
+
+create index idempotency_key_created_at_idx on jobq_private.idempotency_key (created_at);
+
+comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
+
+-- What has happened: append-only, partitioned by day, dropped a day at a time. The default
+-- partitions take what comes on a day that nobody has made ready.
+create table jobq_private.job_archive (
+    like jobq_private.job including defaults,
+    finished_at timestamptz not null,
+    result jsonb,
+    constraint job_archive_pkey primary key (job_id, finished_at),
+    constraint job_archive_transition_fkey foreign key (previous_state, state)
+    references jobq_private.transition (from_state, to_state),
+    constraint job_archive_state_check
+    check (
+        previous_state is not null
+        and (
+            state not in ('running', 'retrying')
+            or previous_state not in ('queued', 'running', 'retrying')
+        )
+    )
+)
+partition by range (finished_at);
+
+create index job_archive_state_idx
+on jobq_private.job_archive (state, job_id) include (queue)
+where state <> 'succeeded';
+
+create index job_archive_finished_at_idx
+on jobq_private.job_archive using brin (finished_at);
+
+create index job_archive_schedule_idx
+on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
+
+comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
+
+create table jobq_private.attempt (
+    job_id uuid not null,
+    attempt integer not null,
+    state text collate "C" not null,
+    started_at timestamptz not null,
+    finished_at timestamptz not null,
+    worker text,
+    error_code text,
+    error text,
+    error_details jsonb,
+    region text not null default 'default',
+    constraint attempt_pkey primary key (job_id, attempt, finished_at)
+)
+partition by range (finished_at);
+
+comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
+
+create sequence jobq_private.job_log_sequence;
+
+create table jobq_private.job_log (
+    job_id uuid not null,
+    attempt integer not null,
+    logged_at timestamptz not null default clock_timestamp(),
+    sequence bigint not null default nextval('jobq_private.job_log_sequence'),
+    level text not null,
+    message text not null,
+    region text not null default 'default',
+    constraint job_log_level_check check (level in ('DEBUG', 'INFO', 'WARN', 'ERROR')),
+    constraint job_log_message_check check (length(message) <= 8192)
+)
+partition by range (logged_at);
+
+create index job_log_job_id_idx on jobq_private.job_log (job_id, sequence);
+
+comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
+
+create table jobq_private.job_archive_default partition of jobq_private.job_archive default;
+create table jobq_private.attempt_default partition of jobq_private.attempt default;
+create table jobq_private.job_log_default partition of jobq_private.job_log default;
+
+create type jobq_private.new_job as (
+    ordinal integer,
+    kind text,
+    payload jsonb,
+    queue text,
+    run_at timestamptz,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    idempotency_key text,
+    dedup_key text,
+    dedup text,
+    metadata jsonb,
+    schedule_id uuid,
+    slot_at timestamptz
+);
+
+comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
+commit;

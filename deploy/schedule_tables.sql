@@ -1,0 +1,92 @@
+-- Deploy jobq:schedule_tables to pg
+-- Recurring jobs: a row for each version. The next slot is stored, so that a restart
+-- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
+-- fires again, however long ago its job was forgotten.
+begin;
+set local role jobq_owner;
+
+create table jobq_private.schedule (
+    schedule_id uuid not null,
+    name text not null,
+    version integer not null default 1,
+    previous_version_id uuid,
+    replaced_by_id uuid,
+    status text collate "C" not null default 'active',
+    kind text not null,
+    queue text,
+    payload jsonb not null,
+    metadata jsonb not null,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    cron text,
+    parsed jobq_private.cron,
+    every interval,
+    from_completion boolean not null,
+    time_zone text not null,
+    gap text not null,
+    fold text not null,
+    missed text not null,
+    catch_up interval,
+    dedup text not null,
+    dedup_key text,
+    jitter interval not null,
+    starts_at timestamptz,
+    ends_at timestamptz,
+    next_run_at timestamptz,
+    awaited_job_id uuid,
+    last_tick_at timestamptz,
+    paused_at timestamptz,
+    pause_reason text,
+    region text not null default 'default',
+    created_at timestamptz not null default now(),
+    retired_at timestamptz,
+    constraint schedule_pkey primary key (schedule_id),
+    constraint schedule_version_key unique (name, version),
+    constraint schedule_previous_version_id_fkey foreign key (previous_version_id)
+    references jobq_private.schedule (schedule_id),
+    constraint schedule_replaced_by_id_fkey foreign key (replaced_by_id)
+    references jobq_private.schedule (schedule_id),
+    constraint schedule_status_check check (status in ('active', 'paused', 'retired')),
+    constraint schedule_paused_at_check
+    check ((status = 'paused') = (paused_at is not null) or status = 'retired'),
+    constraint schedule_retired_at_check
+    check (
+        (status = 'retired') = (retired_at is not null)
+        and (status <> 'retired' or num_nonnulls(next_run_at, awaited_job_id) = 0)
+    ),
+    constraint schedule_every_check
+    check (
+        num_nonnulls(cron, every) = 1
+        and (cron is null) = (parsed is null)
+        and (every is not null or not from_completion)
+    ),
+    constraint schedule_missed_check check (missed in ('all', 'latest', 'none')),
+    constraint schedule_dedup_check
+    check (
+        dedup in ('skip', 'enqueue', 'replace')
+        and (dedup = 'enqueue' or dedup_key is not null)
+    ),
+    constraint schedule_next_run_at_check
+    check (next_run_at > last_tick_at and next_run_at < coalesce(ends_at, 'infinity')),
+    constraint schedule_awaited_job_id_check
+    check (awaited_job_id is null or (from_completion and next_run_at is null))
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000
+);
+
+comment on table jobq_private.schedule is 'Recurring jobs, a row for each version.';
+
+create unique index schedule_name_idx on jobq_private.schedule (name)
+where status <> 'retired';
+
+create index schedule_due_idx on jobq_private.schedule (next_run_at)
+where status = 'active' and next_run_at is not null;
+
+create index schedule_awaited_idx on jobq_private.schedule (awaited_job_id)
+where status = 'active' and awaited_job_id is not null;
+
+commit;

@@ -1,0 +1,152 @@
+-- Deploy jobq:setting_tables to pg
+begin;
+set local role jobq_owner;
+
+-- Retry presets, the global defaults (one row), and what queues and kinds say instead.
+create table jobq_private.retry_preset (
+    retry_preset text not null,
+    strategy text not null,
+    initial_delay interval not null,
+    max_delay interval not null,
+    jitter double precision not null,
+    description text not null,
+    constraint retry_preset_pkey primary key (retry_preset)
+);
+
+comment on table jobq_private.retry_preset is 'Named retry policies.';
+
+insert into jobq_private.retry_preset values
+('standard', 'exponential', '1 s', '1 h', 0.25,
+ 'doubles from 1 s up to 1 h, 25 % jitter'),
+('decorrelated', 'decorrelated', '1 s', '60 s', 0,
+ 'uniform between 1 s and the lesser of 60 s and 3^attempt s'),
+('powers_of_two', 'exponential', '2 s', '1024 s', 0,
+ '2^attempt s up to 2^10 s, no jitter'),
+('delivery', 'exponential', '1 s', '60 s', 0.25,
+ 'doubles from 1 s up to 60 s, 25 % jitter');
+
+create table jobq_private.setting (
+    is_singleton boolean not null default true,
+    priority smallint not null default 0,
+    max_attempts integer not null default 5,
+    timeout interval not null default '5 min',
+    lease interval not null default '30 s',
+    retry_preset text not null default 'standard',
+    dedup text not null default 'skip',
+    reuse_key_after_failure boolean not null default false,
+    max_expiries integer not null default 5,
+    max_payload_bytes integer not null default 1048576,
+    max_payload_depth integer not null default 64,
+    retention interval not null default '30 days',
+    key_retention interval not null default '30 days',
+    constraint setting_pkey primary key (is_singleton),
+    constraint setting_is_singleton_check check (is_singleton),
+    constraint setting_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint setting_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint setting_lease_check check (lease between '1 s' and '1 day'),
+    constraint setting_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint setting_max_expiries_check check (max_expiries >= 1),
+    constraint setting_max_payload_bytes_check
+    check (max_payload_bytes between 1024 and 104857600),
+    constraint setting_max_payload_depth_check check (max_payload_depth between 1 and 512),
+    constraint setting_retention_check
+    check (retention between '1 day' and '36500 days'),
+    constraint setting_key_retention_check
+    check (key_retention between '1 hour' and retention),
+    constraint setting_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.setting is 'Global defaults, in one row.';
+
+insert into jobq_private.setting default values;
+
+create table jobq_private.queue (
+    queue text not null,
+    priority smallint,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    max_depth integer,
+    paused_at timestamptz,
+    pause_reason text,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint queue_pkey primary key (queue),
+    constraint queue_queue_check check (length(queue) between 1 and 128),
+    constraint queue_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint queue_lease_check check (lease between '1 s' and '1 day'),
+    constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
+
+create table jobq_private.kind (
+    kind text not null,
+    queue text,
+    priority smallint,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision,
+    dedup text,
+    reuse_key_after_failure boolean,
+    payload_schema jsonb,
+    json_schema jsonb,
+    created_at timestamptz not null default now(),
+    updated_at timestamptz not null default now(),
+    constraint kind_pkey primary key (kind),
+    constraint kind_kind_check check (length(kind) between 1 and 128),
+    constraint kind_queue_check check (length(queue) between 1 and 128),
+    constraint kind_max_attempts_check check (max_attempts between 1 and 10000),
+    constraint kind_timeout_check check (timeout between '1 ms' and '365 days'),
+    constraint kind_lease_check check (lease between '1 s' and '1 day'),
+    constraint kind_retry_strategy_check
+    check (retry_strategy in ('fixed', 'linear', 'exponential', 'decorrelated')),
+    constraint kind_retry_initial_delay_check
+    check (extract(epoch from retry_initial_delay) between 0 and 31536000),
+    constraint kind_retry_max_delay_check
+    check (extract(epoch from retry_max_delay) between 0 and 31536000),
+    constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
+    constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_retry_preset_fkey foreign key (retry_preset)
+    references jobq_private.retry_preset (retry_preset)
+);
+
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
+
+create type jobq_private.settings as (
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    dedup text,
+    reuse_key_after_failure boolean,
+    payload_schema jsonb,
+    json_schema jsonb,
+    max_payload_bytes integer,
+    max_payload_depth integer,
+    max_depth integer
+);
+
+comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
+
+create type jobq_private.retry_policy as (
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision
+);
+
+comment on type jobq_private.retry_policy is 'How a failed job of a kind in a queue is tried again, after resolution.';
+
+commit;

@@ -1,0 +1,1327 @@
+-- Deploy jobq:work to pg
+-- Made by sql/snapshot.py from sql/work/: edit that.
+begin;
+set local role jobq_owner;
+
+-- Purpose: refuse a claim that cannot be meant.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.check_claim(
+    queues text[], worker text, max_jobs integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if array_ndims(queues) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues must have one dimension'
+        );
+    elsif queues is null or array_position(queues, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif worker is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
+    elsif max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif length(worker) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'worker must have 1 to 256 characters'
+        );
+    elsif max_jobs not between 0 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_claim from public;
+
+comment on function jobq_private.check_claim is
+'Refuses a claim that cannot be meant.';
+
+-- Purpose: refuse a settlement whose parts do not fit together.
+-- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
+-- JQ005, JQ006.
+create or replace function jobq_private.check_results(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if job_ids is null or attempts is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
+    elsif cardinality(job_ids) <> cardinality(attempts) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
+        );
+    elsif results is null then
+        return;
+    elsif jsonb_typeof(results) <> 'array'
+        or jsonb_array_length(results) <> cardinality(job_ids)
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
+        );
+    end if;
+
+    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    from jsonb_array_elements(results) with ordinality as r (result, n)
+    cross join jobq_private.setting as g
+    cross join lateral (select octet_length(r.result::text) as bytes) as t
+    cross join lateral (
+        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
+        where t.bytes > g.max_payload_bytes
+        union all
+        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
+        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
+    ) as c (code, problem)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_results from public;
+
+comment on function jobq_private.check_results is
+'Refuses a settlement whose parts do not fit together.';
+
+-- Purpose: have the session's next claims of a queue go on where this one ended, when three
+-- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Invariant: the next look is due after twenty times what the last one took (it walks the
+-- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
+-- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
+-- costs a look. Raises: nothing.
+create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.is_look then
+        _mark.slow_looks :=
+            case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
+        _mark.look_at := case
+            when _mark.slow_looks >= 3 and mark.priority is not null
+                then clock_timestamp() + greatest(20 * mark.took, interval '10 ms')
+        end;
+        _mark.is_look := false;
+        _mark.took := '0';
+    end if;
+    perform set_config('jobq.mark_' || (hashtext(mark.queue) & 1023), _mark::text, false);
+end
+$$;
+
+revoke all on function jobq_private.keep_mark from public;
+
+comment on function jobq_private.keep_mark is
+'Has the next claims of the session go on where this one ended.';
+
+-- Purpose: the row with which exchange() tells of an attempt that is no new job.
+-- Invariant: only job_id and attempt are set. Raises: nothing.
+create or replace function jobq_private.lost_job(job_id uuid, attempt integer)
+returns jobq.claimed_job
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select row(
+        job_id, attempt, null, null, null, null, null, null, null, null, null, null,
+        null
+    )::jobq.claimed_job
+$$;
+
+revoke all on function jobq_private.lost_job from public;
+
+comment on function jobq_private.lost_job is
+'The row that tells of an attempt that is no new job.';
+
+-- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
+-- last claim ended, while keep_mark() says so; else at the head of the next lower priority.
+-- Invariant: reads one entry of job_ready_idx, and how long that took tells what lies dead
+-- before it. priority is null when none is left. Raises: nothing.
+create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
+returns jobq_private.claim_mark
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO'
+as $$
+declare
+    _started constant timestamptz := clock_timestamp();
+    _mark jobq_private.claim_mark := mark;
+begin
+    if mark.queue is null then
+        _mark := nullif(
+            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
+        )::jobq_private.claim_mark;
+        if _mark.queue = next_mark.queue and _mark.look_at > _started then
+            return _mark;
+        end if;
+        _mark := row(
+            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
+            null, true
+        );
+    elsif not mark.is_look then
+        _mark.priority := 32768;
+        _mark.is_look := true;
+    end if;
+
+    select j.priority into _mark.priority
+    from jobq_private.job as j
+    where j.queue = next_mark.queue
+    and j.state in ('queued', 'retrying')
+    and j.priority < _mark.priority
+    order by j.priority desc
+    limit 1;
+    _mark.run_at := '-infinity';
+    _mark.job_id := '00000000-0000-0000-0000-000000000000';
+    _mark.took := _mark.took + (clock_timestamp() - _started);
+    return _mark;
+end
+$$;
+
+revoke all on function jobq_private.next_mark from public;
+
+comment on function jobq_private.next_mark is
+'Says where a claim goes on in a queue.';
+
+-- Purpose: say precisely why an attempt does not hold a job.
+-- Invariant: always raises. Raises: 22004, JQ001, JQ003.
+create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _attempt integer;
+begin
+    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
+    end if;
+    select j.state, j.attempt into _state, _attempt
+    from jobq.get_job(refuse_attempt.job_id) as j;
+    perform jobq_private.raise_error('LEASE_LOST', format(
+        'job_id %s, attempt %s: the job is %s at attempt %s',
+        refuse_attempt.job_id, refuse_attempt.attempt, _state, _attempt
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_attempt from public;
+
+comment on function jobq_private.refuse_attempt is
+'Raises why an attempt does not hold a job.';
+
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
+-- where that was asked for meanwhile.
+-- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- the attempt that holds the lease counts; triggers record the attempt and move what is
+-- finished. An expired lease retries at once, anything else after its backoff.
+-- Raises: nothing of its own.
+create or replace function jobq_private.settle_failures(
+    failures jobq_private.failure[], is_expiry boolean
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+begin
+    return query
+    with held as materialized (
+        select
+            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            f.error, f.error_code, f.retry_in, f.details,
+            case
+                when j.cancel_requested_at is not null then 'cancelled'
+                when not coalesce(f.retryable, true) then 'dead'
+                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
+                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
+                then 'dead'
+                else 'retrying'
+            end as outcome
+        from unnest(settle_failures.failures) as f
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    )
+    update jobq_private.job as j
+    set
+        state = h.outcome,
+        expiries = j.expiries + settle_failures.is_expiry::integer,
+        last_error = left(h.error, 512),
+        last_error_code = left(h.error_code, 128),
+        last_error_details = h.details,
+        run_at = case
+            when h.outcome <> 'retrying' then j.run_at
+            when settle_failures.is_expiry then clock_timestamp()
+            else clock_timestamp() + coalesce(h.retry_in, (
+                select jobq.backoff(
+                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                    p.retry_jitter, h.spent
+                )
+                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+            ))
+        end
+    from held as h
+    where j.job_id = h.job_id
+    returning j.job_id, j.attempt, h.outcome;
+end
+$$;
+
+revoke all on function jobq_private.settle_failures from public;
+
+comment on function jobq_private.settle_failures is
+'Ends failed attempts as retrying, dead or cancelled.';
+
+-- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing.
+-- Returns the positions, from 1, of those that no longer held their jobs; null for none.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq_private.settle_successes(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved integer;
+    _finished_at timestamptz;
+begin
+    perform jobq_private.check_results(job_ids, attempts, results);
+    select a.moved, a.finished_at into _moved, _finished_at
+    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    if _moved = cardinality(job_ids) then
+        return null;
+    end if;
+    return array(
+        select s.n
+        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
+        where not exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id
+            and a.attempt = s.attempt
+            and a.finished_at = _finished_at
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.settle_successes from public;
+
+comment on function jobq_private.settle_successes is
+'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+
+-- Purpose: wake an idle worker of these queues when the caller's transaction commits.
+-- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
+-- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
+-- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
+-- proof. A notification queue that is half full is left alone: polling is enough. Queues
+-- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
+create or replace function jobq_private.wake(queues text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+begin
+    foreach _queue in array wake.queues loop
+        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
+        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
+        elsif pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq', _queue);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.wake from public;
+
+comment on function jobq_private.wake is
+'Notifies sleeping workers of these queues at commit, and nobody when none sleeps.';
+
+-- Purpose: how long to wait before the attempt after this one.
+-- Invariant: fixed: d; linear: d·n; exponential: d·2^(n-1); each then ± jitter·delay, and
+-- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
+-- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+-- Raises: 22004, 22023.
+create or replace function jobq.backoff(
+    strategy text,
+    initial_delay interval,
+    max_delay interval,
+    jitter double precision,
+    attempt integer
+)
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _initial double precision := extract(epoch from initial_delay);
+    _max double precision := extract(epoch from max_delay);
+    _growth integer := least(attempt, 64);
+    _seconds double precision;
+begin
+    if num_nulls(strategy, initial_delay, max_delay, jitter, attempt) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of backoff');
+    elsif attempt < 1 or not coalesce(jitter between 0 and 1, false)
+        or _initial not between 0 and 31536000 or _max not between 0 and 31536000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'attempt must be at least 1, jitter from 0 to 1, delays from 0 to 365 days');
+    end if;
+    case strategy
+        when 'fixed' then _seconds := _initial;
+        when 'linear' then _seconds := _initial * attempt;
+        when 'exponential' then _seconds := _initial * 2::double precision ^ (_growth - 1);
+        when 'decorrelated' then
+            _seconds := least(_max, _initial * 3::double precision ^ _growth);
+            _seconds := _initial + random() * greatest(0, _seconds - _initial);
+        else
+            perform jobq_private.raise_error('INVALID_ARGUMENT',
+                'strategy must be fixed, linear, exponential or decorrelated');
+    end case;
+    _seconds := _seconds * (1 + jitter * (2 * random() - 1));
+    return make_interval(secs => least(_seconds, _max));
+end
+$$;
+
+revoke all on function jobq.backoff from public;
+grant execute on function jobq.backoff
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.backoff is
+'Returns how long to wait before the attempt after this one.';
+
+-- Purpose: the listening session of an idle worker says that it is about to sleep.
+-- Invariant: W (shared, session) is taken before P is tried. True means that every
+-- producer that missed W has committed: claim once more, then sleep until notified.
+-- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
+create or replace function jobq.begin_wait(queues text[])
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _producing constant integer := 1785684594;
+    _waiting constant integer := 1785684593;
+    _queue text;
+    _is_quiet boolean := true;
+begin
+    perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
+    perform pg_advisory_unlock_all();
+    foreach _queue in array begin_wait.queues loop
+        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
+    end loop;
+    foreach _queue in array begin_wait.queues loop
+        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
+            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
+        else
+            _is_quiet := false;
+        end if;
+    end loop;
+    return _is_quiet;
+end
+$$;
+
+revoke all on function jobq.begin_wait from public;
+grant execute on function jobq.begin_wait to jobq_worker;
+
+comment on function jobq.begin_wait is
+'Marks the listening session as asleep on these queues; true when no enqueue is in flight that could have missed it.';
+
+-- Purpose: lease up to max_jobs runnable jobs to a worker.
+-- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
+-- order given; within a queue by priority, then run_at, then id. Each priority in use is
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := claim.max_jobs;
+    _queue text;
+    _mark jobq_private.claim_mark;
+    _found tid[];
+begin
+    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+
+    foreach _queue in array claim.queues loop
+        continue when _left = 0 or jobq_private.is_paused(_queue);
+        _mark := null;
+        while _left > 0 loop
+            _mark := jobq_private.next_mark(_queue, _mark);
+            exit when _mark.priority is null;
+            select
+                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
+            into _found, _mark.run_at, _mark.job_id
+            from (
+                select j.ctid, j.run_at, j.job_id
+                from jobq_private.job as j
+                where j.queue = _queue
+                and j.state in ('queued', 'retrying')
+                and j.priority = _mark.priority
+                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                and j.run_at <= _now
+                order by j.run_at, j.job_id
+                limit _left
+                for update skip locked
+            ) as d;
+            continue when _found is null;
+
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set state = 'running', worker = claim.worker
+                where j.ctid = any(_found)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease
+            )
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_found);
+        end loop;
+        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
+            perform jobq_private.keep_mark(_mark);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.claim from public;
+grant execute on function jobq.claim to jobq_worker;
+
+comment on function jobq.claim is
+'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
+
+-- Purpose: lease one named job to a worker, or nothing when it cannot run now.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Raises: 22004, 22023.
+create or replace function jobq.claim_job(job_id uuid, worker text)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if claim_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    perform jobq_private.check_claim('{}', claim_job.worker, 1);
+
+    return query
+    with due as materialized (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = claim_job.job_id
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and not jobq_private.is_paused(j.queue)
+        for update skip locked
+    )
+    update jobq_private.job as j
+    set state = 'running', worker = claim_job.worker
+    from due as d
+    where j.job_id = d.job_id
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+        j.idempotency_key, j.lease;
+end
+$$;
+
+revoke all on function jobq.claim_job from public;
+grant execute on function jobq.claim_job to jobq_worker;
+
+comment on function jobq.claim_job is
+'Leases one named job to a worker, or returns nothing when it cannot run now.';
+
+-- Purpose: finish an attempt as succeeded.
+-- Invariant: true once; false when this very attempt has completed the job before, as
+-- after a commit whose outcome was unknown; anything else is a lost lease and changes
+-- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.complete(
+    job_id uuid, attempt integer, result jsonb default null
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _outcome text;
+begin
+    select c.outcome into _outcome
+    from jobq.complete_many(
+        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
+    ) as c;
+    if _outcome = 'succeeded' then
+        return true;
+    elsif exists (
+        select from jobq.get_job(complete.job_id) as j
+        where j.state = 'succeeded' and j.attempt = complete.attempt
+    ) then
+        return false;
+    end if;
+    perform jobq_private.refuse_attempt(complete.job_id, complete.attempt);
+    return false;
+end
+$$;
+
+revoke all on function jobq.complete from public;
+grant execute on function jobq.complete to jobq_worker;
+
+comment on function jobq.complete is
+'Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost.';
+
+-- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing and comes back as
+-- 'lost', so that one of them does not hold up the rest.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.complete_many(
+    job_ids uuid[], attempts integer[], results jsonb default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    from unnest(jobq_private.settle_successes(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    )) as l (n)
+    right join unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as s (job_id, attempt, n)
+        on s.n = l.n
+    order by s.n;
+end
+$$;
+
+revoke all on function jobq.complete_many from public;
+grant execute on function jobq.complete_many to jobq_worker;
+
+comment on function jobq.complete_many is
+'Finishes many attempts as succeeded and tells for each whether it still held its job.';
+
+-- Purpose: a worker that saw the request to cancel ends the attempt.
+-- Invariant: only where it was asked for, and only by the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ002, JQ003.
+create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _requested_at timestamptz;
+begin
+    select j.cancel_requested_at into _requested_at
+    from jobq_private.job as j
+    where j.job_id = confirm_cancel.job_id
+    and j.attempt = confirm_cancel.attempt
+    and j.lease_expires_at is not null
+    for update;
+    if not found then
+        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
+    elsif _requested_at is null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
+        ));
+    end if;
+    update jobq_private.job as j
+    set state = 'cancelled'
+    where j.job_id = confirm_cancel.job_id;
+end
+$$;
+
+revoke all on function jobq.confirm_cancel from public;
+grant execute on function jobq.confirm_cancel to jobq_worker;
+
+comment on function jobq.confirm_cancel is
+'Ends an attempt as cancelled, where that was asked for.';
+
+-- Purpose: for how long a worker of these queues may sleep: until the next job is due.
+-- Invariant: a duration by the database's clock, so that no worker's own clock matters;
+-- zero or less when there is work now, null when none waits. Raises: 22004.
+create or replace function jobq.due_in(queues text[])
+returns interval
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq.next_due(due_in.queues) - clock_timestamp();
+end
+$$;
+
+revoke all on function jobq.due_in from public;
+grant execute on function jobq.due_in to jobq_worker, jobq_reader;
+
+comment on function jobq.due_in is
+'Returns how long it is until the next job of these queues becomes runnable, or null when none waits.';
+
+-- Purpose: the listening session of a worker says that it is awake, or that of a client
+-- that it waits for no job.
+-- Invariant: drops every advisory lock of its session, so the session must be a
+-- listener and nothing else. Raises: nothing.
+create or replace function jobq.end_wait()
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select pg_advisory_unlock_all()
+$$;
+
+revoke all on function jobq.end_wait from public;
+grant execute on function jobq.end_wait
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.end_wait is
+'Marks the listening session as awake or waiting for no job, so that nobody need notify it.';
+
+-- Purpose: finish a batch and claim the next, in one call and one commit.
+-- Invariant: completed and failed attempts are settled before the claim, so that what
+-- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
+-- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.exchange(
+    queues text[],
+    worker text,
+    max_jobs integer,
+    job_ids uuid[] default '{}',
+    attempts integer[] default '{}',
+    results jsonb default null,
+    failures jsonb default null
+)
+returns table (
+    outcome text,
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lost bigint[];
+begin
+    if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
+    then
+        _lost := jobq_private.settle_successes(
+            exchange.job_ids, exchange.attempts, exchange.results
+        );
+    end if;
+    if _lost is not null then
+        return query
+        select 'lost', l.*
+        from unnest(_lost) as n
+        cross join lateral jobq_private.lost_job(
+            exchange.job_ids[n], exchange.attempts[n]
+        ) as l;
+    end if;
+    if exchange.failures is not null then
+        return query
+        select coalesce(f.state, 'lost'), l.*
+        from jobq.fail_many(exchange.failures) as f
+        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
+    end if;
+    return query
+    select 'claimed', c.*
+    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+end
+$$;
+
+revoke all on function jobq.exchange from public;
+grant execute on function jobq.exchange to jobq_worker;
+
+comment on function jobq.exchange is
+'Finishes a batch and claims the next, in one call and one commit.';
+
+-- Purpose: end an attempt as failed.
+-- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
+-- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
+-- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.fail(
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text default 'ERROR',
+    retryable boolean default true,
+    retry_in interval default null,
+    details jsonb default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    if fail.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    elsif jsonb_typeof(fail.details) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
+    end if;
+    select s.state into _state
+    from jobq_private.settle_failures(array[row(
+        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
+        fail.retry_in, fail.details
+    )::jobq_private.failure], false) as s;
+    if not found then
+        perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.fail from public;
+grant execute on function jobq.fail to jobq_worker;
+
+comment on function jobq.fail is
+'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
+
+-- Purpose: end many attempts as failed, given as a JSON array of objects with the members
+-- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
+-- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
+-- member is refused, so that no misspelt retryable is passed over.
+-- Raises: 22004, 22023.
+create or replace function jobq.fail_many(failures jsonb)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _known constant text[] := array[
+        'job_id', 'attempt', 'error', 'error_code', 'retryable', 'retry_in',
+        'details'
+    ];
+    _failures jobq_private.failure[];
+begin
+    if fail_many.failures is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'failures');
+    elsif jsonb_typeof(fail_many.failures) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'failures must be a JSON array');
+    elsif exists (
+        select from jsonb_array_elements(fail_many.failures) as e (failure)
+        where jsonb_typeof(e.failure) <> 'object' or e.failure - _known <> '{}'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'each failure must be an object with members among %s', _known
+        ));
+    end if;
+    select array_agg(f::jobq_private.failure) into _failures
+    from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
+    if exists (
+        select from unnest(_failures) as f
+        where f.retry_in not between '0' and '365 days'
+        or jsonb_typeof(f.details) <> 'object'
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'retry_in must be from 0 to 365 days, details an object');
+    end if;
+
+    return query
+    select f.job_id, f.attempt, s.state
+    from unnest(_failures) with ordinality
+        as f (job_id, attempt, error, error_code, retryable, retry_in, details, n)
+    left join jobq_private.settle_failures(_failures, false) as s
+        on s.job_id = f.job_id and s.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.fail_many from public;
+grant execute on function jobq.fail_many to jobq_worker;
+
+comment on function jobq.fail_many is
+'Ends many attempts as failed and tells the new state of each, null where the lease was lost.';
+
+-- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids; a lease is never extended past
+-- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
+-- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- Raises: 22004, 22023.
+create or replace function jobq.heartbeat(
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
+
+    insert into jobq_private.worker as w (worker, queues)
+    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    on conflict on constraint worker_pkey do update
+    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = any(heartbeat.job_ids)
+            and j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    extended as (
+        update jobq_private.job as j
+        set heartbeat_at = clock_timestamp()
+        from held as h
+        where j.job_id = any(heartbeat.job_ids)
+        and j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.cancel_requested_at
+    )
+    select f.job_id, f.attempt, case
+        when e.job_id is null then 'lost'
+        when e.cancel_requested_at is not null then 'cancel_requested'
+        else 'extended'
+    end
+    from unnest(heartbeat.job_ids, heartbeat.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join extended as e on e.job_id = f.job_id and e.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.heartbeat from public;
+grant execute on function jobq.heartbeat to jobq_worker;
+
+comment on function jobq.heartbeat is
+'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
+
+-- Purpose: add a line to a job's log.
+-- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+create or replace function jobq.log(
+    job_id uuid, attempt integer, level text, message text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
+    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
+        );
+    end if;
+    perform jobq.get_job(log.job_id);
+    insert into jobq_private.job_log (job_id, attempt, level, message)
+    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+end
+$$;
+
+revoke all on function jobq.log from public;
+grant execute on function jobq.log to jobq_worker;
+
+comment on function jobq.log is
+'Adds a line to a job''s log.';
+
+-- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
+-- Invariant: one index probe for each priority in use; paused queues do not count. A
+-- moment in the past means that there is work now. Raises: 22004.
+create or replace function jobq.next_due(queues text[])
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _queue text;
+    _priority integer;
+    _run_at timestamptz;
+    _next timestamptz;
+begin
+    if next_due.queues is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    end if;
+    foreach _queue in array next_due.queues loop
+        _priority := 32768;
+        loop
+            select j.priority, j.run_at into _priority, _run_at
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.priority < _priority
+            order by j.priority desc, j.run_at
+            limit 1;
+            exit when not found or jobq_private.is_paused(_queue);
+            _next := least(_next, _run_at);
+        end loop;
+    end loop;
+    return _next;
+end
+$$;
+
+revoke all on function jobq.next_due from public;
+grant execute on function jobq.next_due to jobq_worker, jobq_reader;
+
+comment on function jobq.next_due is
+'Returns when the next job of these queues becomes runnable, or null when none waits.';
+
+-- Purpose: take back jobs whose lease has expired.
+-- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
+-- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
+-- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+create or replace function jobq.recover(max_jobs integer default 1000)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _now constant timestamptz := clock_timestamp();
+    _expired jobq_private.failure[];
+    _queues text[];
+begin
+    if recover.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif recover.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+
+    select
+        array_agg(row(
+            e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
+            'LEASE_EXPIRED', true, null, null
+        )::jobq_private.failure),
+        array_agg(distinct e.queue)
+    into _expired, _queues
+    from (
+        select j.job_id, j.attempt, j.worker, j.queue
+        from jobq_private.job as j
+        where j.state = 'running' and j.lease_expires_at < _now
+        order by j.lease_expires_at
+        limit recover.max_jobs
+        for update skip locked
+    ) as e;
+
+    if _expired is not null then
+        return query select s.* from jobq_private.settle_failures(_expired, true) as s;
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.recover from public;
+grant execute on function jobq.recover to jobq_worker, jobq_operator;
+
+comment on function jobq.recover is
+'Takes back jobs whose lease has expired, and tells their new state.';
+
+-- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
+-- Invariant: the attempt is not counted; a stale one changes nothing.
+-- Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.release(
+    job_id uuid, attempt integer, run_at timestamptz default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select r.state into _state
+    from jobq.release_many(
+        array[release.job_id], array[release.attempt], release.run_at
+    ) as r;
+    if _state is null then
+        perform jobq_private.refuse_attempt(release.job_id, release.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.release from public;
+grant execute on function jobq.release to jobq_worker;
+
+comment on function jobq.release is
+'Gives a leased job back unfinished, its attempt not counted, and returns the new state.';
+
+-- Purpose: give many leased jobs back unfinished: shutdown, recycling.
+-- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
+-- cancelled. A stale attempt changes nothing and comes back with state null.
+-- Raises: 22004, 22023.
+create or replace function jobq.release_many(
+    job_ids uuid[], attempts integer[], run_at timestamptz default null
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    _queues text[];
+begin
+    perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
+    if not isfinite(release_many.run_at) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    end if;
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = any(release_many.job_ids)
+            and j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    released as (
+        update jobq_private.job as j
+        set
+            state = case
+                when j.cancel_requested_at is null then 'queued' else 'cancelled'
+            end,
+            run_at = coalesce(release_many.run_at, j.run_at)
+        from held as h
+        where j.job_id = any(release_many.job_ids)
+        and j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.state
+    )
+    select f.job_id, f.attempt, r.state
+    from unnest(release_many.job_ids, release_many.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join released as r on r.job_id = f.job_id and r.attempt = f.attempt
+    order by f.n;
+
+    select array_agg(distinct j.queue) into _queues
+    from jobq_private.job as j
+    where j.job_id = any(release_many.job_ids) and j.state = 'queued';
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.release_many from public;
+grant execute on function jobq.release_many to jobq_worker;
+
+comment on function jobq.release_many is
+'Gives leased jobs back unfinished, their attempts not counted.';
+
+-- Purpose: a worker that stops takes its name off the list.
+-- Invariant: leases do not depend on it. Raises: nothing.
+create or replace function jobq.retire_worker(worker text)
+returns void
+language sql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.worker as w where w.worker = retire_worker.worker
+$$;
+
+revoke all on function jobq.retire_worker from public;
+grant execute on function jobq.retire_worker to jobq_worker;
+
+comment on function jobq.retire_worker is
+'Takes a worker that stops off the list of workers.';
+
+-- Purpose: a handler says how far it is.
+-- Invariant: only the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if octet_length(set_progress.progress::text) > 65536 then
+        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
+    elsif jobq_private.has_huge_number(set_progress.progress) then
+        perform jobq_private.raise_error(
+            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
+        );
+    end if;
+    update jobq_private.job as j
+    set progress = set_progress.progress
+    where j.job_id = set_progress.job_id
+    and j.attempt = set_progress.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(set_progress.job_id, set_progress.attempt);
+    end if;
+end
+$$;
+
+revoke all on function jobq.set_progress from public;
+grant execute on function jobq.set_progress to jobq_worker;
+
+comment on function jobq.set_progress is
+'Stores how far the running attempt is.';
+
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region
+from jobq_private.worker as w;
+
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
+
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
+
+commit;

@@ -1,0 +1,76 @@
+-- Deploy jobq:work_tables to pg
+begin;
+set local role jobq_owner;
+
+-- Who is working, and the stub of regions.
+create table jobq_private.worker (
+    worker text not null,
+    queues text[] not null,
+    started_at timestamptz not null default now(),
+    seen_at timestamptz not null default now(),
+    region text not null default 'default',
+    login text not null default session_user,
+    constraint worker_pkey primary key (worker)
+)
+with (fillfactor = 50);
+
+comment on table jobq_private.worker is 'Workers and their last heartbeat. Leases never depend on it.';
+
+create table jobq_private.region_status (
+    region text not null,
+    is_alive boolean not null default true,
+    failed_at timestamptz,
+    adopted_by text,
+    updated_at timestamptz not null default now(),
+    constraint region_status_pkey primary key (region)
+);
+
+comment on table jobq_private.region_status is 'Regions; there is one, and nothing fails over yet.';
+
+insert into jobq_private.region_status (region) values ('default');
+
+create type jobq.claimed_job as (
+    job_id uuid,
+    attempt integer,
+    kind text,
+    payload jsonb,
+    metadata jsonb,
+    queue text,
+    max_attempts integer,
+    timeout interval,
+    lease_expires_at timestamptz,
+    run_at timestamptz,
+    created_at timestamptz,
+    idempotency_key text,
+    lease interval
+);
+
+comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
+
+create type jobq_private.claim_mark as (
+    queue text,
+    priority integer,
+    run_at timestamptz,
+    job_id uuid,
+    -- what the looks at the head of the queue took, and how many in a row were slow
+    took interval,
+    slow_looks integer,
+    look_at timestamptz,
+    is_look boolean
+);
+
+comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
+
+create type jobq_private.failure as (
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text,
+    retryable boolean,
+    retry_in interval,
+    details jsonb
+);
+
+comment on type jobq_private.failure is 'A failed attempt as its worker reports it.';
+
+commit;

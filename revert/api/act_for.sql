@@ -1,7 +1,0 @@
--- Revert jobq:api/act_for from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq.act_for;
-
-commit;

@@ -1,7 +1,0 @@
--- Revert jobq:api/grant_queue from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq.grant_queue;
-
-commit;

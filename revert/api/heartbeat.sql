@@ -1,7 +1,0 @@
--- Revert jobq:api/heartbeat from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq.heartbeat;
-
-commit;

@@ -1,7 +1,0 @@
--- Revert jobq:api/resume_schedule from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq.resume_schedule;
-
-commit;

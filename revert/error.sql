@@ -1,0 +1,9 @@
+-- Revert jobq:error from pg
+-- Made by sql/snapshot.py from sql/error/: edit that.
+begin;
+set local role jobq_owner;
+
+drop view if exists jobq.error;
+drop function if exists jobq_private.raise_error;
+
+commit;

@@ -1,0 +1,6 @@
+-- Revert jobq:error_tables from pg
+begin;
+
+drop table jobq_private.error;
+
+commit;

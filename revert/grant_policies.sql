@@ -1,0 +1,42 @@
+-- Revert jobq:grant_policies from pg
+begin;
+
+drop policy job_select on jobq_private.job;
+drop policy job_insert on jobq_private.job;
+drop policy job_update on jobq_private.job;
+drop policy job_delete on jobq_private.job;
+drop policy job_archive_select on jobq_private.job_archive;
+drop policy job_archive_insert on jobq_private.job_archive;
+drop policy job_archive_update on jobq_private.job_archive;
+drop policy job_archive_delete on jobq_private.job_archive;
+drop policy attempt_select on jobq_private.attempt;
+drop policy attempt_insert on jobq_private.attempt;
+drop policy job_log_all on jobq_private.job_log;
+drop policy idempotency_key_all on jobq_private.idempotency_key;
+drop policy schedule_all on jobq_private.schedule;
+drop policy schedule_insert on jobq_private.schedule;
+drop policy worker_all on jobq_private.worker;
+drop policy worker_select on jobq_private.worker;
+drop policy queue_select on jobq_private.queue;
+drop policy queue_all on jobq_private.queue;
+drop policy kind_select on jobq_private.kind;
+drop policy kind_all on jobq_private.kind;
+drop policy setting_select on jobq_private.setting;
+drop policy setting_update on jobq_private.setting;
+drop policy endpoint_select on jobq_private.endpoint;
+drop policy endpoint_all on jobq_private.endpoint;
+drop policy endpoint_secret_select on jobq_private.endpoint_secret;
+drop policy endpoint_secret_all on jobq_private.endpoint_secret;
+drop policy payload_spec_select on jobq_private.payload_spec;
+drop policy payload_spec_all on jobq_private.payload_spec;
+drop policy config_select on jobq_private.config;
+drop policy config_all on jobq_private.config;
+drop policy secret_select on jobq_private.secret;
+drop policy secret_all on jobq_private.secret;
+drop policy definition_version_select on jobq_private.definition_version;
+drop policy definition_version_all on jobq_private.definition_version;
+drop policy api_key_all on jobq_private.api_key;
+drop policy audit_select on jobq_private.audit;
+drop policy audit_insert on jobq_private.audit;
+
+commit;

@@ -1,0 +1,16 @@
+-- Revert jobq:health from pg
+-- Made by sql/snapshot.py from sql/health/: edit that.
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.ready;
+drop function if exists jobq.queue_stats;
+drop function if exists jobq.metrics;
+drop function if exists jobq.maintain;
+drop function if exists jobq.health;
+drop function if exists jobq_private.setting_health;
+drop function if exists jobq_private.server_health;
+drop function if exists jobq_private.prune;
+drop function if exists jobq_private.client_health;
+
+commit;

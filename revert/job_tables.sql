@@ -1,0 +1,10 @@
+-- Revert jobq:job_tables from pg
+begin;
+
+drop type jobq_private.new_job;
+drop table jobq_private.job_log, jobq_private.attempt, jobq_private.job_archive;
+drop sequence jobq_private.job_log_sequence;
+drop table jobq_private.idempotency_key, jobq_private.job;
+drop table jobq_private.transition;
+
+commit;

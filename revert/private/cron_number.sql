@@ -1,7 +1,0 @@
--- Revert jobq:private/cron_number from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq_private.cron_number;
-
-commit;

@@ -1,7 +1,0 @@
--- Revert jobq:private/retry_policy_for from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq_private.retry_policy_for;
-
-commit;

@@ -1,7 +1,0 @@
--- Revert jobq:private/schedule_slots from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq_private.schedule_slots;
-
-commit;

@@ -1,7 +1,0 @@
--- Revert jobq:private/schedule_succeed from pg
-begin;
-set local role jobq_owner;
-
-drop function if exists jobq_private.schedule_succeed;
-
-commit;

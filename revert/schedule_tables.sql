@@ -1,0 +1,6 @@
+-- Revert jobq:schedule_tables from pg
+begin;
+
+drop table jobq_private.schedule;
+
+commit;

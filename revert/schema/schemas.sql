@@ -1,8 +1,0 @@
--- Revert jobq:schema/schemas from pg
-begin;
-
-alter default privileges for role jobq_owner grant execute on functions to public;
-drop schema jobq_private;
-drop schema jobq;
-
-commit;

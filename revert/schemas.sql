@@ -1,0 +1,9 @@
+-- Revert jobq:schemas from pg
+begin;
+
+alter default privileges for role jobq_owner grant execute on functions to public;
+drop schema jobq_private;
+drop schema jobq_http;
+drop schema jobq;
+
+commit;

@@ -1,4 +1,0 @@
--- Revert jobq:table/audit from pg
-begin;
-drop table jobq_private.audit;
-commit;

@@ -1,6 +1,0 @@
--- Revert jobq:table/delivery from pg
-begin;
-drop table jobq_private.definition_version, jobq_private.endpoint_secret,
-    jobq_private.endpoint, jobq_private.secret, jobq_private.config,
-    jobq_private.payload_spec;
-commit;

@@ -1,5 +1,0 @@
--- Revert jobq:table/queue_grant from pg
-begin;
-drop table jobq_private.kind_queue;
-drop table jobq_private.queue_grant;
-commit;

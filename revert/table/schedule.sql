@@ -1,4 +1,0 @@
--- Revert jobq:table/schedule from pg
-begin;
-drop table jobq_private.schedule;
-commit;

@@ -1,4 +1,0 @@
--- Revert jobq:table/transition from pg
-begin;
-drop table jobq_private.transition;
-commit;

@@ -1,6 +1,0 @@
--- Revert jobq:type/cron from pg
-begin;
-
-drop type jobq_private.cron;
-
-commit;

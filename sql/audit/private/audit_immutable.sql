@@ -1,0 +1,25 @@
+-- Purpose: what has been noted stays.
+-- Invariant: no update, delete or truncate, by anybody; the owner could drop the trigger,
+-- but nobody logs in as the owner. Raises: JQ002.
+create or replace function jobq_private.guard_audit()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', 'audit rows are only ever added');
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.guard_audit from public;
+
+comment on function jobq_private.guard_audit is
+'Refuses every change of the audit but an addition.';
+
+create or replace trigger audit_immutable
+before update or delete or truncate on jobq_private.audit
+for each statement execute function jobq_private.guard_audit();

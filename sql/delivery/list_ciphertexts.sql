@@ -1,0 +1,23 @@
+-- Purpose: every secret as it is encrypted, for its rotation to another key.
+-- Invariant: nothing here can be read without the key. Raises: nothing.
+create or replace function jobq.list_ciphertexts()
+returns table (secret text, version integer, key_id text, ciphertext bytea)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.secret, s.version, s.key_id, s.ciphertext
+    from jobq_private.secret as s
+    order by s.secret;
+end
+$$;
+
+revoke all on function jobq.list_ciphertexts from public;
+grant execute on function jobq.list_ciphertexts to jobq_operator;
+
+comment on function jobq.list_ciphertexts is
+'Returns every secret as it is encrypted, for its rotation to another key.';

@@ -1,0 +1,30 @@
+-- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
+-- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+create or replace function jobq.list_versions(type text, name text)
+returns table (version integer, document jsonb, created_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        v.version,
+        case when v.type = 'secret' then '{}'::jsonb else v.document end,
+        v.created_at
+    from jobq_private.definition_version as v
+    where v.type = list_versions.type and v.name = list_versions.name
+    order by v.version desc;
+    if not found then
+        perform jobq_private.refuse_definition(list_versions.type, list_versions.name);
+    end if;
+end
+$$;
+
+revoke all on function jobq.list_versions from public;
+grant execute on function jobq.list_versions to jobq_operator, jobq_reader;
+
+comment on function jobq.list_versions is
+'Returns the versions of a payload spec, config, secret or endpoint, the newest first.';

@@ -1,0 +1,34 @@
+-- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
+-- page_jobs().
+-- Invariant: no value of a secret is in it. Raises: nothing.
+create or replace function jobq.page_definitions(
+    type text, after text default null, max_definitions integer default 50
+)
+returns table (item json, cursor text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select t.item, case when t.n < count(*) over () then t.name end
+    from (
+        select d.item, d.name, row_number() over (order by d.name) as n
+        from jobq_private.definition as d
+        where d.type = page_definitions.type
+        and (page_definitions.after is null or d.name > page_definitions.after)
+        order by d.name
+        limit page_definitions.max_definitions + 1
+    ) as t
+    order by t.n
+    limit page_definitions.max_definitions;
+end
+$$;
+
+revoke all on function jobq.page_definitions from public;
+grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
+
+comment on function jobq.page_definitions is
+'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';

@@ -1,0 +1,52 @@
+-- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
+-- stand where they stand.
+-- Invariant: config may stand everywhere; input in templates and headers; secrets where
+-- they are sent to the target or address it. Raises: JQ007.
+create or replace function jobq_private.check_references(
+    endpoint text, spec jsonb, config_entries jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _to_target constant text :=
+        '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
+        || '|redis_url|options|sign_with)$';
+    _problem text;
+begin
+    select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
+        r.field, case
+            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace = 'config' then 'is not in the config'
+            when r.namespace = 'input' then 'cannot be used there'
+            when r.field !~ _to_target then 'cannot be used there'
+            else 'is not a secret'
+        end)
+    into _problem
+    from jobq_private.template_references(check_references.spec) as r
+    where case r.namespace
+        when 'config' then
+            config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then r.field ~ '^(headers|\w+_template)$'
+        when 'secret' then
+            r.field ~ _to_target
+            and exists (select from jobq_private.secret as s where s.secret = r.path)
+        else false
+    end is not true
+    order by r.field, r.written
+    limit 1;
+
+    if found then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_references from public;
+
+comment on function jobq_private.check_references is
+'Refuses an endpoint whose templates refer to what is not there.';

@@ -1,0 +1,37 @@
+-- Purpose: keep a version of a definition, and give its number.
+-- Invariant: a number stands for one document for ever, also when the definition is
+-- deleted and made again; the same document again is no new version. Called between
+-- begin_definition() and the end of its transaction. Raises: nothing.
+create or replace function jobq_private.record_version(type text, name text, document jsonb)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _last jobq_private.definition_version;
+begin
+    select v.* into _last
+    from jobq_private.definition_version as v
+    where v.type = record_version.type and v.name = record_version.name
+    order by v.version desc
+    limit 1;
+
+    if _last.document = record_version.document then
+        return _last.version;
+    end if;
+    insert into jobq_private.definition_version (type, name, version, document)
+    values (
+        record_version.type, record_version.name, coalesce(_last.version, 0) + 1,
+        record_version.document
+    );
+    return coalesce(_last.version, 0) + 1;
+end
+$$;
+
+revoke all on function jobq_private.record_version from public;
+
+comment on function jobq_private.record_version is
+'Keeps a version of a definition, and gives its number.';

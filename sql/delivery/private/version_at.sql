@@ -1,0 +1,28 @@
+-- Purpose: the version of a definition that held at a moment; its first, before that.
+-- Invariant: versions of one definition follow each other in time. Raises: nothing.
+create or replace function jobq_private.version_at(type text, name text, moment timestamptz)
+returns jobq_private.definition_version
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version jobq_private.definition_version;
+begin
+    select v.* into _version
+    from jobq_private.definition_version as v
+    where v.type = version_at.type and v.name = version_at.name
+    order by
+        v.created_at <= version_at.moment desc,
+        case when v.created_at <= version_at.moment then -v.version else v.version end
+    limit 1;
+    return _version;
+end
+$$;
+
+revoke all on function jobq_private.version_at from public;
+
+comment on function jobq_private.version_at is
+'Returns the version of a definition that held at a moment.';

@@ -1,0 +1,45 @@
+-- Purpose: declare a config, or replace it: values that the templates of endpoints name.
+-- Invariant: attempts that start later use it; what an endpoint refers to is not taken
+-- away. Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_config(
+    config text, entries jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
+    if jsonb_typeof(put_config.entries) is distinct from 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    end if;
+    perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
+    from jobq_private.endpoint as e
+    where e.config = put_config.config;
+    _version := jobq_private.record_version('config', put_config.config,
+        jsonb_build_object('values', put_config.entries));
+
+    insert into jobq_private.config as c (config, entries, version)
+    values (put_config.config, put_config.entries, _version)
+    on conflict on constraint config_pkey do update
+    set entries = excluded.entries, version = excluded.version, updated_at = now()
+    where c.version <> excluded.version;
+    return jobq.show_definition('config', put_config.config);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'config: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_config from public;
+grant execute on function jobq.put_config to jobq_operator;
+
+comment on function jobq.put_config is
+'Declares a config, values that the templates of endpoints refer to, or replaces it.';

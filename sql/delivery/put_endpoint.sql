@@ -1,0 +1,73 @@
+-- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
+-- target, a Kafka topic or a Redis stream.
+-- Invariant: one kind and one endpoint of the same name; what its templates refer to is
+-- there. Jobs that exist keep the version they were made under.
+-- Raises: 22004, 22023, JQ004, JQ007.
+create or replace function jobq.put_endpoint(
+    endpoint text,
+    type text,
+    spec jsonb,
+    payload_spec text default null,
+    config text default null,
+    max_attempts integer default 1,
+    retry_strategy text default 'exponential',
+    retry_initial_delay interval default '1 s',
+    retry_max_delay interval default '60 s',
+    retry_jitter double precision default 0.25,
+    queue text default null,
+    max_concurrency integer default null,
+    max_per_second double precision default null,
+    mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schema jsonb;
+    _violated text;
+begin
+    perform jobq_private.begin_definition('endpoint', put_endpoint.endpoint,
+        put_endpoint.mode);
+    if put_endpoint.type is null or put_endpoint.spec is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'type or spec');
+    end if;
+    perform jobq_private.check_endpoint_spec(put_endpoint.type, put_endpoint.spec);
+    _schema := jobq_private.endpoint_schema(
+        put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
+        put_endpoint.config
+    );
+    perform jobq.put_kind(
+        put_endpoint.endpoint, put_endpoint.queue,
+        max_attempts => put_endpoint.max_attempts,
+        timeout => interval '10 s' + interval '1 ms' * coalesce(
+            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+        ),
+        retry_strategy => put_endpoint.retry_strategy,
+        retry_initial_delay => put_endpoint.retry_initial_delay,
+        retry_max_delay => put_endpoint.retry_max_delay,
+        retry_jitter => put_endpoint.retry_jitter
+    );
+    perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
+    perform jobq_private.store_endpoint(
+        put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+        put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+        put_endpoint.max_per_second
+    );
+    return jobq.show_definition('endpoint', put_endpoint.endpoint);
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.endpoint', _violated);
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_endpoint from public;
+grant execute on function jobq.put_endpoint to jobq_operator;
+
+comment on function jobq.put_endpoint is
+'Declares an endpoint, a kind whose jobs are delivered over HTTP, to Kafka or to a Redis stream, or replaces it.';

@@ -1,0 +1,48 @@
+-- Purpose: declare a payload spec, or replace it: a JSON Schema of what endpoints take.
+-- Invariant: jobs that exist keep the version they were made under. Where the database
+-- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
+-- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+create or replace function jobq.put_payload_spec(
+    payload_spec text, schema jsonb, mode text default 'put'
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _version integer;
+begin
+    perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
+        put_payload_spec.mode);
+    if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
+        perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
+        jsonb_build_object('schema', put_payload_spec.schema));
+
+    insert into jobq_private.payload_spec as p (payload_spec, schema, version)
+    values (put_payload_spec.payload_spec, put_payload_spec.schema, _version)
+    on conflict on constraint payload_spec_pkey do update
+    set schema = excluded.schema, version = excluded.version, updated_at = now()
+    where p.version <> excluded.version;
+
+    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
+    from jobq_private.endpoint as e
+    where e.payload_spec = put_payload_spec.payload_spec;
+    return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
+exception
+    when check_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'payload_spec: 1 to 128 lowercase letters, digits, hyphens and underscores');
+        return null;
+end
+$$;
+
+revoke all on function jobq.put_payload_spec from public;
+grant execute on function jobq.put_payload_spec to jobq_operator;
+
+comment on function jobq.put_payload_spec is
+'Declares a payload spec, the JSON Schema of what endpoints take, or replaces it.';

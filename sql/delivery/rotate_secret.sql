@@ -1,0 +1,32 @@
+-- Purpose: replace the ciphertext of a secret by one of the same value under another key.
+-- Invariant: only the version that was read is replaced, and stays that version.
+-- Raises: 22004, 22023, JQ007.
+create or replace function jobq.rotate_secret(
+    secret text, version integer, ciphertext bytea, key_id text
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.begin_definition('secret', rotate_secret.secret, 'update');
+    update jobq_private.secret as s
+    set ciphertext = rotate_secret.ciphertext, key_id = rotate_secret.key_id
+    where s.secret = rotate_secret.secret and s.version = rotate_secret.version;
+    return found;
+exception
+    when check_violation or not_null_violation then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'ciphertext of 28 to 65564 bytes, key_id of 1 to 64 characters');
+        return null;
+end
+$$;
+
+revoke all on function jobq.rotate_secret from public;
+grant execute on function jobq.rotate_secret to jobq_operator;
+
+comment on function jobq.rotate_secret is
+'Replaces the ciphertext of a secret by one under another key, if its version still holds.';

@@ -1,0 +1,28 @@
+-- Purpose: one payload spec, config, secret or endpoint as a JSON document.
+-- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+create or replace function jobq.show_definition(type text, name text)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _item json;
+begin
+    select d.item into _item
+    from jobq_private.definition as d
+    where d.type = show_definition.type and d.name = show_definition.name;
+    if not found then
+        perform jobq_private.refuse_definition(show_definition.type, show_definition.name);
+    end if;
+    return _item;
+end
+$$;
+
+revoke all on function jobq.show_definition from public;
+grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
+
+comment on function jobq.show_definition is
+'Returns a payload spec, config, secret (without its value) or endpoint as a document.';

@@ -1,0 +1,47 @@
+-- Purpose: have every log-in see and touch only the queues that it holds by
+-- grant_queue(), or, with false, all of them again, as at first.
+-- Invariant: row-level security of every table that has a policy, forced, so that it
+-- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
+-- for transactions under way, 5 s at most for each table. For jobq_owner alone.
+-- Raises: 22004, 55P03.
+create or replace function jobq.enforce_queue_grants(enforced boolean default true)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '5s'
+as $$
+declare
+    _table text;
+begin
+    if enforced is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
+    end if;
+    for _table in
+        select distinct c.relname
+        from pg_catalog.pg_policy as p
+        join pg_catalog.pg_class as c on c.oid = p.polrelid
+        where c.relnamespace = 'jobq_private'::regnamespace
+        order by c.relname
+    loop
+        if enforced then
+            execute format(
+                'alter table jobq_private.%I enable row level security,'
+                ' force row level security', _table
+            );
+        else
+            execute format('alter table jobq_private.%I disable row level security', _table);
+        end if;
+    end loop;
+    perform jobq_private.record_audit(
+        'enforce_queue_grants', case when enforced then 'on' else 'off' end
+    );
+end
+$$;
+
+revoke all on function jobq.enforce_queue_grants from public;
+
+comment on function jobq.enforce_queue_grants is
+'Has every log-in see and touch only the queues that it holds; false ends that. For jobq_owner alone.';

@@ -1,0 +1,28 @@
+-- Purpose: let a role use a queue, or '*' for all of them, once grants by queue are
+-- enforced: enqueue to add, see and cancel its jobs, work for everything else.
+-- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
+-- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.queue_grant (grantee, queue, privilege)
+    values (
+        jobq_private.check_queue_grant(
+            grant_queue.grantee, grant_queue.queue, grant_queue.privilege
+        ),
+        grant_queue.queue, grant_queue.privilege
+    )
+    on conflict do nothing;
+end
+$$;
+
+revoke all on function jobq.grant_queue from public;
+
+comment on function jobq.grant_queue is
+'Lets a role use a queue, or * for all: privilege enqueue or work. For jobq_owner alone.';

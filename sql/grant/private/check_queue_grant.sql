@@ -1,0 +1,39 @@
+-- Purpose: refuse a grant by queue that cannot be meant, and find the role.
+-- Invariant: reads only. Raises: 22004, 22023.
+create or replace function jobq_private.check_queue_grant(
+    grantee text, queue text, privilege text
+)
+returns regrole
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := (
+        select r.oid from pg_catalog.pg_roles as r
+        where r.rolname = check_queue_grant.grantee
+    );
+begin
+    if num_nulls(grantee, queue, privilege) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'grantee, queue and privilege');
+    elsif _grantee is null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'grantee must be a role');
+    elsif length(queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    elsif privilege not in ('enqueue', 'work') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'privilege must be enqueue or work'
+        );
+    end if;
+    return _grantee;
+end
+$$;
+
+revoke all on function jobq_private.check_queue_grant from public;
+
+comment on function jobq_private.check_queue_grant is
+'Refuses a grant by queue that cannot be meant, and returns the role.';

@@ -1,0 +1,30 @@
+-- Purpose: keep, beside a kind that names its queue, to whom it belongs.
+-- Invariant: policies must know of kinds that their reader may not see, and a policy on
+-- kind hides those from every query; so they look here. Raises: nothing.
+create or replace function jobq_private.copy_kind_queue()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op <> 'INSERT' then
+        delete from jobq_private.kind_queue as o where o.kind = old.kind;
+    end if;
+    if tg_op <> 'DELETE' and new.queue is not null then
+        insert into jobq_private.kind_queue (kind, queue) values (new.kind, new.queue);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.copy_kind_queue from public;
+
+comment on function jobq_private.copy_kind_queue is
+'Keeps, beside a kind that names its queue, to whom it belongs.';
+
+create or replace trigger kind_queue
+after insert or update or delete on jobq_private.kind
+for each row execute function jobq_private.copy_kind_queue();

@@ -1,0 +1,27 @@
+-- Purpose: take back what grant_queue() gave.
+-- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
+-- again changes nothing. Raises: 22004, 22023.
+create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _grantee constant regrole := jobq_private.check_queue_grant(
+        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
+    );
+begin
+    delete from jobq_private.queue_grant as g
+    where g.grantee = _grantee
+    and g.queue = revoke_queue.queue
+    and g.privilege = revoke_queue.privilege;
+end
+$$;
+
+revoke all on function jobq.revoke_queue from public;
+
+comment on function jobq.revoke_queue is
+'Takes back what grant_queue() gave. For jobq_owner alone.';

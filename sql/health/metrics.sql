@@ -1,0 +1,89 @@
+-- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
+-- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
+-- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- ended within five minutes; where there was none, there is no row. Raises: nothing.
+create or replace function jobq.metrics()
+returns table (name text, queue text, value double precision)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+begin
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            j.queue,
+            count(*) filter (where j.state <> 'running') as waiting,
+            count(*) filter (where j.state = 'running') as running,
+            count(*) filter (where j.lease_expires_at < _now) as expired,
+            coalesce(extract(epoch from _now - min(j.run_at) filter (
+                where j.state <> 'running' and j.run_at <= _now
+            )), 0) as oldest
+        from jobq_private.job as j
+        group by j.queue
+    ) as l
+    cross join lateral (
+        values
+        ('queue_backlog', l.waiting::double precision),
+        ('running_jobs', l.running),
+        ('expired_leases', l.expired),
+        ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select 'dlq_size', a.queue, count(*)::double precision
+    from jobq_private.job_archive as a
+    where a.state = 'dead'
+    group by a.queue;
+
+    return query
+    select 'enqueue_qps', null, case
+        when count(*) < 5000 then count(*) / 60.0
+        else 5000 / greatest(0.001, extract(epoch from
+            _now - jobq_private.id_time((array_agg(s.job_id))[5000])))
+    end::double precision
+    from (
+        select j.job_id
+        from jobq.job as j
+        where j.job_id >= jobq_private.id_floor(_now - interval '1 min')
+        order by j.job_id desc
+        limit 5000
+    ) as s;
+
+    return query
+    select m.name, null, m.value
+    from (
+        select
+            percentile_cont(0.95) within group (
+                order by extract(epoch from r.finished_at - r.created_at)
+            ) as latency,
+            avg((r.state = 'dead')::integer)::double precision as failed
+        from (
+            select a.state, a.created_at, a.finished_at
+            from jobq_private.job_archive as a
+            where a.state in ('succeeded', 'dead')
+            and a.finished_at > _now - interval '2 days'
+            order by a.job_id desc
+            limit 1000
+        ) as r
+        where r.finished_at > _now - interval '5 min'
+    ) as s
+    cross join lateral (
+        values ('job_latency_p95_seconds', s.latency), ('fail_rate', s.failed)
+    ) as m (name, value)
+    where m.value is not null;
+end
+$$;
+
+revoke all on function jobq.metrics from public;
+grant execute on function jobq.metrics to jobq_operator, jobq_reader;
+
+comment on function jobq.metrics is
+'Returns the queue''s figures for Prometheus: backlog, dead jobs, rates and latency.';

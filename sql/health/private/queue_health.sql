@@ -1,0 +1,62 @@
+-- Purpose: what in the queue's own tables threatens the promise.
+-- Invariant: reads only; each part is one index probe or a statistic. Raises: nothing.
+create or replace function jobq_private.queue_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        'leases', count(*) = 0,
+        format('%s leases expired more than 10 s ago', count(*)),
+        'run a worker, or have maintain() called every few seconds'
+    from jobq_private.job as j
+    where j.state = 'running' and j.lease_expires_at < now() - interval '10 s'
+    union all
+    select
+        'workers', count(*) filter (where w.seen_at > now() - interval '1 min') > 0,
+        format('%s workers were seen in the last minute',
+            count(*) filter (where w.seen_at > now() - interval '1 min')),
+        'start a worker'
+    from jobq_private.worker as w
+    union all
+    select
+        'dead_tuples', d.dead < 50000 or d.dead < d.live,
+        format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
+        'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
+    from (
+        select
+            pg_stat_get_dead_tuples('jobq_private.job'::regclass) as dead,
+            pg_stat_get_live_tuples('jobq_private.job'::regclass) as live
+    ) as d
+    union all
+    select
+        'triggers', count(*) = 0,
+        case when count(*) = 0 then 'none is disabled'
+            else 'disabled: ' || left(string_agg(
+                format('%s of %s', t.tgname, t.tgrelid::regclass), ', ' order by t.tgname
+            ), 200)
+        end,
+        'alter table … enable trigger all: without them illegal changes are stored'
+    from pg_trigger as t
+    join pg_class as c on c.oid = t.tgrelid
+    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    and t.tgenabled not in ('O', 'A')
+    union all
+    select
+        'partitions', to_regclass('jobq_private.job_archive_' || t.tomorrow) is not null,
+        format('the archive of tomorrow, %s, %s', t.tomorrow, case
+            when to_regclass('jobq_private.job_archive_' || t.tomorrow) is null
+            then 'is missing' else 'is ready' end),
+        'have maintain() called; until then finished jobs go to the default partition'
+    from (
+        select to_char((now() + interval '1 day') at time zone 'UTC', 'YYYYMMDD') as tomorrow
+    ) as t
+$$;
+
+revoke all on function jobq_private.queue_health from public;
+
+comment on function jobq_private.queue_health is
+'What in the queue threatens the promise, each with its remedy.';

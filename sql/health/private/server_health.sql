@@ -1,0 +1,67 @@
+-- Purpose: what in the server's configuration and state threatens the promise.
+-- Invariant: reads only. The pid of a snapshot's holder is seen by members of
+-- pg_read_all_stats; others see its age. Raises: nothing.
+create or replace function jobq_private.server_health()
+returns table (subject text, is_ok boolean, finding text, remedy text)
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        s.name, s.setting = 'on' or s.setting like 'remote%' or s.setting = 'local',
+        format('%s = %s', s.name, s.setting),
+        format('set %s = on: a crash may lose what was acknowledged, or bloat grows', s.name)
+    from pg_settings as s
+    where s.name in ('fsync', 'synchronous_commit', 'full_page_writes', 'autovacuum')
+    union all
+    select
+        'snapshot', coalesce(bool_and(h.is_young), true),
+        coalesce(
+            min(format('%s holds back vacuum by %s transactions%s', h.holder, h.age, h.since))
+                filter (where h.nth = 1),
+            'nobody holds back vacuum'
+        ),
+        'end the session, drop the replication slot, or finish the prepared transaction'
+    from (
+        select
+            g.holder, age(g.xmin) as age,
+            ', for ' || date_trunc('second', now() - g.began_at) as since,
+            age(g.xmin) < 1000000
+            and coalesce(now() - g.began_at < interval '10 min', true) as is_young,
+            row_number() over (order by age(g.xmin) desc, g.began_at) as nth
+        from (
+            select
+                format('pid %s', a.pid) as holder, a.backend_xmin as xmin,
+                a.xact_start as began_at
+            from pg_stat_activity as a
+            where a.backend_xmin is not null and a.pid <> pg_backend_pid()
+            union all
+            select format('slot %s', r.slot_name), r.xmin, null
+            from pg_replication_slots as r
+            where r.xmin is not null
+            union all
+            select format('prepared %s', p.gid), p.transaction, p.prepared
+            from pg_prepared_xacts as p
+        ) as g
+    ) as h
+    union all
+    select
+        'multixact', mxid_age(d.datminmxid) < 400000000,
+        format('the oldest multixact is %s old', mxid_age(d.datminmxid)),
+        'let autovacuum finish, or vacuum (freeze) the tables that it has not reached'
+    from pg_database as d
+    where d.datname = current_database()
+    union all
+    select
+        'notifications', pg_notification_queue_usage() < 0.25,
+        format('the slowest listener lags by %s %% of the queue',
+            round(100 * pg_notification_queue_usage()::numeric)),
+        'end the session that listens and stays idle in a transaction'
+$$;
+
+revoke all on function jobq_private.server_health from public;
+
+comment on function jobq_private.server_health is
+'What in the server threatens the promise, each with its remedy.';

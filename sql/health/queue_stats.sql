@@ -1,0 +1,68 @@
+-- Purpose: one row for each queue that has jobs or is declared.
+-- Invariant: reads the live table once, and of the archive the dead and the last minute.
+-- oldest_runnable is how long the job that has waited longest could have run already.
+-- Raises: nothing.
+create or replace function jobq.queue_stats()
+returns table (
+    queue text,
+    queued bigint,
+    scheduled bigint,
+    running bigint,
+    retrying bigint,
+    dead bigint,
+    oldest_runnable interval,
+    finished_last_minute bigint,
+    is_paused boolean
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    with live as (
+        select
+            j.queue,
+            count(*) filter (where j.state = 'queued' and j.run_at <= now()) as queued,
+            count(*) filter (where j.state = 'queued' and j.run_at > now()) as scheduled,
+            count(*) filter (where j.state = 'running') as running,
+            count(*) filter (where j.state = 'retrying') as retrying,
+            now() - min(j.run_at) filter (
+                where j.state <> 'running' and j.run_at <= now()
+            ) as oldest_runnable
+        from jobq_private.job as j
+        group by j.queue
+    ),
+    ended as (
+        select a.queue, count(*) as dead
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        group by a.queue
+    ),
+    recent as (
+        select a.queue, count(*) as finished
+        from jobq_private.job_archive as a
+        where a.finished_at > now() - interval '1 min'
+        group by a.queue
+    )
+    select
+        n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
+        coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false)
+    from (
+        select l.queue from live as l
+        union select e.queue from ended as e
+        union select r.queue from recent as r
+        union select q.queue from jobq_private.queue as q
+    ) as n
+    left join live as l on l.queue = n.queue
+    left join ended as e on e.queue = n.queue
+    left join recent as r on r.queue = n.queue
+    order by n.queue
+$$;
+
+revoke all on function jobq.queue_stats from public;
+grant execute on function jobq.queue_stats to jobq_operator, jobq_reader;
+
+comment on function jobq.queue_stats is
+'Returns for each queue how many jobs wait, run, retry and are dead, and how long the oldest has waited.';

@@ -1,0 +1,46 @@
+-- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
+-- does, or when it has expired or been revoked.
+-- Invariant: looked up by the hash of a random key, so the time taken tells nothing of
+-- another key. The last use is written at most once a minute, and never waited for.
+-- While grants by queue are enforced, a key opens the servers of the log-in that made it.
+-- Raises: nothing.
+create or replace function jobq_http.authenticate(key_hash bytea)
+returns table (name text, scopes text[], requests_per_second integer)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key jobq_private.api_key;
+begin
+    select k.* into _key
+    from jobq_private.api_key as k
+    where k.key_hash = authenticate.key_hash
+    and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > clock_timestamp())
+    and (k.login = session_user or not row_security_active('jobq_private.api_key'));
+    if not found then
+        return;
+    end if;
+
+    if coalesce(_key.last_used_at, '-infinity') < clock_timestamp() - interval '1 min' then
+        update jobq_private.api_key as k
+        set last_used_at = clock_timestamp()
+        where k.api_key = (
+            select u.api_key
+            from jobq_private.api_key as u
+            where u.api_key = _key.api_key
+            for update skip locked
+        );
+    end if;
+    return query select _key.api_key, _key.scopes, _key.requests_per_second;
+end
+$$;
+
+revoke all on function jobq_http.authenticate from public;
+grant execute on function jobq_http.authenticate to jobq_reader;
+
+comment on function jobq_http.authenticate is
+'Returns the name and the scopes of the HTTP API key with this SHA-256, or no row.';

@@ -1,0 +1,34 @@
+-- Purpose: cancel an execution that still waits, and leave it alone when it does not.
+-- Invariant: the row lock decides between this and claim; whoever comes second sees what
+-- the first has done. Returns the execution, or null when it runs or has ended.
+-- Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.cancel_execution(
+    execution_id uuid, reason text default null
+)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform
+    from jobq_private.job as j
+    where j.job_id = cancel_execution.execution_id
+    and j.state in ('queued', 'retrying')
+    for update;
+    if found then
+        perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
+        return jobq_http.show_execution(cancel_execution.execution_id);
+    end if;
+    perform jobq.get_job(cancel_execution.execution_id);
+    return null;
+end
+$$;
+
+revoke all on function jobq_http.cancel_execution from public;
+grant execute on function jobq_http.cancel_execution to jobq_producer, jobq_operator;
+
+comment on function jobq_http.cancel_execution is
+'Cancels an execution that still waits and returns it, or null when it is too late.';

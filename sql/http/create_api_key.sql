@@ -1,0 +1,54 @@
+-- Purpose: let the holder of a key use the HTTP API, within scopes.
+-- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
+-- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
+-- Raises: 22004, 22023, JQ004.
+create or replace function jobq_http.create_api_key(
+    name text,
+    key_hash bytea,
+    prefix text,
+    scopes text[],
+    expires_at timestamptz default null,
+    requests_per_second integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'name, key_hash, prefix and scopes'
+        );
+    end if;
+    insert into jobq_private.api_key (
+        api_key, key_hash, prefix, scopes, expires_at, requests_per_second
+    )
+    values (
+        create_api_key.name, create_api_key.key_hash, create_api_key.prefix,
+        create_api_key.scopes, create_api_key.expires_at,
+        create_api_key.requests_per_second
+    );
+exception
+    when unique_violation then
+        perform jobq_private.raise_error(
+            'API_KEY_EXISTS', format('name %s', create_api_key.name)
+        );
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.api_key', _violated);
+end
+$$;
+
+revoke all on function jobq_http.create_api_key from public;
+grant execute on function jobq_http.create_api_key to jobq_operator;
+
+comment on function jobq_http.create_api_key is
+'Lets the holder of a key use the HTTP API within scopes: produce, work, operate, read.';

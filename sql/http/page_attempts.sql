@@ -1,0 +1,56 @@
+-- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
+-- Invariant: each attempt once; its number is what the next page starts after.
+-- Raises: 22004, JQ001.
+create or replace function jobq_http.page_attempts(
+    job_id uuid, after integer default null, max_attempts integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select
+        json_build_object(
+            'attempt_id', format('%s:%s', t.job_id, t.attempt),
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'status', case t.state
+                when 'succeeded' then 'SUCCESS'
+                when 'running' then 'RUNNING'
+                when 'cancelled' then 'CANCELLED'
+                when 'queued' then 'RELEASED'
+                else 'FAILED'
+            end,
+            'worker_id', t.worker,
+            'started_at', t.started_at,
+            'completed_at', t.finished_at,
+            'duration_ms', jobq_private.milliseconds(t.duration),
+            'output', t.result,
+            'error', case
+                when coalesce(t.error_code, t.error) is not null then
+                    coalesce(t.error_details, '{}')
+                    || jsonb_build_object('type', t.error_code, 'message', t.error)
+            end
+        ),
+        case when t.n < t.total then t.attempt end
+    from (
+        select
+            a.*, row_number() over (order by a.attempt) as n, count(*) over () as total
+        from jobq.list_attempts(page_attempts.job_id) as a
+        where a.attempt > coalesce(page_attempts.after, 0)
+    ) as t
+    where t.n <= page_attempts.max_attempts
+    order by t.n;
+end
+$$;
+
+revoke all on function jobq_http.page_attempts from public;
+grant execute on function jobq_http.page_attempts
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_attempts is
+'Returns a page of the attempts of a job as JSON documents, in their order.';

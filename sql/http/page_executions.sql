@@ -1,0 +1,40 @@
+-- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
+-- row of all, else it is what `before` takes for the page that follows that row: its slot.
+-- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
+-- its index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_executions(
+    job_id uuid, before timestamptz default null, max_executions integer default 50
+)
+returns table (item json, cursor timestamptz)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s
+        where s.schedule_id = page_executions.job_id
+    ) then
+        return query
+        select f.item, f.cursor
+        from jobq_private.schedule_executions(
+            page_executions.job_id, page_executions.before,
+            page_executions.max_executions
+        ) as f;
+        return;
+    end if;
+    item := jobq_http.show_execution(page_executions.job_id);
+    if page_executions.max_executions > 0 and page_executions.before is null then
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_executions from public;
+grant execute on function jobq_http.page_executions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_executions is
+'Returns a page of the executions of a job as JSON documents, the newest first.';

@@ -1,0 +1,85 @@
+-- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
+-- all, else it is what `before` takes for the page that follows that row.
+-- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
+-- each starts with a descent of the primary keys, wherever it lies. The times compare the
+-- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+create or replace function jobq_http.page_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    before uuid default null,
+    max_jobs integer default 50
+)
+returns table (item json, cursor uuid)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _max_bytes constant integer := 4194304;
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(page_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _rows integer := 0;
+    _bytes bigint := 0;
+    _job jobq.job;
+begin
+    if page_jobs.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif page_jobs.max_jobs not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
+        );
+    elsif not page_jobs.states <@ array[
+        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+    ] then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are queued, running, retrying, succeeded, dead and cancelled');
+    end if;
+
+    for _job in
+        select j.*
+        from jobq.job as j
+        where j.job_id < _to and j.job_id >= _from
+        and (page_jobs.states is null or j.state = any (page_jobs.states))
+        and (page_jobs.kind is null or j.kind = page_jobs.kind)
+        and (page_jobs.queue is null or j.queue = page_jobs.queue)
+        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        order by j.job_id desc
+        limit page_jobs.max_jobs + 1
+    loop
+        if _rows > 0 then
+            return next;
+            if _rows = page_jobs.max_jobs or _bytes > _max_bytes then
+                return;
+            end if;
+        end if;
+        item := jobq_private.job_document(_job);
+        cursor := _job.job_id;
+        _bytes := _bytes + octet_length(item::text);
+        _rows := _rows + 1;
+    end loop;
+    if _rows > 0 then
+        cursor := null;
+        return next;
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.page_jobs from public;
+grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_jobs is
+'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';

@@ -1,0 +1,46 @@
+-- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Invariant: lines are numbered as they are written, so a page that was read stays as it
+-- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+create or replace function jobq_http.page_logs(
+    job_id uuid, after bigint default null, max_lines integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    perform jobq.get_job(page_logs.job_id);
+    return query
+    select
+        json_build_object(
+            'log_id', t.sequence::text,
+            'execution_id', t.job_id,
+            'attempt_number', t.attempt,
+            'level', t.level,
+            'message', t.message,
+            'logged_at', t.logged_at
+        ),
+        case when t.n < count(*) over () then t.sequence end
+    from (
+        select l.*, row_number() over (order by l.sequence) as n
+        from jobq_private.job_log as l
+        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+        order by l.sequence
+        limit page_logs.max_lines + 1
+    ) as t
+    order by t.n
+    limit page_logs.max_lines;
+end
+$$;
+
+revoke all on function jobq_http.page_logs from public;
+grant execute on function jobq_http.page_logs
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_logs is
+'Returns a page of the log of a job as JSON documents, in its order.';

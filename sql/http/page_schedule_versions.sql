@@ -1,0 +1,35 @@
+-- Purpose: a page of the versions of a schedule as documents, newest first; cursor is
+-- null in the last row of all, else what `before` takes for the page that follows that
+-- row.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.page_schedule_versions(
+    schedule text, before integer default null, max_versions integer default 50
+)
+returns table (item json, cursor integer)
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        page_schedule_versions.schedule
+    );
+begin
+    return query
+    select jobq_private.schedule_document(s), case when s.version > 1 then s.version end
+    from jobq_private.schedule as s
+    where s.name = _found.name
+    and s.version < coalesce(page_schedule_versions.before, 2147483647)
+    order by s.version desc
+    limit page_schedule_versions.max_versions;
+end
+$$;
+
+revoke all on function jobq_http.page_schedule_versions from public;
+grant execute on function jobq_http.page_schedule_versions
+to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq_http.page_schedule_versions is
+'Returns a page of the versions of a schedule as JSON documents, newest first.';

@@ -1,0 +1,37 @@
+-- Purpose: a job's execution as the HTTP API shows it.
+-- Invariant: a one-shot job and its execution are one row; the execution of a recurring
+-- job names the schedule as its job. Raises: nothing.
+create or replace function jobq_private.execution_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'execution_id', job.job_id,
+        'job_id', coalesce(job.schedule_id, job.job_id),
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'idempotency_key', job.idempotency_key,
+        'status', jobq_private.execution_status(job.state, job.run_at),
+        'input', job.payload,
+        'output', job.result,
+        'attempt_count', job.attempts,
+        'max_attempts', job.max_attempts,
+        'worker_id', job.worker,
+        'run_at', job.run_at,
+        'started_at', job.claimed_at,
+        'completed_at', job.finished_at,
+        'duration_ms', jobq_private.milliseconds(job.finished_at - job.claimed_at),
+        'created_at', job.created_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.execution_document from public;
+
+comment on function jobq_private.execution_document is
+'A job''s execution as the HTTP API shows it.';

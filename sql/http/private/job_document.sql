@@ -1,0 +1,67 @@
+-- Purpose: a job as the HTTP API shows it.
+-- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
+-- input. Payload and result pass as they are stored, to the last digit.
+-- Raises: nothing.
+create or replace function jobq_private.job_document(job jobq.job)
+returns json
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return json_build_object(
+        'job_id', job.job_id,
+        'endpoint', job.kind,
+        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'trigger', case
+            when job.schedule_id is not null then 'CRON'
+            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
+            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
+            else 'IMMEDIATE'
+        end,
+        'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
+        'version', 1,
+        'idempotency_key', job.idempotency_key,
+        'input', job.payload,
+        'execution', json_build_object(
+            'execution_id', job.job_id,
+            'status', jobq_private.execution_status(job.state, job.run_at),
+            'created_at', job.created_at
+        ),
+        'created_at', job.created_at,
+        'kind', job.kind,
+        'queue', job.queue,
+        'state', job.state,
+        'payload', job.payload,
+        'metadata', job.metadata,
+        'dedup_key', job.dedup_key,
+        'priority', job.priority,
+        'attempt', job.attempt,
+        'attempts', job.attempts,
+        'max_attempts', job.max_attempts,
+        'timeout_ms', jobq_private.milliseconds(job.timeout),
+        'run_at', job.run_at,
+        'worker', job.worker,
+        'started_at', job.claimed_at,
+        'heartbeat_at', job.heartbeat_at,
+        'lease_expires_at', job.lease_expires_at,
+        'finished_at', job.finished_at,
+        'cancel_requested', job.cancel_requested_at is not null,
+        'cancel_reason', job.cancel_reason,
+        'progress', job.progress,
+        'result', job.result,
+        'last_error_code', job.last_error_code,
+        'last_error', job.last_error,
+        'schedule_id', job.schedule_id,
+        'slot_at', job.slot_at,
+        'region', job.region
+    );
+end
+$$;
+
+revoke all on function jobq_private.job_document from public;
+
+comment on function jobq_private.job_document is
+'A job as the HTTP API shows it.';

@@ -1,0 +1,30 @@
+-- Purpose: change a recurring job: a new version takes over, which is returned.
+-- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
+returns json
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _schedule_id uuid;
+begin
+    if not exists (
+        select from jobq_private.schedule as s where s.schedule_id = revise_job.job_id
+    ) then
+        perform jobq.get_job(revise_job.job_id);
+        return null;
+    end if;
+    _schedule_id := jobq.update_schedule(revise_job.job_id::text, revise_job.changes);
+    return jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.revise_job from public;
+grant execute on function jobq_http.revise_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.revise_job is
+'Changes a recurring job and returns its new version as a JSON document; null for a one-shot job.';

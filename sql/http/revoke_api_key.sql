@@ -1,0 +1,31 @@
+-- Purpose: take a key of the HTTP API out of use.
+-- Invariant: the row stays, so that its name and its last use can still be read; revoking
+-- it again changes nothing. Raises: 22004, JQ007.
+create or replace function jobq_http.revoke_api_key(name text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if revoke_api_key.name is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'name');
+    end if;
+    update jobq_private.api_key as k
+    set revoked_at = coalesce(k.revoked_at, now())
+    where k.api_key = revoke_api_key.name;
+    if not found then
+        perform jobq_private.raise_error(
+            'API_KEY_NOT_FOUND', format('name %s', revoke_api_key.name)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_http.revoke_api_key from public;
+grant execute on function jobq_http.revoke_api_key to jobq_operator;
+
+comment on function jobq_http.revoke_api_key is
+'Takes a key of the HTTP API out of use.';

@@ -1,0 +1,21 @@
+-- Purpose: one execution as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq_http.show_execution(execution_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.execution_document(jobq.get_job(show_execution.execution_id));
+end
+$$;
+
+revoke all on function jobq_http.show_execution from public;
+grant execute on function jobq_http.show_execution
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_execution is
+'Returns one execution as a JSON document.';

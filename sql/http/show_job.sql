@@ -1,0 +1,26 @@
+-- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
+-- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+create or replace function jobq_http.show_job(job_id uuid)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
+    ) then
+        return jobq_http.show_schedule(show_job.job_id::text);
+    end if;
+    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+end
+$$;
+
+revoke all on function jobq_http.show_job from public;
+grant execute on function jobq_http.show_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_job is
+'Returns one job, live or archived, or one recurring job, as a JSON document.';

@@ -1,0 +1,23 @@
+-- Purpose: a schedule as the HTTP API shows it.
+-- Invariant: reads only. Raises: 22004, JQ007.
+create or replace function jobq_http.show_schedule(schedule text)
+returns json
+language plpgsql
+stable
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return jobq_private.schedule_document(
+        jobq_private.schedule_find(show_schedule.schedule)
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_schedule from public;
+grant execute on function jobq_http.show_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_schedule is
+'Returns a schedule, by name or by the id of a version, as a JSON document.';

@@ -1,0 +1,32 @@
+-- Purpose: stop a job as cancel() does, or retire a recurring one.
+-- Invariant: what a recurring job has fired already goes on. Returns what cancel()
+-- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _status text;
+begin
+    select s.status into _status
+    from jobq_private.schedule as s
+    where s.schedule_id = stop_job.job_id;
+    if not found then
+        return jobq.cancel(stop_job.job_id, stop_job.reason);
+    elsif _status = 'retired' then
+        return 'already_finished';
+    end if;
+    perform jobq.retire_schedule(stop_job.job_id::text);
+    return 'retired';
+end
+$$;
+
+revoke all on function jobq_http.stop_job from public;
+grant execute on function jobq_http.stop_job to jobq_producer, jobq_operator;
+
+comment on function jobq_http.stop_job is
+'Stops a job as cancel() does, or retires a recurring one, and says which.';

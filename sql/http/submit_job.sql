@@ -1,0 +1,45 @@
+-- Purpose: enqueue one job and show it, with whether it was created.
+-- Invariant: as enqueue(): a key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq_http.submit_job(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null,
+    out created boolean,
+    out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _job constant jobq_private.new_job := row(
+        1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
+        submit_job.priority, submit_job.max_attempts, submit_job.timeout,
+        submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
+        submit_job.metadata, null, null
+    );
+    _job_id uuid;
+begin
+    select s.created, s.job_id into created, _job_id
+    from jobq_private.store_job(_job) as s;
+    item := jobq_private.job_document(jobq.get_job(_job_id));
+end
+$$;
+
+revoke all on function jobq_http.submit_job from public;
+grant execute on function jobq_http.submit_job to jobq_producer;
+
+comment on function jobq_http.submit_job is
+'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';

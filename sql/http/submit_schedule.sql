@@ -1,0 +1,47 @@
+-- Purpose: make a schedule unless its name is in use, and show it, with whether it was
+-- made.
+-- Invariant: given is a JSON object with parameters of create_schedule(); a name that
+-- is in use, by whatever definition, yields the schedule that has it, as an idempotency
+-- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq_http.submit_schedule(
+    given jsonb, out created boolean, out item json
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _known constant text[] := array[
+        'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
+        'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
+        'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
+        'metadata'
+    ];
+    _given jobq_private.schedule;
+    _schedule_id uuid;
+begin
+    if given is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'given');
+    elsif jsonb_typeof(given) <> 'object' or given - _known <> '{}' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'given must be an object with members among %s', _known
+        ));
+    end if;
+    _given := jsonb_populate_record(null::jobq_private.schedule, given);
+    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+
+    select d.schedule_id, d.created into _schedule_id, created
+    from jobq_private.schedule_declare(_given, true) as d;
+    item := jobq_http.show_schedule(_schedule_id::text);
+end
+$$;
+
+revoke all on function jobq_http.submit_schedule from public;
+grant execute on function jobq_http.submit_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq_http.submit_schedule is
+'Makes a schedule unless its name is in use, and returns it as a JSON document with whether it was created.';

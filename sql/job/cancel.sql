@@ -1,0 +1,57 @@
+-- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
+-- Invariant: the row lock decides between cancel and complete; whoever comes second sees
+-- what the first has done. Returns 'cancelled', 'cancel_requested' or
+-- 'already_finished'. Raises: 22004, 22023, JQ001.
+create or replace function jobq.cancel(job_id uuid, reason text default null)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _queue text;
+begin
+    if cancel.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    elsif length(cancel.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    select j.state, j.queue into _state, _queue
+    from jobq_private.job as j
+    where j.job_id = cancel.job_id
+    for update;
+    if not found then
+        perform jobq.get_job(cancel.job_id);
+        return 'already_finished';
+    elsif _state = 'running' then
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel.reason)
+        where j.job_id = cancel.job_id;
+        perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+        if pg_notification_queue_usage() < 0.5 then
+            perform pg_notify('jobq_cancel', _queue);
+        end if;
+        return 'cancel_requested';
+    end if;
+
+    update jobq_private.job as j
+    set state = 'cancelled', cancel_reason = cancel.reason
+    where j.job_id = cancel.job_id;
+    perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
+    return 'cancelled';
+end
+$$;
+
+revoke all on function jobq.cancel from public;
+grant execute on function jobq.cancel to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel is
+'Cancels a waiting job, asks the worker of a running one, and says which.';

@@ -1,0 +1,38 @@
+-- Purpose: add one job to a queue, in the caller's transaction.
+-- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
+-- idempotency key or dedup key that is taken yields the job that holds it.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+create or replace function jobq.enqueue(
+    kind text,
+    payload jsonb default '{}',
+    queue text default null,
+    run_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    dedup text default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (jobq_private.store_job(row(
+        1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
+        enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
+        enqueue.dedup, enqueue.metadata, null, null
+    )::jobq_private.new_job)).job_id;
+end
+$$;
+
+revoke all on function jobq.enqueue from public;
+grant execute on function jobq.enqueue to jobq_producer;
+
+comment on function jobq.enqueue is
+'Adds a job in the caller''s transaction and returns its id, or the id of the job that already holds its key.';

@@ -1,0 +1,63 @@
+-- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
+-- Invariant: reads only; every reason that holds is a row, the first one first.
+-- Raises: 22004, JQ001.
+create or replace function jobq.explain(job_id uuid)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(explain.job_id);
+begin
+    if _job.finished_at is not null then
+        return query select 'finished', format(
+            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+        );
+        return;
+    elsif _job.state = 'running' then
+        return query select 'running', format(
+            'attempt %s on %s since %s; lease %s %s', _job.attempt, _job.worker,
+            _job.claimed_at,
+            case when _job.lease_expires_at < clock_timestamp()
+                then 'expired (recover() will take it back)' else 'until' end,
+            _job.lease_expires_at
+        );
+        return;
+    end if;
+
+    return query
+    select 'paused', format('queue %s since %s%s', q.queue, q.paused_at,
+        coalesce(': ' || q.pause_reason, ''))
+    from jobq_private.queue as q
+    where q.queue = _job.queue and q.paused_at is not null;
+    if _job.run_at > clock_timestamp() then
+        return query select
+            case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
+            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
+        return;
+    end if;
+    if not exists (
+        select from jobq_private.worker as w
+        where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    ) then
+        return query select 'no_worker', format(
+            'no worker of queue %s was seen in the last minute', _job.queue
+        );
+    end if;
+    return query select 'waiting', format(
+        '%s jobs of queue %s are ahead of it',
+        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
+        _job.queue
+    );
+end
+$$;
+
+revoke all on function jobq.explain from public;
+grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
+
+comment on function jobq.explain is
+'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';

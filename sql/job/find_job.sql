@@ -1,0 +1,29 @@
+-- Purpose: the job that an idempotency key of a kind stands for, or null.
+-- Invariant: reads only; a key outlives its job's row only as long as it is retained.
+-- Raises: 22004.
+create or replace function jobq.find_job(kind text, idempotency_key text)
+returns uuid
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(find_job.kind, find_job.idempotency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind and idempotency_key');
+    end if;
+    return (
+        select k.job_id
+        from jobq_private.idempotency_key as k
+        where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+    );
+end
+$$;
+
+revoke all on function jobq.find_job from public;
+grant execute on function jobq.find_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.find_job is
+'Returns the id of the job that an idempotency key of a kind stands for, or null.';

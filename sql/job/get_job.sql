@@ -1,0 +1,41 @@
+-- Purpose: one job, live or archived.
+-- Invariant: the archive is looked at from the day before the id's own time, so that older
+-- partitions are passed over, and a clock that was set back hides nothing.
+-- Raises: 22004, JQ001.
+create or replace function jobq.get_job(job_id uuid)
+returns jobq.job
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job;
+begin
+    if get_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    select j.* into _job
+    from jobq.job as j
+    where j.job_id = get_job.job_id and j.finished_at is null;
+    if not found then
+        select j.* into _job
+        from jobq.job as j
+        where j.job_id = get_job.job_id
+        and j.finished_at
+            >= jobq_private.id_time(get_job.job_id) - interval '1 day';
+    end if;
+    if not found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
+    end if;
+    return _job;
+end
+$$;
+
+revoke all on function jobq.get_job from public;
+grant execute on function jobq.get_job
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_job is
+'Returns one job, live or archived.';

@@ -1,0 +1,34 @@
+-- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
+-- may go back to queued.
+-- Invariant: a change of state stamps previous_state, and the foreign key decides; the
+-- rest of the row stays as it is. Raises: JQ002.
+create or replace function jobq_private.guard_archive()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kept jobq_private.job_archive := new;
+begin
+    _kept.state := old.state;
+    if new.state = old.state or _kept is distinct from old then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s is finished: %s', old.job_id, old.state
+        ));
+    end if;
+    new.previous_state := old.state;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.guard_archive from public;
+
+comment on function jobq_private.guard_archive is
+'Refuses a change of a finished job, but for its redrive.';
+
+create or replace trigger archive_immutable
+before update on jobq_private.job_archive
+for each row execute function jobq_private.guard_archive();

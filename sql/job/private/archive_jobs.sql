@@ -1,0 +1,67 @@
+-- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Invariant: only the attempt that holds the lease moves a running job; the archive's
+-- foreign key refuses an illegal change. The state is deliberately not compared with
+-- 'running', and the ids stand as an array, so that only the primary key can serve the
+-- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
+-- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+create or replace function jobq_private.archive_jobs(
+    job_ids uuid[], attempts integer[], state text, results jsonb,
+    out moved integer, out finished_at timestamptz
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+begin
+    archive_jobs.finished_at := clock_timestamp();
+    with gone as (
+        delete from jobq_private.job as j
+        using (
+            select g.*
+            from rows from (
+                unnest(archive_jobs.job_ids, archive_jobs.attempts),
+                jsonb_array_elements(archive_jobs.results)
+            ) as g (job_id, attempt, result)
+            order by g.job_id
+        ) as f
+        where j.job_id = any(archive_jobs.job_ids)
+        and j.job_id = f.job_id
+        and j.attempt = f.attempt
+        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        returning j.*, nullif(f.result, 'null') as result
+    )
+    insert into jobq_private.job_archive (
+        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+        expiries, priority, state, previous_state, region, queue, kind, worker,
+        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+        last_error, last_error_details, metadata, progress, payload, finished_at, result
+    )
+    select
+        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+        archive_jobs.state,
+        case when g.state = archive_jobs.state then g.previous_state else g.state end,
+        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
+        g.result
+    from gone as g;
+    get diagnostics moved = row_count;
+    perform jobq_private.tell_ended(archive_jobs.job_ids);
+end
+$$;
+
+revoke all on function jobq_private.archive_jobs from public;
+
+comment on function jobq_private.archive_jobs is
+'Moves live jobs into the archive in a final state.';

@@ -1,0 +1,48 @@
+-- Purpose: a finished job that is set to queued goes back among the live ones.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
+-- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
+create or replace function jobq_private.redrive_archived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    delete from jobq_private.job_archive as a
+    where a.job_id = new.job_id and a.finished_at = new.finished_at;
+
+    insert into jobq_private.job (
+        job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+        uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+        idempotency_key, dedup_key, dedup, last_error_code, last_error,
+        last_error_details, metadata, payload
+    )
+    values (
+        new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
+        new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
+        new.state, new.previous_state, new.region, new.queue, new.kind,
+        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
+        new.last_error, new.last_error_details, new.metadata, new.payload
+    )
+    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    if not found then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
+        ));
+    end if;
+    perform jobq_private.wake(array[new.queue]);
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.redrive_archived from public;
+
+comment on function jobq_private.redrive_archived is
+'Puts a finished job that was set to queued back among the live ones.';
+
+create or replace trigger archive_redrive
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued')
+execute function jobq_private.redrive_archived();

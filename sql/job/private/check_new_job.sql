@@ -1,0 +1,39 @@
+-- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
+-- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
+-- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_new_job(
+    job jobq_private.new_job, settings jobq_private.settings
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := coalesce(octet_length(job.payload::text), 0)
+        + coalesce(octet_length(job.metadata::text), 0);
+    _problem constant text[] := jobq_private.new_job_problem(
+        job, _size, settings.max_payload_bytes, settings.max_payload_depth
+    );
+begin
+    if _problem is not null then
+        perform jobq_private.raise_error(
+            _problem[1], format('job %s: %s', job.ordinal, _problem[2])
+        );
+    end if;
+    if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        perform jobq_private.check_payload_schemas(array[job]);
+    end if;
+    if settings.max_depth is not null then
+        perform jobq_private.check_queue_depth(array[job]);
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.check_new_job from public;
+
+comment on function jobq_private.check_new_job is
+'Refuses a new job that is not acceptable under the settings that hold for it.';

@@ -1,0 +1,55 @@
+-- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
+-- Invariant: the key's primary key decides between concurrent callers. Where a
+-- key may be used again after a failure, the key passes to the new job, once.
+-- Raises: nothing.
+create or replace function jobq_private.hold_key(
+    kind text, queue text, idempotency_key text, job_id uuid
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    loop
+        insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
+        values (hold_key.kind, hold_key.idempotency_key, hold_key.job_id)
+        on conflict on constraint idempotency_key_pkey do nothing;
+        if found then
+            return hold_key.job_id;
+        end if;
+
+        select k.job_id into _holder
+        from jobq_private.idempotency_key as k
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key;
+        if found and not (
+            jobq_private.has_failed(_holder)
+            and (
+                select s.reuse_key_after_failure
+                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
+            )
+        ) then
+            return _holder;
+        end if;
+
+        update jobq_private.idempotency_key as k
+        set job_id = hold_key.job_id, created_at = now()
+        where k.kind = hold_key.kind
+        and k.idempotency_key = hold_key.idempotency_key
+        and k.job_id = _holder;
+        if found then
+            return hold_key.job_id;
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_key from public;
+
+comment on function jobq_private.hold_key is
+'Returns the job that an idempotency key stands for, this one or an earlier one.';

@@ -1,0 +1,38 @@
+-- Purpose: record every attempt that ended without success.
+-- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
+-- history has no gaps; success leaves by the archive, which is its own record.
+-- Raises: nothing.
+create or replace function jobq_private.record_attempt()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.attempt (
+        job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+        error_details, region
+    )
+    values (
+        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        case when new.state in ('retrying', 'dead') then new.last_error_code end,
+        case when new.state in ('retrying', 'dead') then new.last_error end,
+        case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        old.region
+    );
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.record_attempt from public;
+
+comment on function jobq_private.record_attempt is
+'Records an attempt that ended without success.';
+
+create or replace trigger job_attempt
+after update on jobq_private.job
+for each row
+when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+execute function jobq_private.record_attempt();

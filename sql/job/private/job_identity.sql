@@ -1,0 +1,37 @@
+-- Purpose: refuse a change of what identifies a job.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- statement pays for it. Raises: JQ002.
+create or replace function jobq_private.refuse_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('IMMUTABLE', format(
+        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_change from public;
+
+comment on function jobq_private.refuse_change is
+'Refuses a change of what identifies a job.';
+
+create or replace trigger job_identity
+before update of
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+on jobq_private.job
+for each row
+when (
+    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+    is distinct from
+    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+)
+execute function jobq_private.refuse_change();

@@ -1,0 +1,51 @@
+-- Purpose: an insert into the view enqueues.
+-- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
+-- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
+-- enqueue() raises.
+create or replace function jobq_private.enqueue_from_view()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _other jobq.job := new;
+begin
+    _other.kind := null;
+    _other.payload := null;
+    _other.queue := null;
+    _other.run_at := null;
+    _other.priority := null;
+    _other.max_attempts := null;
+    _other.timeout := null;
+    _other.idempotency_key := null;
+    _other.dedup_key := null;
+    _other.metadata := null;
+    _other.state := nullif(new.state, 'queued');
+    if not _other is null then
+        raise exception using
+            errcode = 'JQ002',
+            message = 'a job is born queued, with an id of the database''s making',
+            detail = format('given: %s', jsonb_strip_nulls(to_jsonb(_other))),
+            hint = 'insert kind, payload and options only',
+            constraint = 'ILLEGAL_STATE';
+    end if;
+    new.job_id := jobq.enqueue(
+        new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+    );
+    new := jobq.get_job(new.job_id);
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.enqueue_from_view from public;
+
+comment on function jobq_private.enqueue_from_view is
+'Enqueues what is inserted into jobq.job.';
+
+create or replace trigger job_insert
+instead of insert on jobq.job
+for each row execute function jobq_private.enqueue_from_view();

@@ -1,0 +1,65 @@
+-- Purpose: derive everything that follows from a change of state, whoever makes it.
+-- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
+-- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
+-- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+create or replace function jobq_private.stamp_transition()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.previous_state is distinct from old.previous_state
+        or new.attempt <> old.attempt
+        or new.uncounted <> old.uncounted
+        or new.lease_expires_at is distinct from old.lease_expires_at
+        or new.claimed_at is distinct from old.claimed_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
+        ));
+    end if;
+
+    if new.state <> old.state then
+        new.previous_state := old.state;
+        new.heartbeat_at := null;
+        new.lease_expires_at := null;
+        if new.state = 'running' then
+            new.attempt := old.attempt + 1;
+            new.claimed_at := clock_timestamp();
+            new.worker := coalesce(new.worker, session_user);
+            new.lease_expires_at := new.claimed_at + old.lease;
+        elsif new.state in ('queued', 'retrying') then
+            new.claimed_at := null;
+            new.worker := null;
+            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+        end if;
+    elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
+        new.heartbeat_at := clock_timestamp();
+        new.lease_expires_at := greatest(
+            old.lease_expires_at,
+            least(
+                new.heartbeat_at + old.lease, old.claimed_at + old.timeout + old.lease
+            )
+        );
+    elsif new.worker is distinct from old.worker
+        or new.heartbeat_at is distinct from old.heartbeat_at
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    return new;
+end
+$$;
+
+revoke all on function jobq_private.stamp_transition from public;
+
+comment on function jobq_private.stamp_transition is
+'Stamps the previous state, the attempt and the lease of a job that changes its state.';
+
+create or replace trigger job_transition
+before update on jobq_private.job
+for each row execute function jobq_private.stamp_transition();

@@ -1,0 +1,56 @@
+-- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
+-- when it is. size is the bytes of payload and metadata as text.
+-- Invariant: the depth of a payload is looked at only where its text is long enough to be
+-- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Raises: nothing.
+create or replace function jobq_private.new_job_problem(
+    job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when job.kind is null then array['NULL_ARGUMENT', 'kind']
+        when pg_catalog.length(job.kind) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'kind must have 1 to 128 characters']
+        when pg_catalog.length(job.queue) not between 1 and 128
+        then array['INVALID_ARGUMENT', 'queue must have 1 to 128 characters']
+        when job.priority not between -32768 and 32767
+        then array['INVALID_ARGUMENT', 'priority must be from -32768 to 32767']
+        when job.max_attempts not between 1 and 10000
+        then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
+        when job.timeout not between '1 ms' and '365 days'
+        then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
+        when not pg_catalog.isfinite(job.run_at)
+        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when pg_catalog.length(job.idempotency_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
+        when pg_catalog.length(job.dedup_key) not between 1 and 512
+        then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
+        when job.dedup not in ('skip', 'enqueue', 'replace')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
+        then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
+        when size > max_bytes
+        then array[
+            'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
+        ]
+        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
+            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
+        when size > 308 and (
+            jobq_private.has_huge_number(job.payload)
+            or jobq_private.has_huge_number(job.metadata)
+        )
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.new_job_problem from public;
+
+comment on function jobq_private.new_job_problem is
+'Says why a new job is not acceptable by itself, as the code of an error and its detail.';

@@ -1,0 +1,92 @@
+-- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
+-- key already.
+-- Invariant: unique indexes alone decide between concurrent callers; each look follows a
+-- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
+-- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- Who finds a job writes, if only an empty message: so the commit waits for the disk and
+-- the standby as that of the job must have, and a repeated call is not answered with what
+-- a failover takes back. A small job without options of its own, of a kind and queue
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
+-- JQ010.
+create or replace function jobq_private.store_job(
+    job jobq_private.new_job, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _new constant uuid := jobq_private.new_id();
+    _is_checked boolean := job.schedule_id is not null;
+    _queue text;
+    _tries integer := 0;
+begin
+    job_id := _new;
+    created := true;
+    if job.idempotency_key is not null and not _is_checked then
+        select jobq_private.check_new_job(job, s) into _is_checked
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        job_id := jobq_private.hold_key(job.kind, job.queue, job.idempotency_key, _new);
+        created := job_id = _new;
+    end if;
+
+    while created loop
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+        )
+        select
+            _new, job.kind, coalesce(job.payload, '{}'), s.queue,
+            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
+            s.lease, job.idempotency_key, job.dedup_key,
+            case
+                when job.dedup_key is not null
+                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+            end,
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+        from jobq_private.settings_for(job.kind, job.queue) as s
+        where case
+            when _is_checked then true
+            when num_nonnulls(
+                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
+                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+            ) = 0
+            and length(job.kind) between 1 and 128
+            and length(s.queue) between 1 and 128
+            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            then true
+            else jobq_private.check_new_job(job, s)
+        end
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning j.queue into _queue;
+        if found then
+            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+                perform jobq_private.wake(array[_queue]);
+            end if;
+            return;
+        end if;
+        _tries := _tries + 1;
+        if _tries = 20 then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s', job.kind, job.dedup_key
+            ));
+        end if;
+        _is_checked := true;
+        select y.job_id, y.created into job_id, created
+        from jobq_private.yield_dedup_key(job, _new) as y;
+    end loop;
+
+    perform pg_logical_emit_message(true, 'jobq', '');
+    update jobq_private.idempotency_key as k
+    set job_id = store_job.job_id
+    where k.kind = job.kind and k.idempotency_key = job.idempotency_key and k.job_id = _new;
+end
+$$;
+
+revoke all on function jobq_private.store_job from public;
+
+comment on function jobq_private.store_job is
+'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';

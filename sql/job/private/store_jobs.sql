@@ -1,0 +1,65 @@
+-- Purpose: insert many checked jobs that have no keys, and wake their queues.
+-- Invariant: one statement, whatever their number. Raises: nothing.
+create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+returns table (ordinal integer, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+#variable_conflict use_column
+declare
+    _ordinals integer[];
+    _ids uuid[];
+    _queues text[];
+begin
+    with given as materialized (
+        select
+            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
+            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
+            j.max_attempts, j.timeout, j.metadata
+        from unnest(store_jobs.jobs) as j
+    ),
+    policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct g.kind, g.queue from given as g) as d
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    ),
+    stored as (
+        insert into jobq_private.job (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            metadata
+        )
+        select
+            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
+            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+        from given as g
+        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+    )
+    select
+        array_agg(g.ordinal),
+        array_agg(g.job_id),
+        (
+            select array_agg(distinct p.queue)
+            from policy as p
+            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
+            where s.run_at < now() + interval '60 s'
+        )
+    into _ordinals, _ids, _queues
+    from given as g;
+
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+end
+$$;
+
+revoke all on function jobq_private.store_jobs from public;
+
+comment on function jobq_private.store_jobs is
+'Inserts many checked jobs without keys, and wakes their queues.';

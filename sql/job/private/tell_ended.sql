@@ -1,0 +1,36 @@
+-- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
+-- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- needless. A completion that looked before a client announced itself tells it nothing:
+-- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+create or replace function jobq_private.tell_ended(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+    _job_id uuid;
+begin
+    if pg_try_advisory_lock(_ending, _any_job) then
+        perform pg_advisory_unlock(_ending, _any_job);
+    elsif pg_notification_queue_usage() < 0.5 then
+        foreach _job_id in array tell_ended.job_ids loop
+            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
+                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
+            else
+                perform pg_notify('jobq_ended', _job_id::text);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.tell_ended from public;
+
+comment on function jobq_private.tell_ended is
+'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';

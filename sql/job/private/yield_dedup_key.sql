@@ -1,0 +1,43 @@
+-- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
+-- the key may be tried again.
+-- Invariant: replace cancels a job that waits, and never one that runs.
+-- Raises: nothing.
+create or replace function jobq_private.yield_dedup_key(
+    job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    select j.job_id, j.state into job_id, _state
+    from jobq_private.job as j
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
+    and j.dedup is not null;
+
+    created := not found or (
+        _state <> 'running'
+        and coalesce(job.dedup, (
+            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
+        )) = 'replace'
+    );
+    if created then
+        update jobq_private.job as j
+        set
+            state = 'cancelled',
+            cancel_reason = 'replaced by ' || yield_dedup_key.new_id
+        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        job_id := yield_dedup_key.new_id;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.yield_dedup_key from public;
+
+comment on function jobq_private.yield_dedup_key is
+'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';

@@ -1,0 +1,35 @@
+-- Purpose: run a dead or cancelled job again.
+-- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
+-- token. Raises: 22004, JQ001, JQ002, JQ004.
+create or replace function jobq.redrive(job_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job jobq.job := jobq.get_job(redrive.job_id);
+begin
+    if _job.state in ('dead', 'cancelled') then
+        update jobq_private.job_archive as a
+        set state = 'queued'
+        where a.job_id = _job.job_id
+        and a.finished_at = _job.finished_at
+        and a.state = _job.state;
+        if found then
+            return;
+        end if;
+    end if;
+    perform jobq_private.raise_error('ILLEGAL_STATE', format(
+        'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
+    ));
+end
+$$;
+
+revoke all on function jobq.redrive from public;
+grant execute on function jobq.redrive to jobq_operator;
+
+comment on function jobq.redrive is
+'Puts a dead or cancelled job back in its queue.';

@@ -1,0 +1,68 @@
+-- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
+-- within a time.
+-- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
+-- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+create or replace function jobq.redrive_many(
+    queue text default null,
+    kind text default null,
+    since timestamptz default '-infinity',
+    error_code text default null,
+    max_jobs integer default 1000
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    elsif redrive_many.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+    return query
+    with found as (
+        select
+            a.job_id, a.finished_at,
+            row_number() over (
+                partition by
+                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
+                order by a.finished_at
+            ) as turn
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        and a.finished_at >= redrive_many.since
+        and (redrive_many.queue is null or a.queue = redrive_many.queue)
+        and (redrive_many.kind is null or a.kind = redrive_many.kind)
+        and (
+            redrive_many.error_code is null or a.last_error_code = redrive_many.error_code
+        )
+        and (a.dedup is null or not exists (
+            select from jobq_private.job as j
+            where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
+        ))
+    ),
+    chosen as materialized (
+        select f.job_id, f.finished_at
+        from found as f
+        where f.turn = 1
+        order by f.finished_at
+        limit redrive_many.max_jobs
+    )
+    update jobq_private.job_archive as a
+    set state = 'queued'
+    from chosen as c
+    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+    returning a.job_id;
+end
+$$;
+
+revoke all on function jobq.redrive_many from public;
+grant execute on function jobq.redrive_many to jobq_operator;
+
+comment on function jobq.redrive_many is
+'Puts dead jobs back in their queues and returns their ids.';

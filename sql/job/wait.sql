@@ -1,0 +1,30 @@
+-- Purpose: the listening session of a client says that it waits for a job to end.
+-- Invariant: LISTEN jobq_ended has committed before. The locks (shared, session) are taken
+-- before the job is looked at again, so a completion that commits between the two looks is
+-- seen; one that is in flight may not be, so the client looks again within 250 ms.
+-- Raises: 22004, JQ001, and then nothing is locked.
+create or replace function jobq.wait(job_id uuid)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := 1785684596;
+    _any_job constant integer := 1024;
+begin
+    perform jobq.get_job(wait.job_id);
+    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
+    return (jobq.get_job(wait.job_id)).finished_at is not null;
+end
+$$;
+
+revoke all on function jobq.wait from public;
+grant execute on function jobq.wait
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.wait is
+'Has the listening session notified on jobq_ended when this job ends; true when it has ended already.';

@@ -1,0 +1,69 @@
+-- Purpose: declare a recurring job under a name; declaring it again is harmless.
+-- Invariant: the same definition changes nothing; another one becomes a new version,
+-- and the old one history. So every deployment may declare its schedules, all at once
+-- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq.create_schedule(
+    name text,
+    kind text,
+    cron text default null,
+    every interval default null,
+    time_zone text default 'UTC',
+    payload jsonb default '{}',
+    queue text default null,
+    from_completion boolean default false,
+    gap text default 'auto',
+    fold text default 'auto',
+    missed text default null,
+    catch_up interval default null,
+    dedup text default null,
+    dedup_key text default null,
+    jitter interval default '0',
+    starts_at timestamptz default null,
+    ends_at timestamptz default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    metadata jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _given jobq_private.schedule;
+begin
+    _given.name := create_schedule.name;
+    _given.kind := create_schedule.kind;
+    _given.cron := create_schedule.cron;
+    _given.every := create_schedule.every;
+    _given.time_zone := create_schedule.time_zone;
+    _given.payload := create_schedule.payload;
+    _given.queue := create_schedule.queue;
+    _given.from_completion := create_schedule.from_completion;
+    _given.gap := create_schedule.gap;
+    _given.fold := create_schedule.fold;
+    _given.missed := create_schedule.missed;
+    _given.catch_up := create_schedule.catch_up;
+    _given.dedup := create_schedule.dedup;
+    _given.dedup_key := create_schedule.dedup_key;
+    _given.jitter := create_schedule.jitter;
+    _given.starts_at := create_schedule.starts_at;
+    _given.ends_at := create_schedule.ends_at;
+    _given.priority := create_schedule.priority;
+    _given.max_attempts := create_schedule.max_attempts;
+    _given.timeout := create_schedule.timeout;
+    _given.metadata := create_schedule.metadata;
+    return (jobq_private.schedule_declare(_given, false)).schedule_id;
+end
+$$;
+
+revoke all on function jobq.create_schedule from public;
+grant execute on function jobq.create_schedule
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.create_schedule is
+'Declares a recurring job under a name, by cron or every, and returns the id of its version: the same for the same definition, else a new one.';

@@ -1,0 +1,29 @@
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version. Raises: 22004, JQ007.
+create or replace function jobq.get_schedule(schedule text)
+returns jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        get_schedule.schedule
+    );
+    _shown jobq.schedule;
+begin
+    select v.* into _shown
+    from jobq.schedule as v
+    where v.schedule_id = _found.schedule_id;
+    return _shown;
+end
+$$;
+
+revoke all on function jobq.get_schedule from public;
+grant execute on function jobq.get_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.get_schedule is
+'Returns a schedule by its name, or one of its versions by its id.';

@@ -1,0 +1,30 @@
+-- Purpose: every version of a schedule, newest first.
+-- Invariant: a name's versions are one chain, also across its retirement.
+-- Raises: 22004, JQ007.
+create or replace function jobq.list_schedule_versions(schedule text)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        list_schedule_versions.schedule
+    );
+begin
+    return query
+    select v.*
+    from jobq.schedule as v
+    where v.name = _found.name
+    order by v.version desc;
+end
+$$;
+
+revoke all on function jobq.list_schedule_versions from public;
+grant execute on function jobq.list_schedule_versions
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedule_versions is
+'Returns every version of a schedule, newest first.';

@@ -1,0 +1,50 @@
+-- Purpose: a page of schedules, newest version first.
+-- Invariant: without a status, those in force: active and paused. before is the last id
+-- of the page before: ids are ordered by time. Raises: 22004, 22023.
+create or replace function jobq.list_schedules(
+    status text default null,
+    kind text default null,
+    queue text default null,
+    before uuid default null,
+    max_schedules integer default 50
+)
+returns setof jobq.schedule
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if list_schedules.max_schedules is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
+    elsif list_schedules.max_schedules not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_schedules must be from 1 to 1000'
+        );
+    elsif list_schedules.status not in ('active', 'paused', 'retired') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'status must be active, paused or retired'
+        );
+    end if;
+    return query
+    select v.*
+    from jobq.schedule as v
+    where (
+        v.status = list_schedules.status
+        or (list_schedules.status is null and v.status <> 'retired')
+    )
+    and (list_schedules.kind is null or v.kind = list_schedules.kind)
+    and (list_schedules.queue is null or v.queue = list_schedules.queue)
+    and (list_schedules.before is null or v.schedule_id < list_schedules.before)
+    order by v.schedule_id desc
+    limit list_schedules.max_schedules;
+end
+$$;
+
+revoke all on function jobq.list_schedules from public;
+grant execute on function jobq.list_schedules
+to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_schedules is
+'Returns a page of schedules, newest first: those in force, or those of one status.';

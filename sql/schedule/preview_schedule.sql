@@ -1,0 +1,42 @@
+-- Purpose: when a schedule will fire next, with what the clocks of its zone show.
+-- Invariant: of one that counts from completion only the next slot is known; of one
+-- that is paused, the slots that it would have if it were resumed now; of a retired
+-- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
+returns table (slot_at timestamptz, local_time timestamp)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_variable
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_find(
+        preview_schedule.schedule
+    );
+begin
+    perform jobq_private.preview_check(ticks, now());
+    slot_at := case _found.status
+        when 'active' then _found.next_run_at
+        when 'paused' then jobq_private.schedule_first(_found, now())
+    end;
+    for _tick in 1 .. ticks loop
+        exit when not coalesce(slot_at < coalesce(_found.ends_at, 'infinity'), false);
+        local_time := slot_at at time zone _found.time_zone;
+        return next;
+        exit when _found.from_completion;
+        slot_at := jobq_private.schedule_next(
+            _found.parsed, _found.every, _found.time_zone, _found.gap, _found.fold,
+            slot_at, slot_at
+        );
+    end loop;
+end
+$$;
+
+revoke all on function jobq.preview_schedule from public;
+grant execute on function jobq.preview_schedule
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.preview_schedule is
+'Returns when a schedule will fire next, with what the clocks of its zone show.';

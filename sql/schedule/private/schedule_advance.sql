@@ -1,0 +1,86 @@
+-- Purpose: take the slots that are due, and move each schedule to the one after.
+-- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
+-- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
+-- by one statement and read by the next: its snapshot has what others have committed
+-- until then. Earliest first; what the schedules of one call leave of max_schedules is
+-- shared among them for slots that they have missed; one that counts from completion
+-- can have missed none. A schedule whose zone is gone is paused. Raises: nothing.
+create or replace function jobq_private.schedule_advance(
+    max_schedules integer, until timestamptz
+)
+returns jobq_private.new_job[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _due uuid[];
+    _jobs jobq_private.new_job[];
+begin
+    select array_agg(l.schedule_id) into _due
+    from (
+        select s.schedule_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.next_run_at <= schedule_advance.until
+        order by s.next_run_at
+        limit schedule_advance.max_schedules
+        for no key update skip locked
+    ) as l;
+    if _due is null then
+        return null;
+    end if;
+
+    with planned as materialized (
+        select s.schedule_id, s.next_run_at as due_at, p.slots, p.next_run_at, p.problem
+        from jobq_private.schedule as s
+        cross join lateral jobq_private.schedule_slots(
+            s.parsed, s.every, s.time_zone, s.gap, s.fold,
+            case when s.from_completion then 'all' else s.missed end, s.catch_up,
+            s.ends_at, s.next_run_at, schedule_advance.until,
+            case when s.from_completion then 1
+                else schedule_advance.max_schedules / cardinality(_due)
+            end
+        ) as p
+        where s.schedule_id = any (_due)
+    ),
+    advanced as (
+        update jobq_private.schedule as s
+        set
+            next_run_at = case
+                when not s.from_completion or p.slots = '{}' then p.next_run_at
+            end,
+            last_tick_at = coalesce(p.slots[cardinality(p.slots)], s.last_tick_at),
+            status = case when p.problem is null then 'active' else 'paused' end,
+            paused_at = case when p.problem is not null then now() end,
+            pause_reason = p.problem
+        from planned as p
+        where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
+        returning s.*, p.slots
+    )
+    select array_agg(row(
+        f.ordinal, a.kind, a.payload, a.queue, f.slot_at + random() * a.jitter,
+        a.priority, a.max_attempts, a.timeout,
+        format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
+        case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
+        a.schedule_id, f.slot_at
+    )::jobq_private.new_job) into _jobs
+    from (
+        select
+            g.schedule_id, u.slot_at,
+            row_number() over (order by u.slot_at, g.schedule_id)::integer as ordinal
+        from advanced as g
+        cross join lateral unnest(g.slots) as u (slot_at)
+    ) as f
+    join advanced as a on a.schedule_id = f.schedule_id;
+    return _jobs;
+end
+$$;
+
+revoke all on function jobq_private.schedule_advance from public;
+
+comment on function jobq_private.schedule_advance is
+'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';

@@ -1,0 +1,69 @@
+-- Purpose: check the definition of a schedule, and fill in what it leaves open.
+-- Invariant: what passes here can fire at any later time without another check; two
+-- definitions that mean the same become equal. Only the schema of the kind's payload
+-- may change afterwards; it then holds for new definitions. Raises: 22004, 22023,
+-- JQ005, JQ006, JQ009.
+create or replace function jobq_private.schedule_check(given jobq_private.schedule)
+returns jobq_private.schedule
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _set jobq_private.schedule := given;
+    _job jobq_private.new_job;
+begin
+    _set.payload := coalesce(given.payload, '{}');
+    _set.metadata := coalesce(given.metadata, '{}');
+    _set.from_completion := coalesce(given.from_completion, false);
+    _set.time_zone := coalesce(given.time_zone, 'UTC');
+    _set.gap := coalesce(given.gap, 'auto');
+    _set.fold := coalesce(given.fold, 'auto');
+    _set.jitter := coalesce(given.jitter, '0');
+    _set.ends_at := nullif(given.ends_at, 'infinity');
+    _set.missed := coalesce(
+        given.missed, case when given.every is null then 'all' else 'latest' end
+    );
+    _set.catch_up := coalesce(
+        given.catch_up, case when _set.missed = 'none' then interval '1 min' end
+    );
+    _set.dedup := coalesce(given.dedup, case
+        when given.dedup_key is not null
+        then (select s.dedup from jobq_private.settings_for(given.kind, given.queue) as s)
+        when given.every is null then 'enqueue'
+        else 'skip'
+    end);
+    _set.dedup_key := case
+        when _set.dedup <> 'enqueue' then coalesce(given.dedup_key, given.name)
+    end;
+    perform jobq_private.schedule_refuse(_set);
+
+    _set.every := make_interval(
+        secs => extract(epoch from given.every)::double precision
+    );
+    _set.parsed := null;
+    if given.cron is not null then
+        _set.cron := regexp_replace(btrim(given.cron), '\s+', ' ', 'g');
+        _set.parsed := jobq_private.cron_parse(given.cron);
+    end if;
+    _job.ordinal := 1;
+    _job.kind := _set.kind;
+    _job.payload := _set.payload;
+    _job.queue := _set.queue;
+    _job.priority := _set.priority;
+    _job.max_attempts := _set.max_attempts;
+    _job.timeout := _set.timeout;
+    _job.dedup_key := _set.dedup_key;
+    _job.metadata := _set.metadata;
+    _job.schedule_id := jobq_private.id_floor('epoch');
+    perform jobq_private.check_new_jobs(array[_job]);
+    return _set;
+end
+$$;
+
+revoke all on function jobq_private.schedule_check from public;
+
+comment on function jobq_private.schedule_check is
+'Checks the definition of a schedule, and fills in what it leaves open.';

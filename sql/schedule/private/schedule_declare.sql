@@ -1,0 +1,69 @@
+-- Purpose: make a definition the one in force under its name: nothing when it is
+-- already, else a new version that takes over from the old. With keeps, a version in
+-- force stays, whatever it says.
+-- Invariant: who changes a name holds the row of its newest version, as does tick(); so
+-- a slot in the making goes to one version. Unique keys decide between callers that see
+-- none, or one that is retired by then; the next look has a new snapshot. Locks are "no
+-- key update": a caller may hold an older version, to which foreign keys refer. The new
+-- version goes on where the old one is: at its next slot if the timing is the same, else
+-- at the first of its own that was not yet fired. A pause stays.
+-- A name that somebody holds whose schedules the caller may not see is refused.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+create or replace function jobq_private.schedule_declare(
+    given jobq_private.schedule, keeps boolean,
+    out schedule_id uuid, out created boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _new jobq_private.schedule := jobq_private.schedule_check(given);
+    _old jobq_private.schedule;
+begin
+    for _try in 1 .. 20 loop
+        select s.* into _old
+        from jobq_private.schedule as s
+        where s.name = _new.name
+        order by s.version desc
+        limit 1
+        for no key update;
+        if _old.status <> 'retired' and (
+            schedule_declare.keeps
+            or jobq_private.schedule_definition(_old)
+            = jobq_private.schedule_definition(_new)
+        ) then
+            schedule_id := _old.schedule_id;
+            created := false;
+            return;
+        end if;
+
+        _new := jobq_private.schedule_succeed(_new, _old);
+        update jobq_private.schedule as s
+        set
+            status = 'retired', retired_at = now(), next_run_at = null,
+            awaited_job_id = null
+        where s.schedule_id = _old.schedule_id and s.status <> 'retired';
+        insert into jobq_private.schedule select _new.* on conflict do nothing;
+        created := found;
+        exit when created;
+    end loop;
+    if not created then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            'schedule %s', _new.name
+        ));
+    end if;
+    update jobq_private.schedule as s
+    set replaced_by_id = _new.schedule_id
+    where s.schedule_id = _old.schedule_id;
+    schedule_id := _new.schedule_id;
+end
+$$;
+
+revoke all on function jobq_private.schedule_declare from public;
+
+comment on function jobq_private.schedule_declare is
+'Makes a definition the one in force under its name, and returns its version''s id and whether it is new.';

@@ -1,0 +1,40 @@
+-- Purpose: a schedule by its name, or one of its versions by its id.
+-- Invariant: a name means the newest version, which is the one in force if any is; no
+-- name looks like an id. Raises: 22004, JQ007.
+create or replace function jobq_private.schedule_find(schedule text)
+returns jobq_private.schedule
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found jobq_private.schedule;
+begin
+    if schedule_find.schedule is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'schedule');
+    elsif schedule_find.schedule ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.schedule_id = schedule_find.schedule::uuid;
+    else
+        select s.* into _found
+        from jobq_private.schedule as s
+        where s.name = schedule_find.schedule
+        order by s.version desc
+        limit 1;
+    end if;
+    if not found then
+        perform jobq_private.raise_error('SCHEDULE_NOT_FOUND', format(
+            'schedule %s', left(schedule_find.schedule, 128)
+        ));
+    end if;
+    return _found;
+end
+$$;
+
+revoke all on function jobq_private.schedule_find from public;
+
+comment on function jobq_private.schedule_find is
+'Returns a schedule by its name, or one of its versions by its id.';

@@ -1,0 +1,32 @@
+-- Purpose: the first slot of a schedule strictly after an instant, and within its
+-- bounds.
+-- Invariant: a fixed rate counts from starts_at, else from the slot that it had next,
+-- else from the instant. Raises: 22023 for a zone that the server no longer knows.
+create or replace function jobq_private.schedule_first(
+    schedule jobq_private.schedule, after timestamptz
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _after constant timestamptz := greatest(
+        schedule_first.after, schedule.starts_at - interval '1 us'
+    );
+    _first constant timestamptz := jobq_private.schedule_next(
+        schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
+        schedule.fold,
+        coalesce(schedule.starts_at, schedule.next_run_at, _after), _after
+    );
+begin
+    return case when _first < coalesce(schedule.ends_at, 'infinity') then _first end;
+end
+$$;
+
+revoke all on function jobq_private.schedule_first from public;
+
+comment on function jobq_private.schedule_first is
+'Returns the first slot of a schedule strictly after an instant and within its bounds, or null.';

@@ -1,0 +1,50 @@
+-- Purpose: set the next slot of schedules that count from the completion of their last
+-- job, once that job has ended.
+-- Invariant: one statement sees a job in either the live table or the archive; a job
+-- that is in neither has ended long ago. SKIP LOCKED. Raises: nothing.
+create or replace function jobq_private.schedule_follow(max_schedules integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    with ended as materialized (
+        select s.schedule_id, s.awaited_job_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.awaited_job_id is not null
+        and not exists (
+            select from jobq_private.job as j where j.job_id = s.awaited_job_id
+        )
+        limit schedule_follow.max_schedules
+        for no key update skip locked
+    ),
+    timed as materialized (
+        select e.schedule_id, coalesce((
+            select max(a.finished_at)
+            from jobq_private.job_archive as a
+            where a.job_id = e.awaited_job_id
+            and a.finished_at >= jobq_private.id_time(e.awaited_job_id)
+        ), now()) as finished_at
+        from ended as e
+    )
+    update jobq_private.schedule as s
+    set
+        awaited_job_id = null,
+        next_run_at = case
+            when t.finished_at + s.every < coalesce(s.ends_at, 'infinity')
+            then greatest(t.finished_at, s.last_tick_at) + s.every
+        end
+    from timed as t
+    where s.schedule_id = t.schedule_id and s.awaited_job_id is not null;
+end
+$$;
+
+revoke all on function jobq_private.schedule_follow from public;
+
+comment on function jobq_private.schedule_follow is
+'Sets the next slot of schedules whose awaited job has ended.';

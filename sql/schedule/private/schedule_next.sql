@@ -1,0 +1,37 @@
+-- Purpose: the first slot of a schedule strictly after an instant. A fixed rate counts
+-- from anchor, which is any of its slots.
+-- Invariant: pure but for the zone database. An interval holds seconds alone, so a slot
+-- depends on no zone; numeric arithmetic, so none drifts. Raises: 22023 for a zone that
+-- the server no longer knows.
+create or replace function jobq_private.schedule_next(
+    cron jobq_private.cron,
+    every interval,
+    time_zone text,
+    gap text,
+    fold text,
+    anchor timestamptz,
+    after timestamptz
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if every is null then
+        return jobq_private.cron_next(cron, time_zone, after, gap, fold);
+    elsif anchor = after then
+        return anchor + every;
+    end if;
+    return anchor + every * (floor(
+        extract(epoch from after - anchor) / extract(epoch from every)
+    ) + 1)::double precision;
+end
+$$;
+
+revoke all on function jobq_private.schedule_next from public;
+
+comment on function jobq_private.schedule_next is
+'Returns the first slot of a schedule strictly after an instant, or null.';

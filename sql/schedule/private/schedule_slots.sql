@@ -1,0 +1,68 @@
+-- Purpose: which slots of a due schedule fire now, and which one comes after them.
+-- Invariant: at most max_slots; the next is counted from the slot that fires, not from
+-- now, so a schedule that was left alone for long catches up call by call. Policy none
+-- is latest with a catch-up window of its own. Takes columns and not the row, whose
+-- payload would be read for it. A zone that the server no longer knows is told, so that
+-- one schedule does not hold up all others. Raises: nothing.
+create or replace function jobq_private.schedule_slots(
+    cron jobq_private.cron,
+    every interval,
+    time_zone text,
+    gap text,
+    fold text,
+    missed text,
+    catch_up interval,
+    ends_at timestamptz,
+    due_at timestamptz,
+    until timestamptz,
+    max_slots integer,
+    out slots timestamptz[],
+    out next_run_at timestamptz,
+    out problem text
+)
+language plpgsql
+stable
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _end constant timestamptz := coalesce(schedule_slots.ends_at, 'infinity');
+    _oldest constant timestamptz := coalesce(until - catch_up, '-infinity');
+begin
+    slots := '{}';
+    next_run_at := due_at;
+    if missed <> 'all' then
+        next_run_at := jobq_private.schedule_last(
+            cron, every, time_zone, gap, fold, due_at,
+            least(until, _end - interval '1 us')
+        );
+    end if;
+    if next_run_at < _oldest then
+        next_run_at := jobq_private.schedule_next(
+            cron, every, time_zone, gap, fold, next_run_at, case
+                when missed = 'all' then _oldest - interval '1 us' else until
+            end
+        );
+    end if;
+    while next_run_at <= until and next_run_at < _end
+        and cardinality(slots) < max_slots
+    loop
+        slots := slots || next_run_at;
+        next_run_at := jobq_private.schedule_next(
+            cron, every, time_zone, gap, fold, next_run_at, next_run_at
+        );
+    end loop;
+    next_run_at := case when next_run_at < _end then next_run_at end;
+exception
+    when invalid_parameter_value then
+        slots := '{}';
+        next_run_at := due_at;
+        problem := sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.schedule_slots from public;
+
+comment on function jobq_private.schedule_slots is
+'Tells which slots of a due schedule fire now, and which one comes after them.';

@@ -1,0 +1,57 @@
+-- Purpose: a new version of a schedule, and where it starts, given the one before it,
+-- if any.
+-- Invariant: no slot is lost between the two, none fires in both: last_tick_at goes on,
+-- and a slot that was due before the change is still due, if the new calendar has it
+-- too. Raises: nothing.
+create or replace function jobq_private.schedule_succeed(
+    new jobq_private.schedule, old jobq_private.schedule
+)
+returns jobq_private.schedule
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _next jobq_private.schedule := new;
+    _timing constant text[] := array[
+        'cron', 'every', 'from_completion', 'time_zone', 'gap', 'fold', 'starts_at',
+        'ends_at'
+    ];
+    _is_alive constant boolean := coalesce(old.status <> 'retired', false);
+    _is_same constant boolean := not exists (
+        select from unnest(_timing) as t (name)
+        where to_jsonb(new) -> t.name is distinct from to_jsonb(old) -> t.name
+    );
+begin
+    _next.schedule_id := jobq_private.new_id();
+    _next.version := coalesce(old.version, 0) + 1;
+    _next.previous_version_id := old.schedule_id;
+    _next.replaced_by_id := null;
+    _next.region := 'default';
+    _next.created_at := now();
+    _next.retired_at := null;
+    _next.status := case when _is_alive then old.status else 'active' end;
+    _next.paused_at := case when _is_alive then old.paused_at end;
+    _next.pause_reason := case when _is_alive then old.pause_reason end;
+    _next.last_tick_at := old.last_tick_at;
+    _next.next_run_at := case when _is_alive then old.next_run_at end;
+    _next.awaited_job_id := case
+        when _is_alive and new.from_completion then old.awaited_job_id
+    end;
+    if not (_is_alive and _is_same) and _next.awaited_job_id is null then
+        _next.next_run_at := jobq_private.schedule_first(_next, case
+            when old.status = 'active' and old.next_run_at <= clock_timestamp()
+            then old.next_run_at - interval '1 us'
+            else clock_timestamp()
+        end);
+    end if;
+    return _next;
+end
+$$;
+
+revoke all on function jobq_private.schedule_succeed from public;
+
+comment on function jobq_private.schedule_succeed is
+'Returns a new version of a schedule, with the slot at which it starts.';

@@ -1,0 +1,31 @@
+-- Purpose: a version of a schedule never changes in what it says; a new version does.
+-- Invariant: fires only for an UPDATE that names one of these columns, so no tick pays
+-- for it. Raises: JQ002.
+create or replace function jobq_private.refuse_schedule_change()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('SCHEDULE_IMMUTABLE', format(
+        'schedule %s, version %s', old.name, old.version
+    ));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.refuse_schedule_change from public;
+
+comment on function jobq_private.refuse_schedule_change is
+'Refuses a change of what a version of a schedule says.';
+
+create or replace trigger schedule_version
+before update of
+schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
+priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
+fold, missed, catch_up, dedup, dedup_key, jitter, starts_at, ends_at, created_at
+on jobq_private.schedule
+for each row execute function jobq_private.refuse_schedule_change();

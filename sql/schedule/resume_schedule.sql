@@ -1,0 +1,39 @@
+-- Purpose: let a paused schedule fire again.
+-- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
+-- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
+-- JQ007.
+create or replace function jobq.resume_schedule(schedule text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held jobq_private.schedule := jobq_private.schedule_hold(resume_schedule.schedule);
+begin
+    if _held.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _held.name, _held.version
+        ));
+    elsif _held.status = 'active' then
+        return;
+    end if;
+    perform jobq_private.cron_check(_held.time_zone, _held.gap, _held.fold);
+    update jobq_private.schedule as s
+    set
+        status = 'active', paused_at = null, pause_reason = null,
+        next_run_at = case
+            when s.awaited_job_id is null
+            then jobq_private.schedule_first(_held, clock_timestamp())
+        end
+    where s.schedule_id = _held.schedule_id;
+end
+$$;
+
+revoke all on function jobq.resume_schedule from public;
+grant execute on function jobq.resume_schedule to jobq_operator;
+
+comment on function jobq.resume_schedule is
+'Lets a paused schedule fire again, from its next slot on.';

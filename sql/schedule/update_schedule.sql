@@ -1,0 +1,53 @@
+-- Purpose: change a schedule: a new version takes over, and the old one is retired.
+-- Invariant: changes is a JSON object with parameters of create_schedule(); what it
+-- does not name stays, null means the default. Giving cron takes every away, and the
+-- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
+-- JQ006, JQ007, JQ009.
+create or replace function jobq.update_schedule(schedule text, changes jsonb)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant text[] := array[
+        'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
+        'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
+        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
+    ];
+    _set jobq_private.schedule;
+begin
+    if update_schedule.changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(update_schedule.changes) <> 'object'
+        or update_schedule.changes - _known <> '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s', _known
+        ));
+    end if;
+
+    _set := jobq_private.schedule_hold(update_schedule.schedule);
+    if _set.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _set.name, _set.version
+        ));
+    elsif update_schedule.changes ->> 'cron' is not null then
+        _set.every := null;
+        _set.from_completion := null;
+    elsif update_schedule.changes ->> 'every' is not null then
+        _set.cron := null;
+    end if;
+    return (jobq_private.schedule_declare(
+        jsonb_populate_record(_set, update_schedule.changes), false
+    )).schedule_id;
+end
+$$;
+
+revoke all on function jobq.update_schedule from public;
+grant execute on function jobq.update_schedule to jobq_producer, jobq_operator;
+
+comment on function jobq.update_schedule is
+'Changes what the members of a JSON object name of a schedule, and returns the id of the new version.';

@@ -1,0 +1,54 @@
+-- Purpose: change global defaults; null leaves a default as it is.
+-- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+create or replace function jobq.configure(
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    max_expiries integer default null,
+    max_payload_bytes integer default null,
+    max_payload_depth integer default null,
+    retention interval default null,
+    key_retention interval default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    update jobq_private.setting as g
+    set
+        priority = coalesce(configure.priority, g.priority),
+        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
+        timeout = coalesce(configure.timeout, g.timeout),
+        lease = coalesce(configure.lease, g.lease),
+        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
+        dedup = coalesce(configure.dedup, g.dedup),
+        reuse_key_after_failure = coalesce(
+            configure.reuse_key_after_failure, g.reuse_key_after_failure
+        ),
+        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
+        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
+        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
+        retention = coalesce(configure.retention, g.retention),
+        key_retention = coalesce(configure.key_retention, g.key_retention);
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
+end
+$$;
+
+revoke all on function jobq.configure from public;
+grant execute on function jobq.configure to jobq_operator;
+
+comment on function jobq.configure is
+'Changes global defaults; arguments left out keep theirs.';

@@ -1,0 +1,42 @@
+-- Purpose: forget what was declared of a kind.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
+-- JQ007, JQ008.
+create or replace function jobq.delete_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif exists (
+        select from jobq_private.job as j where j.kind = delete_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', delete_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = delete_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', delete_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', delete_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_kind from public;
+grant execute on function jobq.delete_kind to jobq_operator;
+
+comment on function jobq.delete_kind is
+'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';

@@ -1,0 +1,24 @@
+-- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
+-- that the database cannot enforce by itself.
+-- Invariant: kinds without one have no row. Raises: nothing.
+create or replace function jobq.list_payload_schemas(kinds text[])
+returns table (kind text, schema jsonb)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select k.kind, k.json_schema
+    from jobq_private.kind as k
+    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
+end
+$$;
+
+revoke all on function jobq.list_payload_schemas from public;
+grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_operator;
+
+comment on function jobq.list_payload_schemas is
+'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';

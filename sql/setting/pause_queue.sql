@@ -1,0 +1,32 @@
+-- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
+-- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+create or replace function jobq.pause_queue(queue text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif length(pause_queue.queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+        );
+    end if;
+    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
+    values (pause_queue.queue, now(), pause_queue.reason)
+    on conflict on constraint queue_pkey do update
+    set
+        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        updated_at = now();
+end
+$$;
+
+revoke all on function jobq.pause_queue from public;
+grant execute on function jobq.pause_queue to jobq_operator;
+
+comment on function jobq.pause_queue is
+'Stops claims from a queue; running jobs go on.';

@@ -1,0 +1,22 @@
+-- Purpose: whether a queue is paused.
+-- Invariant: an undeclared queue is not. Raises: nothing.
+create or replace function jobq_private.is_paused(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = is_paused.queue and q.paused_at is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_paused from public;
+
+comment on function jobq_private.is_paused is
+'Says whether a queue is paused.';

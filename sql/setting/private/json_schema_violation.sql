@@ -1,0 +1,47 @@
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation from public;
+
+comment on function jobq_private.json_schema_violation is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';

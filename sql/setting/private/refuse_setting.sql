@@ -1,0 +1,27 @@
+-- Purpose: turn a violated constraint of a definition into a typed error.
+-- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- a priority that its column cannot hold. Raises: 22023.
+create or replace function jobq_private.refuse_setting(relation regclass, violated text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
+        (
+            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            from pg_catalog.pg_constraint as c
+            where c.conrelid = relation and c.conname = violated
+        ),
+        'priority must be from -32768 to 32767'
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_setting from public;
+
+comment on function jobq_private.refuse_setting is
+'Raises which rule of a definition was violated.';

@@ -1,0 +1,70 @@
+-- Purpose: why a payload schema cannot be used, or null when it can.
+-- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
+-- notes, title, description, examples and default; every other keyword is refused, so
+-- that no rule is stored and then ignored. Raises: nothing.
+create or replace function jobq_private.schema_problem(schema jsonb, path text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant jsonb := '{
+        "type": ["string", "array"], "required": ["array"], "properties": ["object"],
+        "additionalProperties": ["boolean"], "items": ["object"], "enum": ["array"],
+        "minimum": ["number"], "maximum": ["number"], "minLength": ["number"],
+        "maxLength": ["number"], "pattern": ["string"], "title": ["string"],
+        "description": ["string"], "$schema": ["string"], "examples": ["array"],
+        "default": ["string", "number", "boolean", "object", "array", "null"]
+    }';
+    _types constant jsonb :=
+        '["object", "array", "string", "number", "integer", "boolean", "null"]';
+    _key text;
+    _value jsonb;
+    _found text;
+begin
+    if jsonb_typeof(schema) <> 'object' then
+        return format('%s must be an object', path);
+    end if;
+    for _key, _value in
+        select e.key, e.value from jsonb_each(schema) as e
+    loop
+        if not coalesce(_known -> _key @> to_jsonb(jsonb_typeof(_value)), false) then
+            return format('%s.%s: known are %s', path, _key,
+                (select string_agg(k.key, ', ') from jsonb_object_keys(_known) as k (key)));
+        elsif _key = 'type' and not _types @> _value then
+            return format('%s.type must be among %s', path, _types);
+        elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
+            return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
+            return format('%s.required must hold names', path);
+        elsif _key = 'pattern' then
+            begin
+                perform '' ~ (_value #>> '{}');
+            exception
+                when invalid_regular_expression then
+                    return format('%s.pattern: %s', path, sqlerrm);
+            end;
+        elsif _key = 'items' then
+            _found := jobq_private.schema_problem(_value, format('%s.items', path));
+        elsif _key = 'properties' then
+            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+            into _found
+            from jsonb_each(_value) as p
+            where jobq_private.schema_problem(p.value, '') is not null
+            limit 1;
+        end if;
+        if _found is not null then
+            return _found;
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_problem from public;
+
+comment on function jobq_private.schema_problem is
+'Says why a payload schema cannot be used, or null.';

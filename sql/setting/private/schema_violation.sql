@@ -1,0 +1,72 @@
+-- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
+-- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
+-- that nothing in a stored schema is passed over. Raises: nothing.
+create or replace function jobq_private.schema_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _types jsonb := schema -> 'type';
+    _type text := jsonb_typeof(value);
+    _found text;
+    _size integer;
+begin
+    if _type = 'number' and value::numeric = trunc(value::numeric) then
+        _type := 'integer';
+    end if;
+    if _types is not null and not (
+        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
+    ) then
+        return format('%s must be %s, not %s', path, _types, _type);
+    end if;
+    if schema ? 'enum' and not exists (
+        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    ) then
+        return format('%s must be one of %s', path, schema -> 'enum');
+    end if;
+
+    if _type in ('number', 'integer') then
+        if value::numeric < (schema ->> 'minimum')::numeric
+            or value::numeric > (schema ->> 'maximum')::numeric
+        then
+            return format('%s must be from %s to %s', path,
+                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        end if;
+    elsif _type = 'string' then
+        _size := length(value #>> '{}');
+        if _size < (schema ->> 'minLength')::integer
+            or _size > (schema ->> 'maxLength')::integer
+        then
+            return format('%s must have %s to %s characters', path,
+                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
+        end if;
+        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+            return format('%s must match %s', path, schema ->> 'pattern');
+        end if;
+    elsif _type = 'array' and schema ? 'items' then
+        select jobq_private.schema_violation(
+            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+        ) into _found
+        from jsonb_array_elements(value) with ordinality as e (item, n)
+        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
+            is not null
+        order by e.n
+        limit 1;
+        return _found;
+    elsif _type = 'object' then
+        return jobq_private.object_violation(schema, value, path);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_violation from public;
+
+comment on function jobq_private.schema_violation is
+'Says what is wrong with a JSON value under a schema, or null.';

@@ -1,0 +1,28 @@
+-- Purpose: keep the schema of a kind's payloads where it can be enforced: by
+-- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
+-- and for deliveries.
+-- Invariant: one of the two at most. Raises: nothing.
+create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _is_plain constant boolean :=
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+begin
+    update jobq_private.kind as k
+    set
+        payload_schema = case when _is_plain then set_payload_schema.schema end,
+        json_schema = case when not _is_plain then set_payload_schema.schema end
+    where k.kind = set_payload_schema.kind;
+end
+$$;
+
+revoke all on function jobq_private.set_payload_schema from public;
+
+comment on function jobq_private.set_payload_schema is
+'Keeps the schema of a kind''s payloads where it can be enforced.';

@@ -1,0 +1,68 @@
+-- Purpose: declare a kind of job, or replace what is declared of it; null means the
+-- queue's setting, else the global default.
+-- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
+-- but for the backoff. Raises: 22004, 22023, JQ006.
+create or replace function jobq.put_kind(
+    kind text,
+    queue text default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    retry_strategy text default null,
+    retry_initial_delay interval default null,
+    retry_max_delay interval default null,
+    retry_jitter double precision default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    payload_schema jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+begin
+    if put_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    insert into jobq_private.kind as k (
+        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
+        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
+        payload_schema
+    )
+    values (
+        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
+        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
+        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, priority = excluded.priority,
+        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
+        lease = excluded.lease, retry_preset = excluded.retry_preset,
+        retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
+        payload_schema = excluded.payload_schema, updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _problem = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
+end
+$$;
+
+revoke all on function jobq.put_kind from public;
+grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
+
+comment on function jobq.put_kind is
+'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';

@@ -1,0 +1,31 @@
+-- Purpose: allow claims from a paused queue again, and wake its workers.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+create or replace function jobq.resume_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if resume_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    update jobq_private.queue as q
+    set paused_at = null, pause_reason = null, updated_at = now()
+    where q.queue = resume_queue.queue;
+    if not found then
+        perform jobq_private.raise_error(
+            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
+        );
+    end if;
+    perform jobq_private.wake(array[resume_queue.queue]);
+end
+$$;
+
+revoke all on function jobq.resume_queue from public;
+grant execute on function jobq.resume_queue to jobq_operator;
+
+comment on function jobq.resume_queue is
+'Allows claims from a paused queue again.';

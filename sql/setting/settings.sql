@@ -1,0 +1,21 @@
+-- Purpose: show what would hold for a job of this kind in this queue.
+-- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+create or replace function jobq.settings(kind text default null, queue text default null)
+returns jsonb
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_jsonb(s) || to_jsonb(r)
+    from jobq_private.settings_for(kind, queue) as s
+    cross join jobq_private.retry_policy_for(kind, queue) as r
+$$;
+
+revoke all on function jobq.settings from public;
+grant execute on function jobq.settings
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.settings is
+'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';

@@ -1,0 +1,74 @@
+-- Purpose: lease up to max_jobs runnable jobs to a worker.
+-- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
+-- order given; within a queue by priority, then run_at, then id. Each priority in use is
+-- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
+-- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := claim.max_jobs;
+    _queue text;
+    _mark jobq_private.claim_mark;
+    _found tid[];
+begin
+    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+
+    foreach _queue in array claim.queues loop
+        continue when _left = 0 or jobq_private.is_paused(_queue);
+        _mark := null;
+        while _left > 0 loop
+            _mark := jobq_private.next_mark(_queue, _mark);
+            exit when _mark.priority is null;
+            select
+                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
+            into _found, _mark.run_at, _mark.job_id
+            from (
+                select j.ctid, j.run_at, j.job_id
+                from jobq_private.job as j
+                where j.queue = _queue
+                and j.state in ('queued', 'retrying')
+                and j.priority = _mark.priority
+                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                and j.run_at <= _now
+                order by j.run_at, j.job_id
+                limit _left
+                for update skip locked
+            ) as d;
+            continue when _found is null;
+
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set state = 'running', worker = claim.worker
+                where j.ctid = any(_found)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease
+            )
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_found);
+        end loop;
+        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
+            perform jobq_private.keep_mark(_mark);
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.claim from public;
+grant execute on function jobq.claim to jobq_worker;
+
+comment on function jobq.claim is
+'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';

@@ -1,0 +1,43 @@
+-- Purpose: lease one named job to a worker, or nothing when it cannot run now.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Raises: 22004, 22023.
+create or replace function jobq.claim_job(job_id uuid, worker text)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if claim_job.job_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
+    end if;
+    perform jobq_private.check_claim('{}', claim_job.worker, 1);
+
+    return query
+    with due as materialized (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = claim_job.job_id
+        and j.state in ('queued', 'retrying')
+        and j.run_at <= clock_timestamp()
+        and not jobq_private.is_paused(j.queue)
+        for update skip locked
+    )
+    update jobq_private.job as j
+    set state = 'running', worker = claim_job.worker
+    from due as d
+    where j.job_id = d.job_id
+    returning
+        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+        j.idempotency_key, j.lease;
+end
+$$;
+
+revoke all on function jobq.claim_job from public;
+grant execute on function jobq.claim_job to jobq_worker;
+
+comment on function jobq.claim_job is
+'Leases one named job to a worker, or returns nothing when it cannot run now.';

@@ -1,0 +1,32 @@
+-- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing and comes back as
+-- 'lost', so that one of them does not hold up the rest.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq.complete_many(
+    job_ids uuid[], attempts integer[], results jsonb default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    from unnest(jobq_private.settle_successes(
+        complete_many.job_ids, complete_many.attempts, complete_many.results
+    )) as l (n)
+    right join unnest(complete_many.job_ids, complete_many.attempts)
+        with ordinality as s (job_id, attempt, n)
+        on s.n = l.n
+    order by s.n;
+end
+$$;
+
+revoke all on function jobq.complete_many from public;
+grant execute on function jobq.complete_many to jobq_worker;
+
+comment on function jobq.complete_many is
+'Finishes many attempts as succeeded and tells for each whether it still held its job.';

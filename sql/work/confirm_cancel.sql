@@ -1,0 +1,38 @@
+-- Purpose: a worker that saw the request to cancel ends the attempt.
+-- Invariant: only where it was asked for, and only by the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ002, JQ003.
+create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _requested_at timestamptz;
+begin
+    select j.cancel_requested_at into _requested_at
+    from jobq_private.job as j
+    where j.job_id = confirm_cancel.job_id
+    and j.attempt = confirm_cancel.attempt
+    and j.lease_expires_at is not null
+    for update;
+    if not found then
+        perform jobq_private.refuse_attempt(confirm_cancel.job_id, confirm_cancel.attempt);
+    elsif _requested_at is null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: nobody has asked to cancel it', confirm_cancel.job_id
+        ));
+    end if;
+    update jobq_private.job as j
+    set state = 'cancelled'
+    where j.job_id = confirm_cancel.job_id;
+end
+$$;
+
+revoke all on function jobq.confirm_cancel from public;
+grant execute on function jobq.confirm_cancel to jobq_worker;
+
+comment on function jobq.confirm_cancel is
+'Ends an attempt as cancelled, where that was asked for.';

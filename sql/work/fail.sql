@@ -1,0 +1,48 @@
+-- Purpose: end an attempt as failed.
+-- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
+-- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
+-- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- Raises: 22004, 22023, JQ001, JQ003.
+create or replace function jobq.fail(
+    job_id uuid,
+    attempt integer,
+    error text,
+    error_code text default 'ERROR',
+    retryable boolean default true,
+    retry_in interval default null,
+    details jsonb default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+begin
+    if fail.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    elsif jsonb_typeof(fail.details) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'details must be an object');
+    end if;
+    select s.state into _state
+    from jobq_private.settle_failures(array[row(
+        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
+        fail.retry_in, fail.details
+    )::jobq_private.failure], false) as s;
+    if not found then
+        perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
+    end if;
+    return _state;
+end
+$$;
+
+revoke all on function jobq.fail from public;
+grant execute on function jobq.fail to jobq_worker;
+
+comment on function jobq.fail is
+'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';

@@ -1,0 +1,67 @@
+-- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids; a lease is never extended past
+-- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
+-- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- Raises: 22004, 22023.
+create or replace function jobq.heartbeat(
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+)
+returns table (job_id uuid, attempt integer, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
+
+    insert into jobq_private.worker as w (worker, queues)
+    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    on conflict on constraint worker_pkey do update
+    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(heartbeat.job_ids, heartbeat.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = any(heartbeat.job_ids)
+            and j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    extended as (
+        update jobq_private.job as j
+        set heartbeat_at = clock_timestamp()
+        from held as h
+        where j.job_id = any(heartbeat.job_ids)
+        and j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.cancel_requested_at
+    )
+    select f.job_id, f.attempt, case
+        when e.job_id is null then 'lost'
+        when e.cancel_requested_at is not null then 'cancel_requested'
+        else 'extended'
+    end
+    from unnest(heartbeat.job_ids, heartbeat.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join extended as e on e.job_id = f.job_id and e.attempt = f.attempt
+    order by f.n;
+end
+$$;
+
+revoke all on function jobq.heartbeat from public;
+grant execute on function jobq.heartbeat to jobq_worker;
+
+comment on function jobq.heartbeat is
+'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';

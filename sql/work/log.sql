@@ -1,0 +1,32 @@
+-- Purpose: add a line to a job's log.
+-- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+create or replace function jobq.log(
+    job_id uuid, attempt integer, level text, message text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(log.job_id, log.attempt, log.level, log.message) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'every argument of log');
+    elsif log.level not in ('DEBUG', 'INFO', 'WARN', 'ERROR') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
+        );
+    end if;
+    perform jobq.get_job(log.job_id);
+    insert into jobq_private.job_log (job_id, attempt, level, message)
+    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+end
+$$;
+
+revoke all on function jobq.log from public;
+grant execute on function jobq.log to jobq_worker;
+
+comment on function jobq.log is
+'Adds a line to a job''s log.';

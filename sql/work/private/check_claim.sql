@@ -1,0 +1,39 @@
+-- Purpose: refuse a claim that cannot be meant.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.check_claim(
+    queues text[], worker text, max_jobs integer
+)
+returns void
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if array_ndims(queues) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues must have one dimension'
+        );
+    elsif queues is null or array_position(queues, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif worker is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
+    elsif max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif length(worker) not between 1 and 256 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'worker must have 1 to 256 characters'
+        );
+    elsif max_jobs not between 0 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 0 to 10000'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_claim from public;
+
+comment on function jobq_private.check_claim is
+'Refuses a claim that cannot be meant.';

@@ -1,0 +1,54 @@
+-- Purpose: refuse a settlement whose parts do not fit together.
+-- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
+-- JQ005, JQ006.
+create or replace function jobq_private.check_results(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if job_ids is null or attempts is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids and attempts');
+    elsif cardinality(job_ids) <> cardinality(attempts) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'job_ids and attempts must have one length'
+        );
+    elsif results is null then
+        return;
+    elsif jsonb_typeof(results) <> 'array'
+        or jsonb_array_length(results) <> cardinality(job_ids)
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'results must be a JSON array as long as job_ids'
+        );
+    end if;
+
+    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    from jsonb_array_elements(results) with ordinality as r (result, n)
+    cross join jobq_private.setting as g
+    cross join lateral (select octet_length(r.result::text) as bytes) as t
+    cross join lateral (
+        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
+        where t.bytes > g.max_payload_bytes
+        union all
+        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
+        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
+    ) as c (code, problem)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(_problem[1], _problem[2]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_results from public;
+
+comment on function jobq_private.check_results is
+'Refuses a settlement whose parts do not fit together.';

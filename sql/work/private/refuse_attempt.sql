@@ -1,0 +1,30 @@
+-- Purpose: say precisely why an attempt does not hold a job.
+-- Invariant: always raises. Raises: 22004, JQ001, JQ003.
+create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _state text;
+    _attempt integer;
+begin
+    if refuse_attempt.job_id is null or refuse_attempt.attempt is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id and attempt');
+    end if;
+    select j.state, j.attempt into _state, _attempt
+    from jobq.get_job(refuse_attempt.job_id) as j;
+    perform jobq_private.raise_error('LEASE_LOST', format(
+        'job_id %s, attempt %s: the job is %s at attempt %s',
+        refuse_attempt.job_id, refuse_attempt.attempt, _state, _attempt
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_attempt from public;
+
+comment on function jobq_private.refuse_attempt is
+'Raises why an attempt does not hold a job.';

@@ -1,0 +1,73 @@
+-- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
+-- where that was asked for meanwhile.
+-- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- the attempt that holds the lease counts; triggers record the attempt and move what is
+-- finished. An expired lease retries at once, anything else after its backoff.
+-- Raises: nothing of its own.
+create or replace function jobq_private.settle_failures(
+    failures jobq_private.failure[], is_expiry boolean
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+begin
+    return query
+    with held as materialized (
+        select
+            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            f.error, f.error_code, f.retry_in, f.details,
+            case
+                when j.cancel_requested_at is not null then 'cancelled'
+                when not coalesce(f.retryable, true) then 'dead'
+                when j.attempt - j.uncounted >= j.max_attempts then 'dead'
+                when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
+                then 'dead'
+                else 'retrying'
+            end as outcome
+        from unnest(settle_failures.failures) as f
+        join jobq_private.job as j
+            on j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    )
+    update jobq_private.job as j
+    set
+        state = h.outcome,
+        expiries = j.expiries + settle_failures.is_expiry::integer,
+        last_error = left(h.error, 512),
+        last_error_code = left(h.error_code, 128),
+        last_error_details = h.details,
+        run_at = case
+            when h.outcome <> 'retrying' then j.run_at
+            when settle_failures.is_expiry then clock_timestamp()
+            else clock_timestamp() + coalesce(h.retry_in, (
+                select jobq.backoff(
+                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                    p.retry_jitter, h.spent
+                )
+                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+            ))
+        end
+    from held as h
+    where j.job_id = h.job_id
+    returning j.job_id, j.attempt, h.outcome;
+end
+$$;
+
+revoke all on function jobq_private.settle_failures from public;
+
+comment on function jobq_private.settle_failures is
+'Ends failed attempts as retrying, dead or cancelled.';

@@ -1,0 +1,41 @@
+-- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
+-- Invariant: each attempt counts once; a stale one changes nothing.
+-- Returns the positions, from 1, of those that no longer held their jobs; null for none.
+-- Raises: 22004, 22023, JQ005, JQ006.
+create or replace function jobq_private.settle_successes(
+    job_ids uuid[], attempts integer[], results jsonb
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved integer;
+    _finished_at timestamptz;
+begin
+    perform jobq_private.check_results(job_ids, attempts, results);
+    select a.moved, a.finished_at into _moved, _finished_at
+    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    if _moved = cardinality(job_ids) then
+        return null;
+    end if;
+    return array(
+        select s.n
+        from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
+        where not exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id
+            and a.attempt = s.attempt
+            and a.finished_at = _finished_at
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.settle_successes from public;
+
+comment on function jobq_private.settle_successes is
+'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';

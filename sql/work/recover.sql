@@ -1,0 +1,56 @@
+-- Purpose: take back jobs whose lease has expired.
+-- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
+-- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
+-- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+create or replace function jobq.recover(max_jobs integer default 1000)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _now constant timestamptz := clock_timestamp();
+    _expired jobq_private.failure[];
+    _queues text[];
+begin
+    if recover.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif recover.max_jobs not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
+        );
+    end if;
+
+    select
+        array_agg(row(
+            e.job_id, e.attempt, 'the lease of worker ' || e.worker || ' expired',
+            'LEASE_EXPIRED', true, null, null
+        )::jobq_private.failure),
+        array_agg(distinct e.queue)
+    into _expired, _queues
+    from (
+        select j.job_id, j.attempt, j.worker, j.queue
+        from jobq_private.job as j
+        where j.state = 'running' and j.lease_expires_at < _now
+        order by j.lease_expires_at
+        limit recover.max_jobs
+        for update skip locked
+    ) as e;
+
+    if _expired is not null then
+        return query select s.* from jobq_private.settle_failures(_expired, true) as s;
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.recover from public;
+grant execute on function jobq.recover to jobq_worker, jobq_operator;
+
+comment on function jobq.recover is
+'Takes back jobs whose lease has expired, and tells their new state.';

@@ -1,0 +1,71 @@
+-- Purpose: give many leased jobs back unfinished: shutdown, recycling.
+-- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
+-- cancelled. A stale attempt changes nothing and comes back with state null.
+-- Raises: 22004, 22023.
+create or replace function jobq.release_many(
+    job_ids uuid[], attempts integer[], run_at timestamptz default null
+)
+returns table (job_id uuid, attempt integer, state text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+    _queues text[];
+begin
+    perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
+    if not isfinite(release_many.run_at) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    end if;
+
+    return query
+    with held as materialized (
+        select j.job_id
+        from unnest(release_many.job_ids, release_many.attempts) as f (job_id, attempt)
+        join jobq_private.job as j
+            on j.job_id = any(release_many.job_ids)
+            and j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        order by j.job_id
+        for update of j
+    ),
+    released as (
+        update jobq_private.job as j
+        set
+            state = case
+                when j.cancel_requested_at is null then 'queued' else 'cancelled'
+            end,
+            run_at = coalesce(release_many.run_at, j.run_at)
+        from held as h
+        where j.job_id = any(release_many.job_ids)
+        and j.job_id = h.job_id
+        returning j.job_id, j.attempt, j.state
+    )
+    select f.job_id, f.attempt, r.state
+    from unnest(release_many.job_ids, release_many.attempts)
+        with ordinality as f (job_id, attempt, n)
+    left join released as r on r.job_id = f.job_id and r.attempt = f.attempt
+    order by f.n;
+
+    select array_agg(distinct j.queue) into _queues
+    from jobq_private.job as j
+    where j.job_id = any(release_many.job_ids) and j.state = 'queued';
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq.release_many from public;
+grant execute on function jobq.release_many to jobq_worker;
+
+comment on function jobq.release_many is
+'Gives leased jobs back unfinished, their attempts not counted.';

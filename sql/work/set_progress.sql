@@ -1,0 +1,35 @@
+-- Purpose: a handler says how far it is.
+-- Invariant: only the attempt that holds the lease.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if octet_length(set_progress.progress::text) > 65536 then
+        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
+    elsif jobq_private.has_huge_number(set_progress.progress) then
+        perform jobq_private.raise_error(
+            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
+        );
+    end if;
+    update jobq_private.job as j
+    set progress = set_progress.progress
+    where j.job_id = set_progress.job_id
+    and j.attempt = set_progress.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(set_progress.job_id, set_progress.attempt);
+    end if;
+end
+$$;
+
+revoke all on function jobq.set_progress from public;
+grant execute on function jobq.set_progress to jobq_worker;
+
+comment on function jobq.set_progress is
+'Stores how far the running attempt is.';

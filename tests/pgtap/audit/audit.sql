@@ -1,0 +1,146 @@
+-- What operators do leaves a row that nobody can take away.
+begin;
+select plan(18);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+create function pg_temp.noted(since bigint)
+returns table (action text, subject text, reason text)
+language sql
+as $$
+    select a.action, a.subject, a.reason from jobq.audit as a
+    where a.audit_id > since order by a.audit_id
+$$;
+
+select coalesce(max(audit_id), 0) as start from jobq.audit \gset
+select jobq.enqueue('work', queue => 'a') as waits \gset
+select jobq.enqueue('work', queue => 'b') as runs \gset
+select from jobq.claim('{b}', 'w');
+select is_empty(
+    format('select * from pg_temp.noted(%s)', :start),
+    'what producers and workers do is not noted'
+);
+select jobq.cancel(:'waits', 'not wanted');
+select jobq.cancel(:'runs', 'nor this');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    format(
+        'values (''cancel'', %L, ''not wanted''), (''cancel'', %L, ''nor this'')',
+        :'waits', :'runs'
+    ),
+    'cancel is noted, with its reason'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.redrive(:'waits');
+update jobq.job set state = 'cancelled', cancel_reason = 'by hand' where job_id = :'waits';
+update jobq.job set state = 'queued' where job_id = :'waits';
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    format(
+        'values (''redrive'', %1$L, null), (''update to cancelled'', %1$L, ''by hand''),
+        (''redrive'', %1$L, null)', :'waits'
+    ),
+    'redrive is noted, and so is what is done through the view'
+);
+
+select jobq.enqueue('work', queue => 'c') as dies \gset
+select from jobq.claim('{c}', 'w');
+select jobq.fail(:'dies', 1, 'x', retryable => false);
+select max(audit_id) as start from jobq.audit \gset
+select from jobq.redrive_many('c');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    format('values (''redrive'', %L, null::text)', :'dies'),
+    'redrive_many notes each job'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.pause_queue('a', 'repairs');
+select jobq.pause_queue('a', 'still');
+select jobq.resume_queue('a');
+select jobq.resume_queue('a');
+select jobq.put_queue('a', priority => 1);
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$ values ('pause_queue', 'a', 'repairs'), ('resume_queue', 'a', null) $$,
+    'pausing and resuming are noted where they change something'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq_http.create_api_key('k', sha256('x'), 'jobq_x', '{read}');
+select from jobq_http.authenticate(sha256('x'));
+select jobq_http.revoke_api_key('k');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$ values ('create_api_key', 'k', null), ('revoke_api_key', 'k', null) $$,
+    'changes of API keys are noted, and their use is not'
+);
+
+select max(audit_id) as start from jobq.audit \gset
+select jobq.put_secret('s', decode(repeat('ab', 40), 'hex'), 'key-1') \g /dev/null
+select jobq.delete_secret('s');
+select results_eq(
+    format('select * from pg_temp.noted(%s)', :start),
+    $$ values ('put_secret', 's', null), ('delete_secret', 's', null) $$,
+    'changes of secrets are noted by name'
+);
+
+set local role jobq_operator;
+select is(
+    (select count(*) from jobq.audit where actor <> session_user), 0::bigint,
+    'the actor is who has logged in, whatever role it plays'
+);
+reset role;
+select ok(
+    bool_and(acted_at between now() and clock_timestamp()), 'the moment is the clock''s'
+)
+from jobq.audit;
+
+select jobq.act_for('API key night');
+select jobq.cancel(:'dies', 'as asked');
+select results_eq(
+    format('select actor = session_user, acting_for, reason from jobq.audit
+        where subject = %L and action = ''cancel''', :'dies'),
+    $$ values (true, 'API key night', 'as asked') $$,
+    'whom the log-in says that it acts for stands beside it'
+);
+select ok(
+    bool_and(acting_for is null), 'and does not stand where it was not said'
+)
+from jobq.audit
+where action <> 'cancel';
+
+select is(pg_temp.refusal(a.statement), a.refusal, a.statement)
+from (
+    values
+    ('select jobq.act_for(null)', '22004 NULL_ARGUMENT'),
+    ('select jobq.act_for('''')', '22023 INVALID_ARGUMENT'),
+    ('select jobq.act_for(repeat(''x'', 257))', '22023 INVALID_ARGUMENT'),
+    ('update jobq_private.audit set actor = ''x''', 'JQ002 IMMUTABLE'),
+    ('delete from jobq_private.audit', 'JQ002 IMMUTABLE'),
+    ('truncate jobq_private.audit', 'JQ002 IMMUTABLE')
+) as a (statement, refusal);
+savepoint before;
+select jobq.cancel(:'waits');
+rollback to before;
+select is(
+    (select count(*) from jobq.audit where subject = :'waits' and action = 'cancel'),
+    1::bigint, 'what is rolled back is not noted'
+);
+
+select * from finish();
+rollback;

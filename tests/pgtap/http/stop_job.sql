@@ -1,0 +1,47 @@
+-- What stop_job(), cancel_execution(), revise_job(), show_job() and submit_job() promise.
+begin;
+select plan(16);
+
+select item ->> 'job_id' as job, created from jobq_http.submit_job('k', '{"n": 1.10}',
+    idempotency_key => 'once') \gset
+select is(:'created'::boolean, true, 'a submitted job is created');
+select is(
+    (select created from jobq_http.submit_job('k', idempotency_key => 'once')), false,
+    'and not again under its key'
+);
+select is(jobq_http.show_job(:'job') #>> '{payload,n}', '1.10', 'a payload is shown as it is');
+select is(jobq_http.show_job(:'job') #>> '{execution,status}', 'QUEUED', 'it waits');
+select is(jobq_http.show_job(:'job') ->> 'trigger', 'IMMEDIATE', 'at once');
+
+select is(
+    jobq_http.cancel_execution(:'job') ->> 'status', 'CANCELLED',
+    'an execution that waits is cancelled'
+);
+select ok(jobq_http.cancel_execution(:'job') is null, 'and then no more');
+select jobq.enqueue('k') as running \gset
+select from jobq.claim_job(:'running', 'w');
+select ok(jobq_http.cancel_execution(:'running') is null, 'one that runs is left alone');
+select is(
+    (select cancel_requested_at from jobq.get_job(:'running')), null,
+    'and its worker is not asked'
+);
+select is(jobq_http.stop_job(:'running'), 'cancel_requested', 'stop_job asks it');
+select throws_ok('select jobq_http.stop_job(gen_random_uuid())', 'JQ001', null,
+    'a job that there is not cannot be stopped');
+
+select jobq.create_schedule('weekly', 'k', '0 9 * * MON', time_zone => 'UTC') as schedule
+\gset
+select is(jobq_http.show_job(:'schedule') ->> 'trigger', 'CRON', 'a schedule is a job too');
+select is(
+    jobq_http.revise_job(:'schedule', '{"cron": "0 10 * * MON"}') ->> 'version', '2',
+    'it can be revised'
+);
+select ok(jobq_http.revise_job(:'running', '{}') is null, 'a one-shot job cannot');
+select is(jobq_http.stop_job(:'schedule'), 'already_finished', 'an old version is over');
+select is(
+    jobq_http.stop_job((select schedule_id from jobq.get_schedule('weekly'))), 'retired',
+    'the one in force is retired'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,59 @@
+-- Verify jobq:job on pg
+begin;
+
+do $$
+declare
+    _wrong text;
+begin
+    with wanted (kind, name, trigger, many) as (
+        values
+        ('function', 'jobq.cancel', '', 1),
+        ('function', 'jobq.find_job', '', 1),
+        ('function', 'jobq.get_job', '', 1),
+        ('function', 'jobq.redrive', '', 1),
+        ('function', 'jobq.redrive_many', '', 1),
+        ('function', 'jobq.wait', '', 1),
+        ('function', 'jobq_private.archive_finished', '', 1),
+        ('function', 'jobq_private.id_floor', '', 1),
+        ('function', 'jobq_private.make_partition', '', 1),
+        ('function', 'jobq_private.new_id', '', 1),
+        ('function', 'jobq_private.redrive_archived', '', 1),
+        ('function', 'jobq_private.store_jobs', '', 1),
+        ('function', 'jobq_private.tell_ended', '', 1),
+        ('trigger', 'jobq.job', 'job_insert', 1),
+        ('trigger', 'jobq.job', 'job_update', 1),
+        ('trigger', 'jobq_private.job', 'job_archive', 1),
+        ('trigger', 'jobq_private.job', 'job_attempt', 1),
+        ('trigger', 'jobq_private.job', 'job_birth', 1),
+        ('trigger', 'jobq_private.job', 'job_identity', 1),
+        ('trigger', 'jobq_private.job', 'job_transition', 1),
+        ('trigger', 'jobq_private.job_archive', 'archive_birth', 1),
+        ('trigger', 'jobq_private.job_archive', 'archive_immutable', 1),
+        ('trigger', 'jobq_private.job_archive', 'archive_redrive', 1),
+        ('view', 'jobq.attempt', '', 1),
+        ('view', 'jobq.job', '', 1)
+    )
+    select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
+    from wanted as w
+    where case w.kind
+        when 'trigger' then not exists (
+            select from pg_catalog.pg_trigger as t
+            where t.tgrelid = to_regclass(w.name) and t.tgname = w.trigger
+        )
+        when 'view' then to_regclass(w.name) is null
+            or has_table_privilege('public', to_regclass(w.name), 'select')
+        else w.many > (
+            select count(*)
+            from pg_catalog.pg_proc as p
+            join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+            where format('%s.%s', n.nspname, p.proname) = w.name
+            and not has_function_privilege('public', p.oid, 'execute')
+        )
+    end;
+    if _wrong is not null then
+        raise exception 'missing, or open to PUBLIC: %', _wrong;
+    end if;
+end
+$$;
+
+rollback;

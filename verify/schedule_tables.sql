@@ -1,0 +1,8 @@
+-- Verify jobq:schedule_tables on pg
+begin;
+
+select schedule_id, name, version, parsed, next_run_at, last_tick_at
+from jobq_private.schedule
+where false;
+
+rollback;

@@ -1,4 +1,0 @@
--- Verify jobq:table/policy on pg
-select 1 / (count(*) = 37)::integer
-from pg_catalog.pg_policies as p
-where p.schemaname = 'jobq_private';

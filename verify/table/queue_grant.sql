@@ -1,3 +1,0 @@
--- Verify jobq:table/queue_grant on pg
-select grantee, queue, privilege from jobq_private.queue_grant where false;
-select kind, queue from jobq_private.kind_queue where false;
