@@ -42,7 +42,7 @@ as $$
             select format('%s.%s', n.nspname, s.proname) as function, md5(s.prosrc) as sum
             from pg_proc as s
             join pg_namespace as n on n.oid = s.pronamespace
-            where n.nspname in ('jobq', 'jobq_private')
+            where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
         ) as p
         full join jsonb_each(client_health.release) as r (function, sums)
             on r.function = p.function

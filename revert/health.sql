@@ -10,6 +10,7 @@ drop function if exists jobq.maintain;
 drop function if exists jobq.health;
 drop function if exists jobq_private.setting_health;
 drop function if exists jobq_private.server_health;
+drop function if exists jobq_private.queue_health;
 drop function if exists jobq_private.prune;
 drop function if exists jobq_private.client_health;
 

@@ -39,7 +39,11 @@ TRANSACTION = re.compile(r"^(begin|commit);\n+", re.MULTILINE)
 NAME = r"(?P<name>jobq(?:_\w+)?\.\w+)"
 CREATES = re.compile(
     r"^[ \t]*create\s+(?:or\s+replace\s+)?"
-    rf"(?P<kind>function|procedure|view)\s+{NAME}(?P<signature>\s*\(.*?\)\s*(?=language)|)",
+    rf"(?P<kind>function|procedure|view)\s+{NAME}",
+    re.MULTILINE | re.IGNORECASE,
+)
+SIGNATURE = re.compile(
+    rf"^[ \t]*create\s+or\s+replace\s+(?:function|procedure)\s+{NAME}(?P<signature>.*?)\blanguage\b",
     re.MULTILINE | re.IGNORECASE | re.DOTALL,
 )
 CREATES_TRIGGER = re.compile(
@@ -88,10 +92,9 @@ class Code:
     def signatures(self) -> dict[str, tuple[str, ...]]:
         """The parameters and results of each function, by its name, without layout."""
         found: dict[str, tuple[str, ...]] = {}
-        for match in CREATES.finditer(without_comments(self.text)):
-            if match["kind"].lower() != "view":
-                signature = " ".join(match["signature"].split())
-                found[match["name"]] = (*found.get(match["name"], ()), signature)
+        for match in SIGNATURE.finditer(without_comments(self.text)):
+            signature = " ".join(match["signature"].split())
+            found[match["name"]] = (*found.get(match["name"], ()), signature)
         return found
 
     @cached_property
@@ -216,9 +219,7 @@ def in_need(codes: dict[str, Code]) -> list[str]:
 
 def needed(codes: dict[str, Code]) -> dict[str, list[str]]:
     """Return for each text, by name, the others that make what it mentions."""
-    maker = {
-        t.name: name for name, code in codes.items() for t in code.things if not t.trigger
-    }
+    maker = {t.name: name for name, code in codes.items() for t in code.things if not t.trigger}
     return {
         name: [n for n in codes if n != name and n in {maker.get(m) for m in code.mentions}]
         for name, code in codes.items()
@@ -273,8 +274,11 @@ def script(verb: str, topic: str, body: str) -> str:
 
 def replace(old: Code, new: Code) -> str:
     """Return the statements that bring a topic from one version to another."""
-    changed = [n for n in old.signatures if new.signatures.get(n, old.signatures[n])
-               != old.signatures[n]]  # fmt: skip
+    changed = [
+        name
+        for name, signature in old.signatures.items()
+        if new.signatures.get(name, signature) != signature
+    ]
     first = [drop_overloads(name) for name in changed]
     gone = [thing for thing in old.things if thing not in new.things]
     return "\n\n".join([*first, new.text.strip(), *drops(gone)])
@@ -283,8 +287,10 @@ def replace(old: Code, new: Code) -> str:
 def drops(things: list[Thing]) -> list[str]:
     """Return what drops things, the last made first, but triggers before all."""
     counts = Counter(things)
-    ordered = sorted(reversed(counts), key=lambda thing: thing.trigger == "")
-    return [drop(thing, counts[thing]) for thing in ordered]
+    last_first = list(reversed(counts))
+    triggers = [thing for thing in last_first if thing.trigger]
+    others = [thing for thing in last_first if not thing.trigger]
+    return [drop(thing, counts[thing]) for thing in triggers + others]
 
 
 def drop(thing: Thing, count: int) -> str:

@@ -7,7 +7,28 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
-        ('function', 'jobq_private.cron_change', '', 1)
+        ('function', 'jobq.next_tick', '', 1),
+        ('function', 'jobq.preview_cron', '', 1),
+        ('function', 'jobq_private.cron_change', '', 1),
+        ('function', 'jobq_private.cron_check', '', 1),
+        ('function', 'jobq_private.cron_day_of_month', '', 1),
+        ('function', 'jobq_private.cron_day_of_week', '', 1),
+        ('function', 'jobq_private.cron_days', '', 1),
+        ('function', 'jobq_private.cron_field', '', 1),
+        ('function', 'jobq_private.cron_first', '', 1),
+        ('function', 'jobq_private.cron_last', '', 1),
+        ('function', 'jobq_private.cron_next', '', 1),
+        ('function', 'jobq_private.cron_next_local', '', 1),
+        ('function', 'jobq_private.cron_number', '', 1),
+        ('function', 'jobq_private.cron_parse', '', 1),
+        ('function', 'jobq_private.cron_range', '', 1),
+        ('function', 'jobq_private.cron_refuse', '', 1),
+        ('function', 'jobq_private.cron_rotate', '', 1),
+        ('function', 'jobq_private.cron_split', '', 1),
+        ('function', 'jobq_private.cron_time', '', 1),
+        ('function', 'jobq_private.cron_years', '', 1),
+        ('function', 'jobq_private.moment_in', '', 1),
+        ('function', 'jobq_private.preview_check', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -7,6 +7,11 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.delete_config', '', 1),
+        ('function', 'jobq.delete_endpoint', '', 1),
+        ('function', 'jobq.delete_payload_spec', '', 1),
+        ('function', 'jobq.delete_secret', '', 1),
+        ('function', 'jobq.get_delivery', '', 1),
         ('function', 'jobq.list_ciphertexts', '', 1),
         ('function', 'jobq.list_versions', '', 1),
         ('function', 'jobq.page_definitions', '', 1),
@@ -17,8 +22,17 @@ begin
         ('function', 'jobq.rotate_secret', '', 1),
         ('function', 'jobq.show_definition', '', 1),
         ('function', 'jobq_private.begin_definition', '', 1),
+        ('function', 'jobq_private.check_endpoint_spec', '', 1),
+        ('function', 'jobq_private.check_references', '', 1),
+        ('function', 'jobq_private.endpoint_schema', '', 1),
+        ('function', 'jobq_private.endpoint_type', '', 1),
+        ('function', 'jobq_private.record_version', '', 1),
+        ('function', 'jobq_private.refuse_definition', '', 1),
+        ('function', 'jobq_private.spec_field', '', 1),
         ('function', 'jobq_private.store_endpoint', '', 1),
-        ('function', 'jobq_private.version_at', '', 1)
+        ('function', 'jobq_private.template_references', '', 1),
+        ('function', 'jobq_private.version_at', '', 1),
+        ('view', 'jobq_private.definition', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -7,9 +7,15 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.enforce_queue_grants', '', 1),
+        ('function', 'jobq.grant_queue', '', 1),
+        ('function', 'jobq.list_queue_grants', '', 1),
         ('function', 'jobq.revoke_queue', '', 1),
         ('function', 'jobq_private.check_queue_grant', '', 1),
-        ('trigger', 'jobq_private.kind', 'kind_queue', 1)
+        ('function', 'jobq_private.copy_kind_queue', '', 1),
+        ('trigger', 'jobq_private.kind', 'kind_queue', 1),
+        ('view', 'jobq.queue_grant', '', 1),
+        ('view', 'jobq_private.held_queue', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -14,6 +14,7 @@ begin
         ('function', 'jobq.ready', '', 1),
         ('function', 'jobq_private.client_health', '', 1),
         ('function', 'jobq_private.prune', '', 1),
+        ('function', 'jobq_private.queue_health', '', 1),
         ('function', 'jobq_private.server_health', '', 1),
         ('function', 'jobq_private.setting_health', '', 1)
     )

@@ -7,7 +7,10 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq_http.authenticate', '', 1),
         ('function', 'jobq_http.cancel_execution', '', 1),
+        ('function', 'jobq_http.create_api_key', '', 1),
+        ('function', 'jobq_http.list_api_keys', '', 1),
         ('function', 'jobq_http.page_attempts', '', 1),
         ('function', 'jobq_http.page_executions', '', 1),
         ('function', 'jobq_http.page_jobs', '', 1),
@@ -16,8 +19,18 @@ begin
         ('function', 'jobq_http.page_schedule_versions', '', 1),
         ('function', 'jobq_http.page_schedules', '', 1),
         ('function', 'jobq_http.revise_job', '', 1),
+        ('function', 'jobq_http.revoke_api_key', '', 1),
+        ('function', 'jobq_http.show_execution', '', 1),
+        ('function', 'jobq_http.show_job', '', 1),
+        ('function', 'jobq_http.show_schedule', '', 1),
+        ('function', 'jobq_http.stop_job', '', 1),
+        ('function', 'jobq_http.submit_job', '', 1),
         ('function', 'jobq_http.submit_schedule', '', 1),
-        ('function', 'jobq_private.execution_started_at', '', 1)
+        ('function', 'jobq_private.execution_document', '', 1),
+        ('function', 'jobq_private.execution_started_at', '', 1),
+        ('function', 'jobq_private.execution_status', '', 1),
+        ('function', 'jobq_private.has_failed', '', 1),
+        ('function', 'jobq_private.job_document', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

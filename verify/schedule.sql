@@ -7,17 +7,40 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.create_schedule', '', 1),
+        ('function', 'jobq.get_schedule', '', 1),
+        ('function', 'jobq.list_schedule_versions', '', 1),
+        ('function', 'jobq.list_schedules', '', 1),
+        ('function', 'jobq.pause_schedule', '', 1),
+        ('function', 'jobq.preview_schedule', '', 1),
         ('function', 'jobq.resume_schedule', '', 1),
+        ('function', 'jobq.retire_schedule', '', 1),
+        ('function', 'jobq.schedule_status', '', 1),
+        ('function', 'jobq.tick', '', 1),
         ('function', 'jobq.update_schedule', '', 1),
+        ('function', 'jobq_private.refuse_schedule_change', '', 1),
+        ('function', 'jobq_private.schedule_advance', '', 1),
+        ('function', 'jobq_private.schedule_check', '', 1),
+        ('function', 'jobq_private.schedule_declare', '', 1),
         ('function', 'jobq_private.schedule_definition', '', 1),
+        ('function', 'jobq_private.schedule_document', '', 1),
+        ('function', 'jobq_private.schedule_executions', '', 1),
         ('function', 'jobq_private.schedule_find', '', 1),
         ('function', 'jobq_private.schedule_fire', '', 1),
+        ('function', 'jobq_private.schedule_first', '', 1),
+        ('function', 'jobq_private.schedule_follow', '', 1),
+        ('function', 'jobq_private.schedule_hold', '', 1),
+        ('function', 'jobq_private.schedule_last', '', 1),
+        ('function', 'jobq_private.schedule_last_execution', '', 1),
         ('function', 'jobq_private.schedule_next', '', 1),
+        ('function', 'jobq_private.schedule_refuse', '', 1),
+        ('function', 'jobq_private.schedule_slots', '', 1),
         ('function', 'jobq_private.schedule_statistics', '', 1),
         ('function', 'jobq_private.schedule_store', '', 1),
         ('function', 'jobq_private.schedule_succeed', '', 1),
         ('trigger', 'jobq_private.schedule', 'schedule_progress', 1),
-        ('trigger', 'jobq_private.schedule', 'schedule_version', 1)
+        ('trigger', 'jobq_private.schedule', 'schedule_version', 1),
+        ('view', 'jobq.schedule', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -7,12 +7,25 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.configure', '', 1),
+        ('function', 'jobq.delete_kind', '', 1),
+        ('function', 'jobq.delete_queue', '', 1),
+        ('function', 'jobq.list_payload_schemas', '', 1),
         ('function', 'jobq.pause_queue', '', 1),
         ('function', 'jobq.put_kind', '', 1),
         ('function', 'jobq.put_queue', '', 1),
         ('function', 'jobq.resume_queue', '', 1),
         ('function', 'jobq.settings', '', 1),
-        ('function', 'jobq_private.milliseconds', '', 1)
+        ('function', 'jobq_private.is_paused', '', 1),
+        ('function', 'jobq_private.json_schema_violation', '', 1),
+        ('function', 'jobq_private.milliseconds', '', 1),
+        ('function', 'jobq_private.object_violation', '', 1),
+        ('function', 'jobq_private.refuse_setting', '', 1),
+        ('function', 'jobq_private.retry_policy_for', '', 1),
+        ('function', 'jobq_private.schema_problem', '', 1),
+        ('function', 'jobq_private.schema_violation', '', 1),
+        ('function', 'jobq_private.set_payload_schema', '', 1),
+        ('function', 'jobq_private.settings_for', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -7,15 +7,35 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.backoff', '', 1),
+        ('function', 'jobq.begin_wait', '', 1),
+        ('function', 'jobq.claim', '', 1),
+        ('function', 'jobq.claim_job', '', 1),
+        ('function', 'jobq.complete', '', 1),
+        ('function', 'jobq.complete_many', '', 1),
         ('function', 'jobq.confirm_cancel', '', 1),
+        ('function', 'jobq.due_in', '', 1),
+        ('function', 'jobq.end_wait', '', 1),
+        ('function', 'jobq.exchange', '', 1),
         ('function', 'jobq.fail', '', 1),
+        ('function', 'jobq.fail_many', '', 1),
         ('function', 'jobq.heartbeat', '', 1),
         ('function', 'jobq.log', '', 1),
+        ('function', 'jobq.next_due', '', 1),
+        ('function', 'jobq.recover', '', 1),
         ('function', 'jobq.release', '', 1),
+        ('function', 'jobq.release_many', '', 1),
         ('function', 'jobq.retire_worker', '', 1),
         ('function', 'jobq.set_progress', '', 1),
         ('function', 'jobq_private.check_claim', '', 1),
+        ('function', 'jobq_private.check_results', '', 1),
+        ('function', 'jobq_private.keep_mark', '', 1),
+        ('function', 'jobq_private.lost_job', '', 1),
+        ('function', 'jobq_private.next_mark', '', 1),
+        ('function', 'jobq_private.refuse_attempt', '', 1),
+        ('function', 'jobq_private.settle_failures', '', 1),
         ('function', 'jobq_private.settle_successes', '', 1),
+        ('function', 'jobq_private.wake', '', 1),
         ('view', 'jobq.worker', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

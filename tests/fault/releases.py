@@ -34,7 +34,10 @@ alter table jobq_private.job drop column note;
 alter table jobq_private.job_archive drop column note;
 commit;
 """
-REWORKED = ("api/claim", "api/complete_many", "private/settle_failures", "trigger/job_transition")
+REWORKED = {
+    "work": ("claim", "complete_many", "private/settle_failures"),
+    "job": ("private/job_transition",),
+}
 
 
 def deploy_killed(rig: Rig) -> None:
@@ -92,16 +95,15 @@ def releases(folder: Path) -> tuple[Path, Path]:
     old = copy_project(made(folder / "old"))
     sqitch(old, "tag", "v0.1.0", "--note", "the release to come from")
     new = copy_project(made(folder / "new"), old)
-    sqitch(new, "add", "table/note", "--note", "a column more")
-    (new / "deploy" / "table" / "note.sql").write_text(NOTE)
-    (new / "revert" / "table" / "note.sql").write_text(NO_NOTE)
-    (new / "verify" / "table" / "note.sql").write_text(
-        "select note from jobq_private.job where false;\n"
-    )
-    for change in REWORKED:
-        sqitch(new, "rework", change, "--note", "the same in other words")
-        source = new / "sql" / f"{change}.sql"
-        source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
+    sqitch(new, "add", "note", "--note", "a column more")
+    (new / "deploy" / "note.sql").write_text(NOTE)
+    (new / "revert" / "note.sql").write_text(NO_NOTE)
+    (new / "verify" / "note.sql").write_text("select note from jobq_private.job where false;\n")
+    for topic, names in REWORKED.items():
+        sqitch(new, "rework", topic, "--note", "the same in other words")
+        for name in names:
+            source = new / "sql" / topic / f"{name}.sql"
+            source.write_text(source.read_text().replace("\nbegin\n", "\nbegin\n    null;\n"))
     take_snapshot(new)
     return old, new
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import psycopg
 
+from servers import ROOT
+
 ACL = """(
     select string_agg(format('%s=%s', a.grantee::regrole, a.privilege_type), ' '
         order by a.grantee::regrole::text, a.privilege_type)
@@ -77,6 +79,14 @@ select 'default privileges',
     d.defaclrole::regrole::text, {ACL.format(acl="d.defaclacl")}, null
 from pg_default_acl as d
 """
+
+HTTP_FUNCTIONS = {path.stem for path in (ROOT / "sql" / "http").glob("*.sql")}
+
+
+def qualified(function: str) -> str:
+    """Return a public function's name with its schema."""
+    return f"jobq_http.{function}" if function in HTTP_FUNCTIONS else f"jobq.{function}"
+
 
 Row = tuple[str | None, ...]
 

@@ -18,6 +18,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from catalog import qualified
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -38,7 +40,7 @@ select p.proname, array(
     select format_type(t.oid, null) from unnest(p.proargtypes) with ordinality as t (oid, n)
 ), p.pronargs - p.pronargdefaults
 from pg_proc as p
-where p.pronamespace = 'jobq'::regnamespace
+where p.pronamespace in ('jobq'::regnamespace, 'jobq_http'::regnamespace)
 order by p.proname
 """
 
@@ -135,7 +137,7 @@ def is_refusal(error: psycopg.Error) -> bool:
 
 def statement(function: str, names: list[str], types: list[str]) -> str:
     given = ", ".join(f"{n} => %s::{t}" for n, t in zip(names, types, strict=True))
-    return f"select * from jobq.{function}({given})"
+    return f"select * from {qualified(function)}({given})"
 
 
 class Fuzzer:
@@ -304,7 +306,9 @@ def test_a_million_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
         called += 1
         with undone(connection):
             try:
-                connection.execute(f"select count(*) from jobq.{function}({', '.join(given)})")
+                connection.execute(
+                    f"select count(*) from {qualified(function)}({', '.join(given)})"
+                )
             except psycopg.Error as error:
                 if not is_refusal(error):
                     fuzzer.problems.append(f"{function}: {error}")
@@ -374,7 +378,7 @@ def test_a_batch_that_is_refused_leaves_nothing(fuzzer: Fuzzer, function: str) -
     before = connection.execute(STATE).fetchall()
     given = HALF_BAD[function].replace("%(job)s", f"{literal(str(fuzzer.job_id))}::uuid")
     with pytest.raises(psycopg.Error) as raised:
-        connection.execute(f"select * from jobq.{function}({given})")
+        connection.execute(f"select * from {qualified(function)}({given})")
     assert (raised.value.sqlstate or "").startswith(REFUSALS), raised.value
     assert connection.execute(STATE).fetchall() == before
 

@@ -224,7 +224,9 @@ def test_jobq_keys_creates_lists_and_revokes(database: str) -> None:
 async def test_the_audit_names_the_key_that_acted(api: Api) -> None:
     job = await api.job()
     headers = api.key(["operate"])
-    [(name,)] = api.run("select name from jobq_http.list_api_keys() order by created_at desc limit 1")
+    [(name,)] = api.run(
+        "select name from jobq_http.list_api_keys() order by created_at desc limit 1"
+    )
     await api.ask("POST", f"/jobs/{job['job_id']}/cancel", headers=headers, json={"reason": "x"})
     await api.ask("POST", f"/jobs/{job['job_id']}/redrive", headers=headers)
     again = await api.job()

@@ -30,6 +30,8 @@ from hypothesis.stateful import (
 from psycopg.types.json import Jsonb
 from queue_model import FINAL, LEGAL, Job, Queue, Refused, Request
 
+from catalog import qualified
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -207,7 +209,7 @@ class Session:
     def rows(self, function: str, *arguments: object, casts: str = "") -> list[tuple[Any, ...]]:
         """Call a function of the schema jobq and return its rows."""
         names = casts or ", ".join(["%s"] * len(arguments))
-        statement = f"select * from jobq.{function}({names})"
+        statement = f"select * from {qualified(function)}({names})"
         return self.connection.execute(statement, arguments).fetchall()
 
 
@@ -862,7 +864,7 @@ class QueueMachine(RuleBasedStateMachine):
 
         def act(session: Session, _queue: Queue) -> str:
             self.tolerated = ("JQ",)
-            session.connection.execute(f"select * from jobq.{name}({arguments})")
+            session.connection.execute(f"select * from {qualified(name)}({arguments})")
             session.has_other_writes = session.is_open
             return name
 
@@ -1032,7 +1034,8 @@ class QueueMachine(RuleBasedStateMachine):
 def test_every_function_that_writes_takes_part(database: str) -> None:
     with psycopg.connect(database) as connection:
         rows = connection.execute(
-            "select proname from pg_proc where pronamespace = 'jobq'::regnamespace"
+            "select proname from pg_proc"
+            " where pronamespace in ('jobq'::regnamespace, 'jobq_http'::regnamespace)"
             " and provolatile = 'v' and prorettype <> 'trigger'::regtype"
         ).fetchall()
     assert {name for (name,) in rows} == {*OTHERS, *MODELLED, *APART}

@@ -1,4 +1,4 @@
-"""Run every pgTAP script of tests/pgtap on every version."""
+"""Run every pgTAP script of tests/pgtap, topic by topic, on every version."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from servers import ROOT, Cluster
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCRIPTS = sorted((ROOT / "tests" / "pgtap").glob("*.sql"))
+SCRIPTS = sorted((ROOT / "tests" / "pgtap").glob("*/*.sql"))
 OPTIONS = {"search_path": "tap,public", "client_min_messages": "warning"}
 
 
 @pytest.mark.every_version
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pgtap(cluster: Cluster, script: Path) -> None:
     output = cluster.psql(cluster.pgtap, script, OPTIONS)
     problem = tap_problem(output)

@@ -188,7 +188,7 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     found = connect().execute(
         """
         select oid::regprocedure::text from pg_proc
-        where pronamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+        where pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_private')
         and proconfig::text like '%enable_%' and proconfig::text not like '%jit=off%'
         """
     )

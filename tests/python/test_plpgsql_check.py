@@ -40,7 +40,7 @@ cross join lateral plpgsql_check_function_tb(
     oldtable => t.tgoldtable,
     newtable => t.tgnewtable
 ) as c
-where p.pronamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http', 'jobq_private')
 order by 1, 2
 """
 

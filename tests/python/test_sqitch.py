@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,9 +37,9 @@ def _deploy_the_copy(project: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def deployed(cluster: Cluster) -> Iterator[str]:
-    """The URL of a database that Sqitch has deployed."""
+    """The URL of a database that Sqitch has deployed, change by change."""
     with cluster.database(template="template0") as url:
-        deploy.deploy(url)
+        deploy._upgrade(url, print)
         yield url
 
 
@@ -82,7 +84,7 @@ def test_verify_notices_damage(database: str) -> None:
         connection.execute("drop trigger job_birth on jobq_private.job")
     with pytest.raises(deploy.DeployError, match="verify failed") as raised:
         deploy.verify(database)
-    for change in ("api/claim_job", "api/cancel", "trigger/job_birth"):
+    for change in ("work", "job"):
         assert f'Verify script "verify/{change}.sql" failed' in str(raised.value)
 
 
@@ -92,9 +94,9 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     """Killed between a change's commit and Sqitch's note of it, held there by a lock."""
     copy = copy_project(tmp_path, project)
     plan = (copy / "sqitch.plan").read_text()
-    (copy / "sqitch.plan").write_text(plan[: plan.index("table/error ")])
+    (copy / "sqitch.plan").write_text(plan[: plan.index("work_tables ")])
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
-    sqitch(copy, "deploy", "--to", "type/job", target=empty_database)
+    sqitch(copy, "deploy", "--to", "job_tables", target=empty_database)
     with (
         psycopg.connect(empty_database) as holder,
         psycopg.connect(empty_database, autocommit=True) as watcher,
@@ -112,7 +114,7 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
             os.killpg(killed.pid, signal.SIGKILL)
             killed.wait()
     assert scalar(empty_database, "select to_regtype('jobq_private.cron') is not null")
-    assert "+ type/cron" not in deploy.deploy(empty_database)
+    assert "+ cron_types" not in deploy.deploy(empty_database)
     assert "Verify successful" in deploy.verify(empty_database)
 
 
@@ -162,11 +164,35 @@ def test_sqitch_adopts_a_database_of_the_single_file(database: str) -> None:
 def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: str) -> None:
     before = catalog(database)
     plan = snapshot.Plan.read((cluster.project / "sqitch.plan").read_text())
-    texts = {source.change: source.text for source in snapshot.read_sources(cluster.project)}
-    ordered = [texts[path] for path in plan.scripts() if path in texts]
+    topics = snapshot.read_topics(cluster.project)
+    ordered = [topics[name].text for name in plan.scripts() if name in topics]
     cluster.psql(database, "set role jobq_owner;\n" + "\n".join(ordered))
-    assert len(ordered) == len(texts)
+    assert len(ordered) == len(topics)
     assert catalog(database) == before
+
+
+def test_an_empty_database_gets_the_single_file_and_sqitchs_record(empty_database: str) -> None:
+    assert "installed" in deploy.deploy(empty_database)
+    assert "Nothing to deploy" in deploy.deploy(empty_database)
+    assert "Verify successful" in deploy.verify(empty_database)
+
+
+def test_without_sqitch_an_empty_database_is_installed_and_no_other_upgraded(
+    empty_database: str, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    deploy.deploy(empty_database)
+    assert catalog(empty_database) == catalog(database)
+    with pytest.raises(deploy.DeployError, match="sqitch, which upgrades it, is not") as raised:
+        deploy.deploy(empty_database)
+    assert "install sqitch" in raised.value.remedy
+
+
+def test_what_the_single_file_made_is_adopted_by_the_next_deploy(database: str) -> None:
+    lines: list[str] = []
+    deploy.deploy(database, lines.append)
+    assert lines[0] == "taking over what jobq.sql installed"
+    assert "Nothing to deploy" in deploy.deploy(database)
 
 
 def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database: str) -> None:
@@ -176,26 +202,67 @@ def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database:
     assert catalog(database) == before
 
 
-def test_a_released_source_is_reworked(
-    database: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+OLD_HELPER = """
+create or replace function jobq_private.old_helper() returns integer
+language sql immutable parallel safe security invoker
+set search_path = pg_catalog, pg_temp
+as 'select 1';
+revoke all on function jobq_private.old_helper from public;
+"""
+
+
+def test_a_released_topic_is_reworked(
+    cluster: Cluster, empty_database: str, project: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """One function in other words, one with a parameter more, one gone, one new; and back."""
     copy = copy_project(tmp_path, project)
     monkeypatch.setattr(deploy, "project_dir", lambda: copy)
+    helper = copy / "sql" / "job" / "private" / "old_helper.sql"
+    helper.write_text(OLD_HELPER)
+    take_snapshot(copy)
     sqitch(copy, "tag", "v1", "--note", "first")
-    deploy.adopt(database)
-    source = copy / "sql" / "private" / "new_id.sql"
-    source.write_text(source.read_text().replace("A new UUID", "A newer UUID"))
+    cluster.psql(empty_database, copy / "jobq.sql")
+    deploy.adopt(empty_database)
+    before = catalog(empty_database)
 
-    with pytest.raises(snapshot.SnapshotError, match="sqitch rework"):
+    new_id = copy / "sql" / "job" / "private" / "new_id.sql"
+    new_id.write_text(new_id.read_text().replace("A new UUID", "A newer UUID"))
+    with pytest.raises(snapshot.SnapshotError, match="sqitch rework job"):
         snapshot.render(copy)
 
-    sqitch(copy, "rework", "private/new_id", "--note", "better words")
+    sqitch(copy, "rework", "job", "--note", "better words")
+    helper.unlink()
+    helper.with_name("new_helper.sql").write_text(OLD_HELPER.replace("old_helper", "new_helper"))
+    floor = copy / "sql" / "job" / "private" / "id_floor.sql"
+    floor.write_text(
+        re.sub(
+            r"id_floor\((\w+) timestamptz\)",
+            r"id_floor(\1 timestamptz, more integer default 0)",
+            floor.read_text(),
+        )
+    )
     take_snapshot(copy)
+    deploy.deploy(empty_database)
+    assert functions(empty_database, "id_floor") == ["timestamp with time zone, integer"]
+    assert functions(empty_database, "new_helper") == [""]
+    assert functions(empty_database, "old_helper") == []
     comment = "select obj_description('jobq_private.new_id'::regproc)"
-    deploy.deploy(database)
-    assert scalar(database, comment) == "A newer UUID of version 7."
-    sqitch(copy, "revert", "-y", "--to", "@v1", target=database)
-    assert scalar(database, comment) == "A new UUID of version 7."
+    assert scalar(empty_database, comment) == "A newer UUID of version 7."
+
+    sqitch(copy, "revert", "-y", "--to", "@v1", target=empty_database)
+    assert catalog(empty_database) == before
+
+
+def functions(url: str, name: str) -> list[str]:
+    """Return the types of the parameters of each private function of a name."""
+    query = """
+        select pg_get_function_identity_arguments(p.oid) from pg_proc as p
+        where p.pronamespace = 'jobq_private'::regnamespace and p.proname = %s
+    """
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(query, [name]).fetchall()
+    return [", ".join(a.split(" ", 1)[1] for a in row[0].split(", ") if a) for row in rows]
 
 
 def test_the_single_file_of_a_reworked_project_has_both_versions(
@@ -203,9 +270,18 @@ def test_the_single_file_of_a_reworked_project_has_both_versions(
 ) -> None:
     copy = copy_project(tmp_path, project)
     sqitch(copy, "tag", "v1", "--note", "first")
-    sqitch(copy, "rework", "private/new_id", "--note", "better words")
+    sqitch(copy, "rework", "job", "--note", "better words")
     single_file = take_snapshot(copy)["jobq.sql"]
-    assert single_file.count("-- Deploy jobq:private/new_id to pg") == 2
+    assert single_file.count("-- Deploy jobq:job to pg") == 2
+
+
+def test_topics_that_need_each_other_are_refused(project: Path, tmp_path: Path) -> None:
+    copy = copy_project(tmp_path, project)
+    for name, origin in (("work/a", "error"), ("audit/b", "a"), ("work/c", "b")):
+        view = f"create or replace view jobq.{name[-1]} as select * from jobq.{origin};\n"
+        (copy / "sql" / f"{name}.sql").write_text(view)
+    with pytest.raises(snapshot.SnapshotError, match="need each other: audit work audit"):
+        snapshot.render(copy)
 
 
 def test_revert_leaves_nothing_and_deploy_starts_over(deployed: str) -> None:

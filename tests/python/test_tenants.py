@@ -19,6 +19,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from catalog import qualified
 from jobq import AsyncClient, Registry, Worker
 from servers import ROOT
 
@@ -112,7 +113,7 @@ select p.proname, array(
     select format_type(t.oid, null) from unnest(p.proargtypes) with ordinality as t (oid, n)
 ), p.pronargs - p.pronargdefaults
 from pg_proc as p
-where p.pronamespace = 'jobq'::regnamespace
+where p.pronamespace in ('jobq'::regnamespace, 'jobq_http'::regnamespace)
 order by p.proname
 """
 
@@ -300,7 +301,7 @@ class Intruder:
             for parameters in {tuple(names[:needed]), tuple(chosen)}:
                 given = ", ".join(f"{p} => %s::{type_of[p]}" for p in parameters)
                 for values in self.arguments(list(parameters)):
-                    self.attack(function, f"select * from jobq.{function}({given})", values)
+                    self.attack(function, f"select * from {qualified(function)}({given})", values)
         views = self.connection.execute(
             """select relname from pg_class
             where relnamespace = 'jobq'::regnamespace and relkind = 'v'"""

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 SOURCE = Path(jobq.__file__).parent
 ARGUMENTS = r"\((?:[%\w, :=>{}]|%\(\w+\)s)*\)"
 CALL = re.compile(
-    rf"select (?:\*|[\w, :{{}}]+) from jobq\.[\w{{}}]+{ARGUMENTS}|select jobq\.\w+{ARGUMENTS}"
+    rf"select (?:\*|[\w, :{{}}]+) from (?:jobq(?:_http)?\.[\w{{}}]+|{{}}){ARGUMENTS}"
+    rf"|select jobq(?:_http)?\.\w+{ARGUMENTS}"
 )
+# Whether there is a jobq at all cannot be asked of jobq.
+LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"
 LISTEN = re.compile(r"(?:un)?listen \w+")
+ROLES = {"jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader"}
 # What calls a function of the database by its name.
 CALLERS = {"Call", "fetch", "fetch_named"}
 STATEMENT = re.compile(
@@ -58,7 +62,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
 
 def is_a_call(text: str) -> bool:
     line = " ".join(text.split())
-    return bool(CALL.fullmatch(line) or LISTEN.fullmatch(line))
+    return bool(CALL.fullmatch(line) or LISTEN.fullmatch(line)) or line == LOOK
 
 
 def test_the_only_sql_is_calls_of_jobqs_functions() -> None:
@@ -102,8 +106,8 @@ def called_by(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in CALLERS:
             for argument in node.args[:2]:  # a role may come first
                 name = re.sub(r"\{.*?\}", "{}", ast.unparse(argument)).lstrip("f").strip("'")
-                if isinstance(argument, ast.Constant | ast.JoinedStr) and name[:5] != "jobq_":
-                    yield name
+                if isinstance(argument, ast.Constant | ast.JoinedStr) and name not in ROLES:
+                    yield name.removeprefix("jobq_http.")
     for _, text in texts(path):
         yield from re.findall(r"\bjobq(?:_http)?\.(\w+)\(", text)
 

@@ -49,14 +49,20 @@ class Call(Generic[T]):
 
 @cache
 def statement(function: str, parameters: tuple[str, ...]) -> bytes:
-    """Return the statement that calls a function with named parameters."""
+    """Return the statement that calls a function with named parameters.
+
+    Args:
+        function: its name in the schema jobq, or with a schema before it.
+        parameters: their names, in the order of the arguments.
+    """
+    path = function.split(".") if "." in function else ["jobq", function]
     arguments = [
         sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
         for name in parameters
     ]
     return (
-        sql.SQL("select * from jobq.{}({})")
-        .format(sql.Identifier(function), sql.SQL(", ").join(arguments))
+        sql.SQL("select * from {}({})")
+        .format(sql.Identifier(*path), sql.SQL(", ").join(arguments))
         .as_bytes()
     )
 

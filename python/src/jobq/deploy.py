@@ -1,8 +1,10 @@
-"""Install, remove and check jobq's schema with Sqitch.
+"""Install jobq's schema, upgrade, remove and check it.
 
-The Sqitch project is the checkout's own, or the copy that an installed wheel carries.
-Connection details, the password among them, reach Sqitch by libpq's environment
-variables and never by its command line, which other users of the machine can read.
+An empty database gets all of it from ``jobq.sql``, in one transaction; what is there already
+is brought to a newer version by Sqitch, which notes what each database has. Both are the
+checkout's own, or the copies that an installed wheel carries. Connection details, the password
+among them, reach Sqitch by libpq's environment variables and never by its command line, which
+other users of the machine can read.
 """
 
 from __future__ import annotations
@@ -11,32 +13,40 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from psycopg import pq
-from psycopg.conninfo import conninfo_to_dict
+import psycopg
+from psycopg import errors, pq
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq.embedded import ServerError, find_bin_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "verify"]
+__all__ = ["DeployError", "adopt", "deploy", "project_dir", "revert", "single_file", "verify"]
 
 _PACKAGE = Path(__file__).parent
 # A change that waits for a busy table makes everybody else wait behind it.
-_LOCK_TIMEOUT = "-c lock_timeout=10s"
-_DEPLOY = ("deploy", "--mode", "change", "--verify")
-# What Sqitch says of a change that is in place already, though it has not noted it.
+_OPTIONS = "-c lock_timeout=10s -c client_min_messages=warning"
+# What Sqitch's psql says of an error begins with its SQLSTATE.
+_DEPLOY = ("deploy", "--mode", "change", "--verify", "--set", "VERBOSITY=verbose")
+# A change that is in place already, though Sqitch has not noted it: what it makes is there
+# (duplicate schema, table or object).
 _UNRECORDED = re.compile(
-    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  .* already exists$", re.MULTILINE
+    r"^  \+ (\S+) \.\.+ (?:psql:.*\n)*?psql:.*ERROR:  (?:42P06|42P07|42710):", re.MULTILINE
 )
+# What another installation that was quicker leaves to say: its schema, role or type is there.
+_ALREADY_THERE = (errors.DuplicateSchema, errors.DuplicateObject, errors.UniqueViolation)
+# All that is asked of a database before there is a jobq in it.
+_LOOK = "select to_regclass('jobq.job') is not null, to_regclass('sqitch.changes') is not null"
 
 
 class DeployError(RuntimeError):
-    """Sqitch is missing, or it failed.
+    """The schema cannot be brought to this version, or not checked.
 
     Attributes:
         remedy: what the reader can do about it, as one sentence.
@@ -48,35 +58,115 @@ class DeployError(RuntimeError):
 
 
 def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
-    """Bring a database to the newest schema; return Sqitch's report.
+    """Bring a database to the newest schema; return a report.
 
     Args:
         url: a libpq URL or connection string of a user who may create roles.
         report: called with each line of the report as it comes.
 
-    A deployment that was killed between the commit of a change and Sqitch's note of it
-    leaves that one change unrecorded; where its verification passes, it is recorded.
+    A schema that ``jobq.sql`` made, and Sqitch has not noted, is adopted first. A deployment
+    that was killed between the commit of a change and Sqitch's note of it leaves that one
+    change unrecorded; where its verification passes, it is recorded.
 
     Raises:
-        DeployError: Sqitch is missing, or a change failed and was taken back.
+        DeployError: the database cannot be reached, Sqitch is missing for an upgrade, or a
+            change failed and was taken back.
+    """
+    say = report or _nothing
+    has_jobq, has_record = _look(url)
+    if not has_jobq and not has_record:
+        return _install(url, say)
+    if shutil.which("sqitch") is None:
+        raise DeployError(
+            "the database has a schema of jobq already, and sqitch, which upgrades it, is not "
+            "installed",
+            "install sqitch and libdbd-pg-perl; jobq doctor says whether an upgrade is needed",
+        )
+    if has_jobq and not has_record:
+        say("taking over what jobq.sql installed")
+        adopt(url)
+    return _upgrade(url, say)
+
+
+def _look(url: str) -> tuple[bool, bool]:
+    """Tell whether a database has jobq, and whether it has Sqitch's record of changes.
+
+    Raises:
+        DeployError: it cannot be reached.
     """
     try:
-        return _sqitch(url, *_DEPLOY, report=report)
+        with psycopg.connect(url) as connection:
+            row = connection.execute(_LOOK).fetchone()
+    except psycopg.Error as error:
+        raise DeployError(
+            f"the database does not answer: {error}", "check DATABASE_URL, and that the server runs"
+        ) from error
+    return (bool(row[0]), bool(row[1])) if row else (False, False)
+
+
+def _install(url: str, say: Callable[[str], None]) -> str:
+    """Load the single file in one transaction, and have Sqitch note it where there is one.
+
+    Raises:
+        DeployError: the database refused it, or Sqitch failed.
+    """
+    started = time.monotonic()
+    statements = re.sub(r"^\\.*$", "", single_file(), flags=re.MULTILINE)
+    given = conninfo_to_dict(url).get("options") or os.environ.get("PGOPTIONS", "")
+    patient = make_conninfo(url, options=f"{_OPTIONS} {given}".strip())
+    try:
+        with psycopg.connect(patient, autocommit=True) as connection:
+            connection.execute(statements.encode())
+    except _ALREADY_THERE as error:
+        raise DeployError(
+            f"somebody else is installing jobq here, or a part of it is left: {error}",
+            "try again, or remove the schemas jobq, jobq_http and jobq_private first",
+        ) from error
+    except psycopg.Error as error:
+        raise DeployError(f"the schema could not be installed: {error}", "mend that") from error
+    words = f"schema installed in {time.monotonic() - started:.1f} s"
+    say(words)
+    if shutil.which("sqitch") is not None:
+        _sqitch(url, "deploy", "--log-only", "--no-verify")
+    return words
+
+
+def _upgrade(url: str, say: Callable[[str], None]) -> str:
+    """Have Sqitch deploy what is missing; return what it printed.
+
+    Raises:
+        DeployError: a change failed and was taken back.
+    """
+    try:
+        return _sqitch(url, *_DEPLOY, report=say)
     except DeployError as error:
         unrecorded = _UNRECORDED.search(str(error))
         if unrecorded is None:
             raise
-    _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=report)
-    return _sqitch(url, *_DEPLOY, report=report)
+    _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
+    return _sqitch(url, *_DEPLOY, report=say)
+
+
+def _nothing(_line: str) -> None:
+    """Take a report that nobody reads."""
 
 
 def adopt(url: str) -> str:
     """Record that ``jobq.sql`` has been loaded, so that later deploys go on from there.
 
     Raises:
-        DeployError: Sqitch is missing or failed.
+        DeployError: Sqitch is missing, or the schema is not that of this version.
     """
     return _sqitch(url, "deploy", "--log-only")
+
+
+def single_file() -> str:
+    """Return the text of ``jobq.sql``, which installs everything with psql alone.
+
+    Raises:
+        DeployError: the package has no Sqitch project.
+    """
+    return (project_dir() / "jobq.sql").read_text()
 
 
 def revert(url: str) -> str:
@@ -120,7 +210,7 @@ def _sqitch(url: str, verb: str, *options: str, report: Callable[[str], None] | 
     if program is None:
         raise DeployError(
             "sqitch is not installed",
-            "install sqitch and libdbd-pg-perl, or load jobq.sql with psql -f",
+            "install sqitch and libdbd-pg-perl",
         )
     target, environment = _target(url)
     command = [program, verb, "--client", _client(), *options, target]
@@ -163,7 +253,7 @@ def _target(url: str) -> tuple[str, dict[str, str]]:
         if option.envvar and keyword in given:
             environment[option.envvar.decode()] = given[keyword]
     options = environment.get("PGOPTIONS", os.environ.get("PGOPTIONS", ""))
-    environment["PGOPTIONS"] = f"{_LOCK_TIMEOUT} {options}".strip()
+    environment["PGOPTIONS"] = f"{_OPTIONS} {options}".strip()
     name = given.get("dbname") or os.environ.get("PGDATABASE") or given.get("user", "")
     return f"db:pg:{quote(name, safe='')}", environment
 

@@ -65,7 +65,7 @@ def release_of(project: Path) -> dict[str, list[str]]:
         project: the folder of the release's Sqitch project.
     """
     sums: dict[str, list[str]] = {}
-    for script in project.glob("deploy/*/*.sql"):
+    for script in project.glob("deploy/*.sql"):
         if "@" in script.stem:  # what a later change has replaced
             continue
         for name, _, body in _FUNCTION.findall(script.read_text()):

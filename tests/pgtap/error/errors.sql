@@ -21,7 +21,9 @@ $$;
 create temporary table source as
 select p.oid::regprocedure::text as function, p.prosrc as body
 from pg_catalog.pg_proc as p
-where p.pronamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace);
+where p.pronamespace in (
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+    );
 
 -- raise_error('CODE', …), and the error fields of functions that cannot call it.
 create temporary table raised as

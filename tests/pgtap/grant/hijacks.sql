@@ -175,7 +175,9 @@ select ok(
 select is_empty(
     $$
     select p.oid::regprocedure from pg_catalog.pg_proc as p
-    where p.pronamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    where p.pronamespace in (
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+    )
     and has_function_privilege('outsider', p.oid, 'execute')
     $$,
     'of jobq''s functions an outsider may call none'

@@ -15,7 +15,7 @@ select
 from pg_catalog.pg_proc as p
 join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
 join pg_catalog.pg_language as l on l.oid = p.prolang
-where n.nspname in ('jobq', 'jobq_private');
+where n.nspname in ('jobq', 'jobq_http', 'jobq_private');
 
 -- The matrix: p producer, w worker, o operator, r reader (o has all that r has).
 create temporary table may_execute (function text, roles text);
@@ -145,14 +145,14 @@ select results_eq(
         where has_function_privilege(r.role, f.oid, 'execute')
     )
     from routine as f
-    where f.schema = 'jobq'
+    where f.schema <> 'jobq_private'
     order by f.name
     $$,
     'select m.function, m.roles from may_execute as m order by m.function',
     'each role may execute just the functions of the matrix'
 );
 select is_empty(
-    $$ select name from routine where schema = 'jobq'
+    $$ select name from routine where schema <> 'jobq_private'
     group by name having count(*) > 1 $$,
     'no public function is overloaded, so that named arguments are never ambiguous'
 );
@@ -335,7 +335,9 @@ select is_empty(
     select a.attrelid::regclass, a.attname
     from pg_catalog.pg_attribute as a
     join pg_catalog.pg_class as c on c.oid = a.attrelid
-    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    where c.relnamespace in (
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+    )
     and a.attacl is not null
     $$,
     'no privilege hides on a column'
@@ -358,7 +360,9 @@ select is_empty(
 select is_empty(
     $$
     select c.oid::regclass from pg_catalog.pg_class as c
-    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    where c.relnamespace in (
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+    )
     and c.relowner <> 'jobq_owner'::regrole
     $$,
     'jobq_owner owns every relation'
@@ -366,7 +370,9 @@ select is_empty(
 select is_empty(
     $$
     select c.oid::regclass from pg_catalog.pg_class as c
-    where c.relnamespace in ('jobq'::regnamespace, 'jobq_private'::regnamespace)
+    where c.relnamespace in (
+        'jobq'::regnamespace, 'jobq_http'::regnamespace, 'jobq_private'::regnamespace
+    )
     and c.relkind in ('r', 'p', 'v', 'm') and not c.relispartition
     and obj_description(c.oid, 'pg_class') is null
     $$,
@@ -406,11 +412,15 @@ select results_eq(
     from role as r
     cross join pg_catalog.pg_namespace as n
     cross join unnest(array['usage', 'create']) as p (privilege)
-    where n.nspname in ('jobq', 'jobq_private')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
     and has_schema_privilege(r.role, n.oid, p.privilege)
-    order by r.ordinal
+    order by n.nspname, r.ordinal
     $$,
-    $$ select 'jobq', r.role, 'usage' from role as r order by r.ordinal $$,
+    $$
+    select s.name, r.role, 'usage'
+    from role as r, (values ('jobq'), ('jobq_http')) as s (name)
+    order by s.name, r.ordinal
+    $$,
     'roles use the public schema, none the private one, and none creates in either'
 );
 select is_empty(
@@ -418,7 +428,7 @@ select is_empty(
     select n.nspname
     from pg_catalog.pg_namespace as n
     cross join lateral aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) as a
-    where n.nspname in ('jobq', 'jobq_private')
+    where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
     and (a.grantee = 0 or n.nspowner <> 'jobq_owner'::regrole)
     $$,
     'PUBLIC has nothing on the schemas; jobq_owner owns them'

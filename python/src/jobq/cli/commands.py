@@ -7,7 +7,7 @@ import importlib
 import click
 
 from jobq import __version__
-from jobq.cli.deploy import deploy
+from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
 from jobq.cli.grants import grants
 from jobq.cli.http import http
@@ -22,6 +22,7 @@ __all__ = ["main"]
 COMMANDS = (
     cancel,
     deploy,
+    print_sql,
     doctor,
     enqueue,
     explain,

@@ -64,7 +64,7 @@ def create(
 def list_(database_url: str) -> None:
     """List keys: their first letters, scopes and last use."""
     with session(database_url) as connection:
-        rows = connection.execute("select * from jobq.list_api_keys()").fetchall()
+        rows = connection.execute("select * from jobq_http.list_api_keys()").fetchall()
     for name, prefix, scopes, _, created, expires, revoked, used in rows:
         state = (
             f"revoked {revoked:%Y-%m-%d}"
@@ -85,7 +85,7 @@ def list_(database_url: str) -> None:
 def revoke(name: str, database_url: str) -> None:
     """Take the key called NAME out of use."""
     with session(database_url) as connection:
-        connection.execute("select jobq.revoke_api_key(%s)", [name])
+        connection.execute("select jobq_http.revoke_api_key(%s)", [name])
     click.echo(f"{name} is revoked; servers forget it within 5 seconds")
 
 

@@ -110,7 +110,9 @@ async def cancel_execution(call: Call) -> Response:
     """Cancel an execution that still waits; 409 when it does not."""
     execution_id = call.job_id()
     reason = (await call.body(Cancel)).reason
-    [(item,)] = await call.fetch("jobq_http.cancel_execution", execution_id=execution_id, reason=reason)
+    [(item,)] = await call.fetch(
+        "jobq_http.cancel_execution", execution_id=execution_id, reason=reason
+    )
     if item is None:
         raise ApiError(
             "EXECUTION_NOT_CANCELLABLE", f"execution_id {execution_id} runs or has ended"

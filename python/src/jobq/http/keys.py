@@ -42,7 +42,7 @@ def create_key(
     """
     key = f"jobq_{secrets.token_urlsafe(32)}"
     connection.execute(
-        "select jobq.create_api_key("
+        "select jobq_http.create_api_key("
         "%(name)s, %(key_hash)s, %(prefix)s, %(scopes)s, %(expires_at)s, %(rate)s)",
         {
             "name": name,

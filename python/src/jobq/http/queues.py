@@ -57,7 +57,9 @@ async def list_queues(call: Call) -> Response:
     """Return a page of queues with their statistics."""
     wanted = call.query(Paging)
     return page(
-        await call.fetch("jobq_http.page_queues", after=wanted.position(str), max_queues=wanted.limit)
+        await call.fetch(
+            "jobq_http.page_queues", after=wanted.position(str), max_queues=wanted.limit
+        )
     )
 
 
