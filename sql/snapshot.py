@@ -43,7 +43,8 @@ CREATES = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 SIGNATURE = re.compile(
-    rf"^[ \t]*create\s+or\s+replace\s+(?:function|procedure)\s+{NAME}(?P<signature>.*?)\blanguage\b",
+    rf"^[ \t]*create\s+or\s+replace\s+(?:function|procedure)\s+{NAME}"
+    r"(?P<signature>.*?)\blanguage\b",
     re.MULTILINE | re.IGNORECASE | re.DOTALL,
 )
 CREATES_TRIGGER = re.compile(
