@@ -139,14 +139,14 @@ async def create_job(call: Call) -> Response:
     if isinstance(job, Recurrence):
         job.name = one_key(call.request.headers, job.name or None) or UNSET
         await call.check([(job.endpoint, None if job.input is UNSET else job.input)])
-        rows = await call.fetch("submit_schedule", given=text(job.declared()))
+        rows = await call.fetch("jobq_http.submit_schedule", given=text(job.declared()))
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
         arguments = job.enqueued()
         await call.check([(arguments["kind"], arguments.get("payload"))])
         for name in arguments.keys() & {"payload", "metadata"}:
             arguments[name] = text(arguments[name])
-        rows = await call.fetch("submit_job", **arguments)
+        rows = await call.fetch("jobq_http.submit_job", **arguments)
     [(created, item)] = rows
     if not created:
         metrics.CONFLICTS.inc()
