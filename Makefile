@@ -1,6 +1,8 @@
 # make run and make test do their own set-up. See `make help`.
 PYTHON ?= python3
 PG ?= 18
+# How many tests run side by side; those that are picked with ARGS run in pytest's own process.
+WORKERS ?= $(if $(ARGS),0,4)
 VENV := .venv
 BIN := $(VENV)/bin
 RUFF := $(BIN)/ruff
@@ -20,7 +22,7 @@ run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_U
 	@$(BIN)/jobq run $(ARGS)
 
 test: $(VENV)/.test ## Run all tests, those of the SQL on PostgreSQL 15, 16 and 18; ARGS="-k name" for fewer
-	@$(BIN)/pytest -q tests/python --pg $(PG) $(ARGS)
+	@$(BIN)/pytest -q tests/python --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to date
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)

@@ -3,26 +3,36 @@
 A test that takes `database` (a URL) or `connect` runs on the version of --pg; marked
 `every_version`, as what depends on the server is, on PostgreSQL 15, 16 and 18. Servers start
 when first needed and stop with pytest, on Ctrl-C and SIGTERM too.
+
+With `-n 4` four processes of pytest-xdist run tests side by side, each with servers of its own.
+A test marked `alone` has the machine for itself meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from keeper import keeping
+from turns import turn
 
 from servers import VERSIONS, Cluster, copy_project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from types import FrameType
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 4 * 2**30
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +74,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("pg", chosen, ids=ids, scope="session")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """Keep the tests of an older server together, so that it starts once."""
+    for item in items:
+        call = getattr(item, "callspec", None)
+        version = call and call.params.get("pg")
+        if version not in (None, config.getoption("--pg")):
+            item.add_marker(pytest.mark.xdist_group(f"pg{version}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
+    meeting_place = Path(item.config.option.basetemp).parent
+    with turn(meeting_place, is_alone=item.get_closest_marker("alone") is not None):
+        return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where servers keep their data: in memory where there is enough.
+
+    What tests have started ends with this fixture at the latest, even if it never ends.
+    """
+    is_roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
+    folder = Path(tempfile.mkdtemp(prefix="jobq-test-", dir=MEMORY if is_roomy else None))
+    with keeping(servers=folder, files=tmp_path_factory.getbasetemp()):
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the Sqitch project as sql/ now makes it, the same for all tests."""
@@ -72,7 +112,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def clusters(
-    tmp_path_factory: pytest.TempPathFactory,
+    servers_folder: Path,
     project: Path,
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[[str], Cluster]]:
@@ -83,10 +123,10 @@ def clusters(
 
         def cluster(version: str) -> Cluster:
             if version not in running:
-                folder = tmp_path_factory.mktemp(f"pg{version}")
-                running[version] = stack.enter_context(
-                    Cluster.started(version, folder, project, isolation)
+                started = Cluster.started(
+                    version, servers_folder / f"pg{version}", project, isolation
                 )
+                running[version] = stack.enter_context(started)
             return running[version]
 
         yield cluster

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+pytestmark = pytest.mark.xdist_group("doctor")
 PATIENCE = 30.0
 # The server is durable, unlike those of other tests.
 SETTINGS = {"max_notify_queue_pages": "64", "max_prepared_transactions": "1"}

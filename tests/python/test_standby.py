@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+pytestmark = pytest.mark.xdist_group("standby")
 PATIENCE = 20.0
 KEYS = {
     "idempotency": "idempotency_key => 'a'",
