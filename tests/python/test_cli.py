@@ -9,16 +9,18 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
+from click.testing import CliRunner
 from worker_process import HERE, working
 
 from jobq import Client
+from jobq.cli import main
+from jobq.http import create_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -141,6 +143,104 @@ def test_a_failure_is_a_line_and_a_status(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("worker", ":"), "TARGET"),
+        (("worker", ".x:y"), "TARGET"),
+        (("worker", "--queue", "a=-1"), "a weight is a number above 0"),
+        (("worker", "--queue", "a=nan"), "a weight is a number above 0"),
+        (("worker", "--queue", "a=0", "--queue", "b=1"), "a weight is a number above 0"),
+        (("worker", "--queue", "a=x"), "--queue"),
+        (("worker", "--queue", ""), "a name has 1 to 128 characters"),
+        (("worker", "--queue", "=1"), "a name has 1 to 128 characters"),
+        (("worker", "--queue", "x" * 129), "a name has 1 to 128 characters"),
+        (("worker", "--grace", "nan"), "nan is not a number of seconds"),
+        (("enqueue", "a", "--delay", "nan"), "nan is not a number of seconds"),
+        (("enqueue", "a", "--delay", "1e20"), "--delay"),
+        (("enqueue", "a", "--wait", "inf"), "inf is not a number of seconds"),
+        (("jobs", "--database", "nowhere"), 'missing "="'),
+        (("http", "--database", "nowhere"), 'missing "="'),
+        (("run", "--database", "nowhere"), 'missing "="'),
+        (("schedules", "--database", "nowhere", "show", "x"), 'missing "="'),
+        (("schedules", "show", "x", "--database", "nowhere"), 'missing "="'),
+    ],
+)
+def test_what_cannot_be_meant_is_a_usage_error(arguments: tuple[str, ...], words: str) -> None:
+    nobody = {"DATABASE_URL": "postgresql://127.0.0.1:1/x"}
+    done = CliRunner().invoke(main, arguments, env=nobody)
+    assert done.exit_code == 2, done.output
+    assert isinstance(done.exception, SystemExit)
+    assert words in done.output
+
+
+def test_help_needs_no_database() -> None:
+    groups = {
+        name: command for name, command in main.commands.items() if hasattr(command, "commands")
+    }
+    assert groups.keys() >= {"grants", "schedules"}
+    for group, command in groups.items():
+        for name in command.commands:
+            done = CliRunner().invoke(main, [group, name, "--help"], env={"DATABASE_URL": None})
+            assert (done.exit_code, done.output[:6]) == (0, "Usage:"), done.output
+
+
+def test_a_schedule_is_named_with_the_database_before_or_after(database: str) -> None:
+    for arguments in (
+        ["schedules", "--database", database, "show", "nightly"],
+        ["schedules", "show", "nightly", "--database", database],
+    ):
+        done = CliRunner().invoke(main, arguments, env={"DATABASE_URL": None})
+        assert "SCHEDULE_NOT_FOUND" in done.output
+    done = CliRunner().invoke(main, ["schedules", "show", "x"], env={"DATABASE_URL": None})
+    assert "DATABASE_URL" in done.output and done.exit_code == 2
+
+
+def test_every_command_that_lists_has_json(database: str, client: Client) -> None:
+    job_id = str(client.enqueue("a").job_id)
+    client.create_schedule("nightly", "a", "0 3 * * *")
+    client.grant_queue("jobq_worker", "default", "work")
+    with psycopg.connect(database) as connection:
+        create_key(connection, "ci")
+    for command in (
+        "jobs",
+        "queues",
+        "schedules",
+        "schedules versions nightly",
+        "schedules preview nightly",
+        "preview @daily",
+        "grants list",
+        "keys list",
+        f"explain {job_id}",
+        f"show {job_id}",
+    ):
+        words = command.split()
+        words.insert(
+            2 if words[1:] and words[0] in {"schedules", "grants", "keys"} else 1, "--json"
+        )
+        done = CliRunner().invoke(main, words, env={"DATABASE_URL": database})
+        assert done.exit_code == 0, (command, done.output)
+        rows = [json.loads(line) for line in done.output.splitlines()]
+        assert rows and all(isinstance(row, dict) for row in rows), command
+    listed = CliRunner().invoke(main, ["secrets", "list", "--json"], env={"DATABASE_URL": database})
+    assert (listed.exit_code, listed.output) == (0, "")
+
+
+def test_a_queue_that_nobody_has_heard_of_is_not_paused_by_mistake(
+    database: str, client: Client
+) -> None:
+    client.enqueue("a")
+    for name in ("defaultt", "*"):
+        done = CliRunner().invoke(main, ["pause", name], env={"DATABASE_URL": database})
+        assert done.exit_code == 1
+        assert "QUEUE_NOT_FOUND" in done.output and "--new" in done.output
+    assert [queue.queue for queue in client.queue_stats()] == ["default"]
+    for arguments in (["pause", "default"], ["pause", "later", "--new"]):
+        done = CliRunner().invoke(main, arguments, env={"DATABASE_URL": database})
+        assert done.exit_code == 0, done.output
+    assert {q.queue for q in client.queue_stats() if q.is_paused} == {"default", "later"}
 
 
 def test_a_server_that_is_not_there_is_told_quickly(jobq: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -13,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from jobq import AsyncClient, Client
 from jobq.delivery.input import InputSchema, schema_problem
+from jobq.delivery.keywords import SECONDS
 from jobq.errors import HasDependents, NotFound, PayloadInvalid
 
 if TYPE_CHECKING:
@@ -194,3 +197,112 @@ async def test_definitions_are_put_looked_at_and_deleted(database: str) -> None:
             assert await other.list_definitions(sort) == []
         with pytest.raises(NotFound):
             await other.get_definition("config", "c")
+
+
+BUSY = {"not": {"properties": {"to": {"pattern": "^(a+)+$"}}}, "maxProperties": 9}
+
+
+async def test_no_text_keeps_a_pattern_busy(database: str) -> None:
+    """Python's own expressions take minutes for this, and double with each letter."""
+    schema = InputSchema(BUSY)
+    started = time.thread_time()
+    assert schema.violation({"to": "a" * 100_000}) is not None
+    assert schema.violation({"to": "a" * 100_000 + "!"}) is None
+    assert schema.violation({"to": 1}) is not None
+    assert time.thread_time() - started < SECONDS
+    async with opened(database) as api:
+        made = await api.ask("POST", "/payload-specs", json={"name": "busy", "schema": BUSY})
+        assert made.status_code == 201, made.text
+        spec = {"url": "http://a.example/", "method": "POST"}
+        endpoint = {"name": "e", "type": "HTTP", "spec": spec, "payload_spec": "busy"}
+        assert (await api.ask("POST", "/endpoints", json=endpoint)).status_code == 201
+        job = {"endpoint": "e", "trigger": "IMMEDIATE", "idempotency_key": "k"}
+        async with asyncio.timeout(20):
+            taken = await api.ask("POST", "/jobs", json={**job, "input": {"to": "a" * 27 + "!"}})
+        assert taken.status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"a": {"pattern": "(?=a)b"}}}, "cannot be checked in linear time"),
+        ({"allOf": [{"pattern": r"(a)\1"}]}, "cannot be checked in linear time"),
+        ({"patternProperties": {"(?!x)": True}}, "cannot be checked in linear time"),
+        ({"pattern": "(a{1000}){1000}"}, "cannot be checked in linear time"),
+        ({"patternProperties": {"a": True}, "unevaluatedProperties": False}, "unevaluated"),
+    ],
+)
+async def test_a_pattern_that_is_not_linear_is_refused_when_it_is_put(
+    database: str, schema: dict[str, Any], words: str
+) -> None:
+    assert words in str(schema_problem(schema))
+    async with opened(database) as api:
+        refused = await api.ask("POST", "/payload-specs", json={"name": "s", "schema": schema})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "INVALID_SCHEMA")
+
+
+def test_what_only_looks_like_a_pattern_is_left_alone() -> None:
+    assert schema_problem({"const": {"pattern": "(?=a)"}, "properties": {"pattern": {}}}) is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits", "fails"),
+    [
+        ({"pattern": "^a.c$"}, ["abc", 1], ["abd"]),
+        (
+            {"patternProperties": {"^n_": {"type": "number"}}},
+            [{"n_a": 1, "x": "y"}],
+            [{"n_a": "x"}],
+        ),
+        (
+            {
+                "properties": {"a": {}},
+                "patternProperties": {"^b": {}},
+                "additionalProperties": False,
+            },
+            [{"a": 1, "bc": 2}, []],
+            [{"c": 1}],
+        ),
+        ({"additionalProperties": {"type": "string"}}, [{"a": "b"}], [{"a": 1}]),
+        ({"uniqueItems": True}, [[1, True, "1", [1]], "aa"], [[1, 1.0], [{"a": 1}, {"a": 1}]]),
+        ({"uniqueItems": False}, [[1, 1]], []),
+    ],
+)
+def test_the_bounded_keywords_mean_what_the_standard_says(
+    schema: dict[str, Any], fits: list[Any], fails: list[Any]
+) -> None:
+    checked = InputSchema(schema)
+    assert [value for value in fits if checked.violation(value) is not None] == []
+    assert [value for value in fails if checked.violation(value) is None] == []
+
+
+def test_a_check_that_takes_too_long_is_given_up() -> None:
+    """Each level doubles the work."""
+    schema: dict[str, Any] = {"$defs": {"0": {"type": "string"}}, "$ref": "#/$defs/30"}
+    for level in range(1, 31):
+        below = {"$ref": f"#/$defs/{level - 1}"}
+        schema["$defs"][str(level)] = {"anyOf": [below, below]}
+    started = time.thread_time()
+    assert "more than 2 s" in str(InputSchema(schema).violation(1))
+    assert time.thread_time() - started < 5 * SECONDS
+
+
+async def test_a_recurring_job_is_changed_only_to_what_fits(database: str) -> None:
+    """By the full schema, as it is when the job is made."""
+    async with opened(database) as api:
+        spec = {"name": "fives", "schema": {"properties": {"n": {"multipleOf": 5}}}}
+        assert (await api.ask("POST", "/payload-specs", json=spec)).status_code == 201
+        url = {"url": "http://a.example/", "method": "POST"}
+        endpoint = {"name": "e", "type": "HTTP", "spec": url, "payload_spec": "fives"}
+        assert (await api.ask("POST", "/endpoints", json=endpoint)).status_code == 201
+        cron = {"endpoint": "e", "trigger": "CRON", "cron": "0 9 * * *", "timezone": "UTC"}
+        made = await api.ask("POST", "/jobs", json={**cron, "input": {"n": 5}})
+        assert made.status_code == 201, made.text
+        path = f"/jobs/{made.json()['job_id']}"
+        refused = await api.ask("PUT", path, json={"input": {"n": 7}})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (
+            422,
+            "INPUT_VALIDATION_FAILED",
+        )
+        assert (await api.ask("GET", path)).json()["version"] == 1
+        assert (await api.ask("PUT", path, json={"input": {"n": 10}})).status_code == 200

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import email
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import zipfile
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jobq import deploy
+from jobq import Worker, deploy
 from servers import ROOT
 
 if TYPE_CHECKING:
@@ -54,10 +59,47 @@ def test_the_password_is_not_on_the_command_line(
     assert "secret" not in lines[0]
 
 
-def test_the_wheel_carries_the_project(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(build, cwd=ROOT / "python", check=True, capture_output=True)
-    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    """The wheel, built of the source distribution as others will build it."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT / "python", check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    folder = next(path for path in tmp_path.iterdir() if path.is_dir())
+    subprocess.run([*build, "-t", "wheel"], cwd=folder, check=True, capture_output=True)
+    return next(tmp_path.glob("*.whl"))
+
+
+def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    [metadata] = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
+    said = email.message_from_bytes(archive.read(metadata))
+    assert said["License-Expression"] == "PostgreSQL"
+    assert said["Description-Content-Type"] == "text/markdown"
+    assert said.get_payload() == (ROOT / "python" / "README.md").read_text()
+    license_text = archive.read(metadata.replace("METADATA", "licenses/LICENSE")).decode()
+    assert license_text == (ROOT / "LICENSE").read_text()
+    assert "Typing :: Typed" in said.get_all("Classifier", [])
+
+
+def test_the_readme_of_the_package_does_as_it_says(database: str) -> None:
+    text = (ROOT / "python" / "README.md").read_text()
+    [code] = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    module = ModuleType("readme")
+    sys.modules["readme"] = module
+    exec(code, vars(module))
+
+    async def work() -> object:
+        async with Worker(database, module.registry):
+            return await asyncio.to_thread(module.ask, database)
+
+    assert asyncio.run(work()) == "Hello, Ada!"
+    del sys.modules["readme"]
+
+
+def test_the_wheel_carries_the_project(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
     scripts = {
         str(path.relative_to(ROOT))
         for kind in ("deploy", "revert", "verify")

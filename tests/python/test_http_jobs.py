@@ -291,10 +291,15 @@ async def test_operators_redrive_one_and_many(api: Api) -> None:
     assert one.json() == {"job_id": ids[0], "state": "queued"}
     again = await api.ask("POST", f"/jobs/{ids[0]}/redrive")
     assert again.json()["error"]["code"] == "ILLEGAL_STATE"
+    for nothing in ({}, {"max_jobs": 5}, {"all": False}):
+        refused = await api.ask("POST", "/jobs:redrive", json=nothing)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
     body = {"queue": "a", "error_code": "BOOM"}
     many = await api.ask("POST", "/jobs:redrive", json=body)
     assert many.json() == {"job_ids": [ids[1]]}
     assert api.run("select queue from jobq.job where state = 'dead'") == [("b",)]
+    rest = await api.ask("POST", "/jobs:redrive", json={"all": True})
+    assert rest.json() == {"job_ids": [ids[2]]}
 
 
 async def test_a_paused_queue_gives_no_job_and_says_why(api: Api) -> None:

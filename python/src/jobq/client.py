@@ -325,7 +325,8 @@ class AsyncClient:
         if unknown:
             found = await self.run(kinds.list_payload_schemas(unknown))
             self._schemas.learn(unknown, found)
-        self._schemas.check(inputs)
+        if self._schemas.are_for(inputs):
+            await asyncio.to_thread(self._schemas.check, inputs)
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AsyncConnection[Any]]:

@@ -51,6 +51,10 @@ class JsonSchemas:
         for kind in kinds:
             self._known[kind] = until, input_schema(found[kind]) if kind in found else None
 
+    def are_for(self, inputs: Iterable[tuple[str, Json]]) -> bool:
+        """Whether any of these kinds has a schema, so that `check` takes time."""
+        return any(self._known.get(kind, (0.0, None))[1] is not None for kind, _ in inputs)
+
     def check(self, inputs: Iterable[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit.
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, show_json, show_table
+from jobq.cli.terminal import as_json, asking, database, show_rows
 from jobq.models import Privilege
 
 __all__ = ["grants"]
@@ -25,11 +25,7 @@ def list_(is_json: bool, database_url: str) -> None:
     """List who may use which queue, and how."""
     with asking(database_url) as client:
         found = [asdict(grant) for grant in client.list_queue_grants()]
-    if is_json:
-        show_json(found)
-    else:
-        names = ("grantee", "queue", "privilege")
-        show_table(names, [[grant[name] for name in names] for grant in found])
+    show_rows(found, ("grantee", "queue", "privilege"), is_json=is_json)
 
 
 privilege_argument = click.argument("privilege", type=click.Choice(get_args(Privilege)))

@@ -10,22 +10,36 @@ from typing import Any, get_args
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, plain, show_json, show_table
+from jobq.cli.terminal import (
+    Seconds,
+    as_json,
+    asking,
+    database,
+    plain,
+    show_json,
+    show_table,
+)
 from jobq.models import State
 
 __all__ = ["cancel", "enqueue", "explain", "jobs", "redrive", "show"]
+
+LONGEST_DELAY = 3660 * 24 * 3600  # seconds
 
 
 @click.command()
 @click.argument("kind")
 @click.argument("payload", default="{}")
 @click.option("--queue", help="Where to, instead of the kind's own queue.")
-@click.option("--delay", type=float, help="Seconds from now, before which it does not run.")
+@click.option(
+    "--delay",
+    type=Seconds(0, LONGEST_DELAY),
+    help="Seconds from now, before which it does not run.",
+)
 @click.option("--priority", type=int, help="Higher runs first.")
 @click.option("--max-attempts", type=int, help="How many attempts may fail.")
 @click.option("--idempotency-key", help="The same key of a kind gives the same job.")
 @click.option("--dedup-key", help="Looks at live jobs of the kind.")
-@click.option("--wait", type=float, help="Wait so many seconds for the result, and print it.")
+@click.option("--wait", type=Seconds(0), help="Wait so many seconds for the result, and print it.")
 @database
 def enqueue(
     kind: str,
@@ -95,13 +109,18 @@ def jobs(
 
 @click.command()
 @click.argument("job_id")
+@as_json
 @database
-def show(job_id: str, database_url: str) -> None:
+def show(job_id: str, is_json: bool, database_url: str) -> None:
     """Show all that is known of a job, its attempts and its log."""
     with asking(database_url) as client:
         job = client.get(job_id)
         attempts = client.attempts(job_id)
         logs = client.logs(job_id)
+    if is_json:
+        parts = {"attempts": map(asdict, attempts), "logs": map(asdict, logs)}
+        show_json([asdict(job) | {name: list(rows) for name, rows in parts.items()}])
+        return
     for name, value in asdict(job).items():
         if value not in (None, {}):
             click.echo(f"{name:<20} {plain(value)}")
@@ -120,12 +139,17 @@ def show(job_id: str, database_url: str) -> None:
 
 @click.command()
 @click.argument("job_id")
+@as_json
 @database
-def explain(job_id: str, database_url: str) -> None:
+def explain(job_id: str, is_json: bool, database_url: str) -> None:
     """Say why a job is not running."""
     with asking(database_url) as client:
-        for reason in client.explain(job_id):
-            click.echo(f"{reason.reason}: {reason.explanation}")
+        reasons = client.explain(job_id)
+    if is_json:
+        show_json(asdict(reason) for reason in reasons)
+        return
+    for reason in reasons:
+        click.echo(f"{reason.reason}: {reason.explanation}")
 
 
 @click.command()

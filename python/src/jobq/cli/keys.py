@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import psycopg
+from psycopg.rows import dict_row
 
-from jobq.cli.terminal import database, plainly
+from jobq.cli.terminal import as_json, database, plainly, show_rows
 from jobq.database import conninfo
 from jobq.errors import translate
 from jobq.http.auth import SCOPES
@@ -60,23 +61,13 @@ def create(
 
 
 @keys.command("list")
+@as_json
 @database
-def list_(database_url: str) -> None:
+def list_(is_json: bool, database_url: str) -> None:
     """List keys: their first letters, scopes and last use."""
-    with session(database_url) as connection:
-        rows = connection.execute("select * from jobq_http.list_api_keys()").fetchall()
-    for name, prefix, scopes, _, created, expires, revoked, used in rows:
-        state = (
-            f"revoked {revoked:%Y-%m-%d}"
-            if revoked
-            else f"expires {expires:%Y-%m-%d}"
-            if expires
-            else "valid"
-        )
-        last = f"last used {used:%Y-%m-%d %H:%M}" if used else "never used"
-        click.echo(
-            f"{name}\t{prefix}…\t{','.join(scopes)}\tcreated {created:%Y-%m-%d}\t{state}\t{last}"
-        )
+    with session(database_url) as connection, connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute("select * from jobq_http.list_api_keys()").fetchall()
+    show_rows(rows, list(rows[0]) if rows else ["name"], is_json=is_json)
 
 
 @keys.command()

@@ -6,7 +6,8 @@ from dataclasses import asdict
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, plain, show_json, show_table
+from jobq.cli.terminal import as_json, asking, database, show_rows
+from jobq.errors import NotFound
 
 __all__ = ["pause", "queues", "resume"]
 
@@ -18,20 +19,24 @@ def queues(is_json: bool, database_url: str) -> None:
     """Show how each queue stands."""
     with asking(database_url) as client:
         stats = [asdict(queue) for queue in client.queue_stats()]
-    if is_json:
-        show_json(stats)
-    else:
-        names = list(stats[0]) if stats else ["queue"]
-        show_table(names, [[plain(queue[name]) for name in names] for queue in stats])
+    show_rows(stats, list(stats[0]) if stats else ["queue"], is_json=is_json)
 
 
 @click.command()
 @click.argument("queue")
 @click.option("--reason", help="Why; shown by explain.")
+@click.option("--new", "is_new", is_flag=True, help="Also one that is not declared and has no job.")
 @database
-def pause(queue: str, reason: str | None, database_url: str) -> None:
+def pause(queue: str, reason: str | None, is_new: bool, database_url: str) -> None:
     """Stop claims from QUEUE; running jobs go on."""
     with asking(database_url) as client:
+        if not is_new and queue not in {stats.queue for stats in client.queue_stats()}:
+            raise NotFound(
+                "queue not found",
+                code="QUEUE_NOT_FOUND",
+                detail=f"queue {queue}",
+                hint="jobq queues lists those that there are; --new pauses any other",
+            )
         client.pause(queue, reason)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from jobq.cli.terminal import needing, plainly, say
+from jobq.cli.terminal import database_option, needing, plainly, say
 
 __all__ = ["run"]
 
@@ -15,9 +15,12 @@ __all__ = ["run"]
 @click.command()
 @click.option("--exit", "is_brief", is_flag=True, help="End after the examples.")
 @click.option("--port", default=8080, type=click.IntRange(1, 65535), help="The API's port.")
-@click.option("--database", "database_url", envvar="DATABASE_URL", help="Instead of a private one.")
+@database_option(is_required=False)
 def run(is_brief: bool, port: int, database_url: str | None) -> None:
-    """Set everything up, run the example jobs, and keep serving."""
+    """Set everything up, run the example jobs, and keep serving.
+
+    Without a database it starts one of its own.
+    """
     with needing("http,examples,embedded"):
         from jobq.run import RunError, run  # noqa: PLC0415 - extras
     try:

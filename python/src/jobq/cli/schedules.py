@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, plain, show_json, show_table
+from jobq.cli.terminal import (
+    as_json,
+    asking,
+    database,
+    database_option,
+    plain,
+    show_json,
+    show_table,
+)
 from jobq.schedules import ScheduleStatus
 
 if TYPE_CHECKING:
@@ -18,13 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["preview", "schedules"]
 
 
+# Of a command under `jobq schedules`: its own, or that of the group.
+own_database = database_option(default=lambda: click.get_current_context().obj)
+
+
 @click.group(invoke_without_command=True)
 @click.option("--status", type=click.Choice(get_args(ScheduleStatus)), help="Only with it.")
 @click.option("--kind", help="Only schedules of this kind.")
 @click.option("--queue", help="Only schedules of this queue.")
 @click.option("--limit", default=50, type=click.IntRange(1, 1000), help="At most so many.")
 @as_json
-@database
+@database_option(is_required=False)
 @click.pass_context
 def schedules(
     context: click.Context,
@@ -34,12 +46,14 @@ def schedules(
     queue: str | None,
     limit: int,
     is_json: bool,
-    database_url: str,
+    database_url: str | None,
 ) -> None:
     """List the schedules in force, newest first, or look after one of them."""
     context.obj = database_url
     if context.invoked_subcommand:
         return
+    if database_url is None:
+        raise click.UsageError("Missing option '--database' (env var: 'DATABASE_URL').")
     with asking(database_url) as client:
         found = client.list_schedules(status, kind, queue, max_schedules=limit)
     if is_json:
@@ -63,8 +77,8 @@ def timing(schedule: Schedule) -> str:
 
 @schedules.command()
 @click.argument("schedule")
-@click.pass_obj
-def show(database_url: str, schedule: str) -> None:
+@own_database
+def show(schedule: str, database_url: str) -> None:
     """Show all that is known of SCHEDULE, a name or an id, and how it does."""
     with asking(database_url) as client:
         found = client.get_schedule(schedule)
@@ -78,11 +92,15 @@ def show(database_url: str, schedule: str) -> None:
 
 @schedules.command()
 @click.argument("schedule")
-@click.pass_obj
-def versions(database_url: str, schedule: str) -> None:
+@as_json
+@own_database
+def versions(schedule: str, is_json: bool, database_url: str) -> None:
     """List the versions of SCHEDULE, newest first."""
     with asking(database_url) as client:
         found = client.schedule_versions(schedule)
+    if is_json:
+        show_json(asdict(schedule) for schedule in found)
+        return
     show_table(
         ("version", "schedule_id", "status", "fires", "zone", "payload", "created_at"),
         [
@@ -103,19 +121,21 @@ def versions(database_url: str, schedule: str) -> None:
 @schedules.command("preview")
 @click.argument("schedule")
 @click.option("--count", default=5, type=click.IntRange(1, 1000), help="How many times.")
-@click.pass_obj
-def preview_(database_url: str, schedule: str, count: int) -> None:
+@as_json
+@own_database
+def preview_(schedule: str, count: int, is_json: bool, database_url: str) -> None:
     """Tell when SCHEDULE will fire next."""
     with asking(database_url) as client:
         slots = client.preview_schedule(schedule, count)
-        show_slots(slots, client.get_schedule(schedule).time_zone)
+        zone = client.get_schedule(schedule).time_zone
+    show_slots(slots, zone, is_json=is_json)
 
 
 @schedules.command()
 @click.argument("schedule")
 @click.option("--reason", help="Why; kept with the schedule.")
-@click.pass_obj
-def pause(database_url: str, schedule: str, reason: str | None) -> None:
+@own_database
+def pause(schedule: str, reason: str | None, database_url: str) -> None:
     """Let SCHEDULE fire no more until it is resumed."""
     with asking(database_url) as client:
         client.pause_schedule(schedule, reason)
@@ -123,8 +143,8 @@ def pause(database_url: str, schedule: str, reason: str | None) -> None:
 
 @schedules.command()
 @click.argument("schedule")
-@click.pass_obj
-def resume(database_url: str, schedule: str) -> None:
+@own_database
+def resume(schedule: str, database_url: str) -> None:
     """Let a paused SCHEDULE fire again, from its next slot on."""
     with asking(database_url) as client:
         client.resume_schedule(schedule)
@@ -132,8 +152,8 @@ def resume(database_url: str, schedule: str) -> None:
 
 @schedules.command()
 @click.argument("schedule")
-@click.pass_obj
-def retire(database_url: str, schedule: str) -> None:
+@own_database
+def retire(schedule: str, database_url: str) -> None:
     """End SCHEDULE; jobs that it has made run to their end."""
     with asking(database_url) as client:
         client.retire_schedule(schedule)
@@ -148,22 +168,28 @@ def retire(database_url: str, schedule: str) -> None:
 )
 @click.option("--gap", default="auto", type=click.Choice(("auto", "run", "skip")))
 @click.option("--fold", default="auto", type=click.Choice(("auto", "once", "both")))
+@as_json
 @database
 def preview(
     *,
     cron: str,
     zone: str,
     count: int,
+    is_json: bool,
     database_url: str,
     **options: Any,  # noqa: ANN401 - the parameters of preview_cron() that have these names
 ) -> None:
     """Tell when the expression CRON fires next, by the clocks of a zone and in UTC."""
     with asking(database_url) as client:
-        show_slots(client.preview_cron(cron, zone, count, **options), zone)
+        slots = client.preview_cron(cron, zone, count, **options)
+    show_slots(slots, zone, is_json=is_json)
 
 
-def show_slots(slots: list[Slot], zone: str) -> None:
+def show_slots(slots: list[Slot], zone: str, *, is_json: bool) -> None:
     """Print times as the clocks of a zone show them, and in UTC."""
+    if is_json:
+        show_json(asdict(slot) for slot in slots)
+        return
     show_table(
         (zone, "UTC"),
         [

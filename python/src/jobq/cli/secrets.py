@@ -7,7 +7,7 @@ import sys
 import click
 
 from jobq import definitions
-from jobq.cli.terminal import asking, database
+from jobq.cli.terminal import as_json, asking, database, show_rows
 from jobq.delivery.secret import KEY_FILE, KEYS, Keyring, new_key
 
 __all__ = ["secrets"]
@@ -36,12 +36,14 @@ def put(name: str, database_url: str) -> None:
 
 
 @secrets.command("list")
+@as_json
 @database
-def list_(database_url: str) -> None:
+def list_(is_json: bool, database_url: str) -> None:
     """List the secrets, their versions and the ids of their keys."""
     with asking(database_url) as client:
-        for stored in client.run(definitions.list_ciphertexts()):
-            click.echo(f"{stored.secret}\tversion {stored.version}\tkey {stored.key_id}")
+        stored = client.run(definitions.list_ciphertexts())
+    rows = [{"secret": s.secret, "version": s.version, "key_id": s.key_id} for s in stored]
+    show_rows(rows, ("secret", "version", "key_id"), is_json=is_json)
 
 
 @secrets.command()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from jobq.client import Client
 from jobq.database import conninfo, use_json
@@ -21,14 +23,53 @@ from jobq.errors import JobqError, translate
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-database = click.option(
-    "--database",
-    "database_url",
-    envvar="DATABASE_URL",
-    required=True,
-    show_envvar=True,
-    help="The database, as a libpq URL.",
-)
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def checked(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """Refuse what is no connection string before anything is done."""
+    if url is None and parameter.required:  # a default may be None
+        raise click.MissingParameter(ctx=context, param=parameter)
+    try:
+        conninfo_to_dict(url or "")
+    except psycopg.ProgrammingError as error:
+        raise click.BadParameter(str(error).strip(), param=parameter) from error
+    return url
+
+
+def database_option(*, is_required: bool = True, **options: Any) -> Callable[[Command], Command]:  # noqa: ANN401
+    """Return the option `--database`."""
+    return click.option(
+        "--database",
+        "database_url",
+        envvar="DATABASE_URL",
+        required=is_required,
+        show_envvar=True,
+        callback=checked,
+        help="The database, as a libpq URL.",
+        **options,
+    )
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, which is one."""
+
+    name = "seconds"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number."""
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
+
+
+database = database_option()
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each row.")
 
 
@@ -83,6 +124,14 @@ def show_json(rows: Iterable[dict[str, Any]]) -> None:
         click.echo(json.dumps(row, default=str, ensure_ascii=False))
 
 
+def show_rows(rows: Sequence[dict[str, Any]], names: Sequence[str], *, is_json: bool) -> None:
+    """Print records: as JSON, or these members of theirs as a table."""
+    if is_json:
+        show_json(rows)
+    else:
+        show_table(names, [[plain(row[name]) for name in names] for row in rows])
+
+
 def show_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their names, in columns as wide as needed."""
     cells = [names, *[[str(value) for value in row] for row in rows]]
@@ -96,6 +145,8 @@ def plain(value: object) -> str:
     """A value as people read it."""
     if value is None:
         return ""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ",".join(value)
     return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
 
 

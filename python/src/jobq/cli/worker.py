@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import math
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobq.cli.terminal import database, logged, plainly
+from jobq.cli.terminal import Seconds, database, logged, plainly
 from jobq.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 __all__ = ["worker"]
+
+LONGEST_NAME = 128
 
 
 @click.command()
@@ -38,8 +41,8 @@ __all__ = ["worker"]
 @click.option("--concurrency", default=50, type=click.IntRange(1), help="Jobs at a time.")
 @click.option("--processes", type=click.IntRange(1), help="Processes for work on the CPU.")
 @click.option("--name", help="The worker's name; unique.")
-@click.option("--poll", default=5.0, type=click.FloatRange(0.05, 60), help="Seconds between looks.")
-@click.option("--grace", default=30.0, type=click.FloatRange(0), help="Seconds to finish jobs in.")
+@click.option("--poll", default=5.0, type=Seconds(0.05, 60), help="Seconds between looks.")
+@click.option("--grace", default=30.0, type=Seconds(0), help="Seconds to finish jobs in.")
 @click.option("--listen/--no-listen", default=True, help="Be woken by notifications, or poll.")
 @click.option("--listen-database", help="The listener's own URL, past a pooler.")
 @click.option("--pooled", "is_pooled", is_flag=True, help="A pooler is before the database.")
@@ -68,8 +71,8 @@ def worker(
     """
     from jobq.worker import Worker, loop_factory  # noqa: PLC0415 - only here
 
-    registry = load_registry(target) if target else Registry()
     weights = weights_of(queues)
+    registry = load_registry(target) if target else Registry()
 
     async def work() -> int:
         async with AsyncExitStack() as stack:
@@ -103,7 +106,7 @@ def load_registry(target: str) -> Registry:
     sys.path.insert(0, "")
     try:
         found = getattr(importlib.import_module(module), name or "registry")
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise click.BadParameter(str(error), param_hint="TARGET") from error
     if not isinstance(found, Registry):
         raise click.BadParameter(f"{target} is not a jobq.Registry", param_hint="TARGET")
@@ -112,10 +115,15 @@ def load_registry(target: str) -> Registry:
 
 def weights_of(queues: Sequence[str]) -> list[str] | dict[str, float]:
     """Read queues: names in their order, or names with weights."""
-    if not any("=" in queue for queue in queues):
+    pairs = [queue.partition("=") for queue in queues]
+    if not all(1 <= len(name) <= LONGEST_NAME for name, _, _ in pairs):
+        raise click.BadParameter("a name has 1 to 128 characters", param_hint="--queue")
+    if not any(sign for _, sign, _ in pairs):
         return list(queues)
-    pairs = (queue.partition("=") for queue in queues)
     try:
-        return {name: float(weight or 1) for name, _, weight in pairs}
+        weights = {name: float(weight or 1) for name, _, weight in pairs}
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--queue") from error
+    if not all(0 < weight < math.inf for weight in weights.values()):
+        raise click.BadParameter("a weight is a number above 0", param_hint="--queue")
+    return weights

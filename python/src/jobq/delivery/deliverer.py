@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
@@ -86,6 +87,7 @@ class Deliverer:
         endpoint = await self._endpoints.get(context)
         if endpoint is None:
             raise Permanent("UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}")
+        await self._check(endpoint, payload)
         message = self._message(endpoint, payload, context)
         try:
             async with self._limit(context.kind, endpoint).turn():
@@ -100,17 +102,26 @@ class Deliverer:
         masked: dict[str, Any] = message.masked(output)
         return {**masked, **endpoint.versions}
 
+    async def _check(self, endpoint: Endpoint, payload: object) -> None:
+        """Refuse input that does not fit, beside the event loop.
+
+        Raises:
+            Permanent: it does not fit.
+        """
+        schema = endpoint.input_schema
+        if schema is None:
+            return
+        problem = await asyncio.to_thread(schema.violation, payload)
+        if problem is not None:
+            raise Permanent("INPUT_VALIDATION_FAILED", problem)
+
     def _message(self, endpoint: Endpoint, payload: object, context: JobContext) -> Message:
         """Render the message of a job.
 
         Raises:
-            Permanent: the input does not fit, or a reference cannot be resolved.
+            Permanent: a reference cannot be resolved.
             Retry: the key of a secret is missing or wrong.
         """
-        schema = endpoint.input_schema
-        problem = None if schema is None else schema.violation(payload)
-        if problem is not None:
-            raise Permanent("INPUT_VALIDATION_FAILED", problem)
         try:
             secrets = self._vault.open(endpoint.secrets or {})
             return Message.of(endpoint, secrets, context.job_id, payload)

@@ -1,10 +1,12 @@
 """The input of endpoints against their JSON Schemas, draft 2020-12.
 
 Schemas are never fetched: a reference leads into the schema itself, or to the draft's own.
+No input keeps a check busy for more than 2 s.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 from jsonschema import Draft202012Validator
@@ -12,6 +14,13 @@ from jsonschema.exceptions import SchemaError, best_match
 from jsonschema_specifications import REGISTRY
 from referencing.exceptions import Unresolvable
 
+from jobq.delivery.keywords import (
+    SECONDS,
+    BoundedValidator,
+    TooSlow,
+    deadline,
+    pattern_problem,
+)
 from jobq.errors import PayloadInvalid
 
 if TYPE_CHECKING:
@@ -22,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["InputSchema", "check_schema", "schema_problem"]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/"
+# Keywords that hold values, and no schemas.
+VALUES: Final = frozenset({"const", "default", "enum", "examples"})
+PATTERN_OF_NAMES: Final = "a name in patternProperties"
 
 
 def check_schema(schema: Json) -> None:
@@ -49,7 +61,13 @@ def schema_problem(schema: Json) -> str | None:
     except SchemaError as error:
         return f"{error.json_path}: {error.message}"
     away = [r for r in references(schema) if not r.startswith(("#", DRAFT))]
-    return f"{away[0]} leads out of the schema" if away else None
+    if away:
+        return f"{away[0]} leads out of the schema"
+    keywords = set(members(schema))
+    if {"patternProperties", "unevaluatedProperties"} <= {name for name, _ in keywords}:
+        return "unevaluatedProperties beside patternProperties cannot be checked in linear time"
+    patterns = (text for name, text in keywords if name in ("pattern", PATTERN_OF_NAMES) and text)
+    return next(filter(None, map(pattern_problem, patterns)), None)
 
 
 def references(schema: Json) -> Iterator[str]:
@@ -65,6 +83,24 @@ def references(schema: Json) -> Iterator[str]:
             yield from references(item)
 
 
+def members(schema: Json) -> Iterator[tuple[str, str | None]]:
+    """Yield a schema's members and those of the schemas in it, with their text if they have one.
+
+    Names that are patterns come as texts, too.
+    """
+    if isinstance(schema, list):
+        for item in schema:
+            yield from members(item)
+    if not isinstance(schema, dict):
+        return
+    for name, value in schema.items():
+        yield name, value if isinstance(value, str) else None
+        if name == "patternProperties" and isinstance(value, dict):
+            yield from ((PATTERN_OF_NAMES, pattern) for pattern in value)
+        if name not in VALUES:
+            yield from members(value)
+
+
 class InputSchema:
     """What input must be.
 
@@ -74,14 +110,17 @@ class InputSchema:
 
     def __init__(self, schema: Json) -> None:
         self._problem = schema_problem(schema)
-        self._validator = Draft202012Validator(schema, registry=REGISTRY)
+        self._validator = BoundedValidator(schema, registry=REGISTRY)
 
     def violation(self, value: Json) -> str | None:
         """Return what is wrong with a value, or None."""
         if self._problem is not None:
             return f"the payload spec is no JSON Schema: {self._problem}"
+        deadline.set(time.thread_time() + SECONDS)
         try:
             error = best_match(self._validator.iter_errors(value))
+        except TooSlow:
+            return f"checking it against the schema takes more than {SECONDS:g} s"
         except Unresolvable:
             return "the schema refers to what is not there"
         except RecursionError:

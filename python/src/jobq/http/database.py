@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
 PATIENCE_OF_READY = 0.5  # seconds
+CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
 
 
@@ -60,6 +61,7 @@ class Database:
         self._schemas = JsonSchemas()
         self._url = conninfo_for(url, "jobq_reader", patience)
         self._trying = asyncio.Lock()
+        self._checking = asyncio.Semaphore(CHECKS_AT_A_TIME)
 
     async def open(self) -> None:
         """Start connecting; does not wait for the database to answer."""
@@ -136,7 +138,9 @@ class Database:
             rows = await self.fetch(role, "list_payload_schemas", kinds=kinds)
             found = {kind: msgspec.json.decode(schema) for kind, schema in rows}
             self._schemas.learn(kinds, found)
-        self._schemas.check(inputs)
+        if self._schemas.are_for(inputs):
+            async with self._checking:
+                await asyncio.to_thread(self._schemas.check, inputs)
 
     async def fetch_named(
         self, role: str, function: str, acting_for: str | None = None, **arguments: object

@@ -8,6 +8,7 @@ from uuid import UUID
 from msgspec import Meta, Struct
 
 from jobq.http import examples
+from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded
 from jobq.http.values import Moment, Name
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class Redrive(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Which dead jobs to run again: those that fit everything given."""
+    """Which dead jobs to run again: those that fit everything given, or expressly all."""
 
+    all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
     queue: Name | None = None
     kind: Name | None = None
     since: Moment | None = None
@@ -61,8 +63,14 @@ async def redrive_job(call: Call) -> Response:
 
 
 async def redrive_jobs(call: Call) -> Response:
-    """Put dead jobs back in their queues."""
+    """Put dead jobs back in their queues.
+
+    Ask for a `queue`, `kind`, `since` or `error_code`, or for `all` of them.
+    """
     wanted = await call.body(Redrive)
+    filters = (wanted.queue, wanted.kind, wanted.since, wanted.error_code)
+    if not wanted.all and all(value is None for value in filters):
+        raise ApiError("INVALID_REQUEST", "give queue, kind, since or error_code, or all: true")
     since = {"since": wanted.since} if wanted.since else {}
     rows = await call.fetch(
         "redrive_many",

@@ -80,6 +80,12 @@ class Revision(Timing, kw_only=True):
     """What changes of a recurring job; the rest stays."""
 
 
+class Kind(Struct):
+    """Just what a job is of."""
+
+    kind: str
+
+
 class Recurrence(Timing, kw_only=True):
     """A job of an endpoint, fired again and again, by `cron` or every so often."""
 
@@ -228,7 +234,12 @@ class JobPausing(Struct):
 async def update_job(call: Call) -> Response:
     """Change a recurring job: a new version takes over, the old one is RETIRED."""
     job_id = call.job_id()
-    changes = text((await call.body(Revision)).declared())
+    revision = await call.body(Revision)
+    if revision.input is not UNSET:
+        [(item,)] = await call.fetch("jobq_http.show_job", job_id=job_id)
+        kind = msgspec.json.decode(item, type=Kind).kind
+        await call.check([(kind, revision.input)])
+    changes = text(revision.declared())
     [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=changes)
     if item is None:
         raise ApiError("JOB_NOT_UPDATABLE")
@@ -289,7 +300,12 @@ OPERATIONS = (
         {
             404: ["JOB_NOT_FOUND"],
             409: ["JOB_NOT_UPDATABLE", "SCHEDULE_RETIRED"],
-            422: ["INVALID_CRON", "CRON_NEVER_FIRES", "INVALID_TIME_ZONE"],
+            422: [
+                "INPUT_VALIDATION_FAILED",
+                "INVALID_CRON",
+                "CRON_NEVER_FIRES",
+                "INVALID_TIME_ZONE",
+            ],
         },
         tag="recurring jobs",
         body=Revision,

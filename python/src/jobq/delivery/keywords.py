@@ -1,0 +1,148 @@
+"""The keywords of JSON Schema that a caller's input could make slow, done in bounded time.
+
+The library's own use Python's regular expressions, which some texts keep busy for ever, and
+compare each item of an array with each other. Patterns here are RE2's, which take a time
+linear in the text, and every keyword looks at what the whole check has used up already.
+"""
+
+from __future__ import annotations
+
+import time
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import re2
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from jobq.models import Json
+
+__all__ = ["SECONDS", "BoundedValidator", "TooSlow", "deadline", "pattern_problem"]
+
+SECONDS: Final = 2.0
+
+deadline: ContextVar[float] = ContextVar("jobq_schema_deadline")
+"""Where the CPU clock of this thread will be when the check has taken too long."""
+
+
+class TooSlow(Exception):  # noqa: N818 - what happened
+    """A check has used up its time."""
+
+
+def look_at_the_clock() -> None:
+    """End a check that has used up its time.
+
+    Raises:
+        TooSlow: it has.
+    """
+    if time.thread_time() > deadline.get():
+        raise TooSlow
+
+
+@cache
+def compiled(pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
+    """Return a pattern of RE2's.
+
+    Raises:
+        re2.error: it is none.
+    """
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Return why a pattern cannot be used, or None."""
+    try:
+        compiled(pattern)
+    except re2.error as error:
+        said = error.args[0] if error.args else error
+        why = said.decode() if isinstance(said, bytes) else str(said)
+        return f"pattern {pattern!r} cannot be checked in linear time: {why}"
+    return None
+
+
+def pattern(validator: Any, wanted: str, value: Json, _schema: Json) -> Iterator[ValidationError]:  # noqa: ANN401
+    """Yield an error unless a string has a match."""
+    if validator.is_type(value, "string") and not compiled(wanted).search(value):
+        yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+def pattern_properties(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    schemas: dict[str, Json],
+    value: Json,
+    _schema: Json,
+) -> Iterator[ValidationError]:
+    """Yield the errors of members whose names match."""
+    if not validator.is_type(value, "object"):
+        return
+    for wanted, schema in schemas.items():
+        expression = compiled(wanted)
+        for name, member in value.items():
+            look_at_the_clock()
+            if expression.search(name):
+                yield from validator.descend(member, schema, path=name, schema_path=wanted)
+
+
+def additional_properties(
+    validator: Any,  # noqa: ANN401 - jsonschema's own
+    wanted: Json,
+    value: Json,
+    schema: dict[str, Json],
+) -> Iterator[ValidationError]:
+    """Yield the errors of members that no other keyword names."""
+    if not validator.is_type(value, "object"):
+        return
+    expressions = [compiled(each) for each in schema.get("patternProperties", ())]
+    for name in value.keys() - schema.get("properties", {}).keys():
+        look_at_the_clock()
+        if not any(expression.search(name) for expression in expressions):
+            yield from validator.descend(value[name], wanted, path=name)
+
+
+def unique_items(validator: Any, wanted: Json, value: Json, _schema: Json) -> Iterator[Any]:  # noqa: ANN401
+    """Yield an error when two items of an array are the same."""
+    if wanted and validator.is_type(value, "array"):
+        known = {frozen(item) for item in value}
+        if len(known) < len(value):
+            yield ValidationError(f"{value!r} has non-unique elements")
+
+
+def frozen(value: Json) -> Hashable:
+    """Return what is equal for equal JSON; 1 and 1.0 are, true and 1 are not."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, frozen(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return "array", tuple(frozen(item) for item in value)
+    return isinstance(value, bool), value
+
+
+def bounded(keyword: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """Return a keyword that looks at the clock first."""
+
+    def check(validator: Any, wanted: Json, value: Json, schema: Json) -> Iterator[Any]:  # noqa: ANN401
+        look_at_the_clock()
+        yield from keyword(validator, wanted, value, schema) or ()
+
+    return check
+
+
+BoundedValidator: Final[Any] = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        name: bounded(keyword)
+        for name, keyword in {
+            **Draft202012Validator.VALIDATORS,
+            "pattern": pattern,
+            "patternProperties": pattern_properties,
+            "additionalProperties": additional_properties,
+            "uniqueItems": unique_items,
+        }.items()
+    },
+)
