@@ -224,12 +224,24 @@ async def test_a_kind_that_is_no_endpoint_is_unknown(post: Post) -> None:
     assert (job.state, job.last_error_code) == ("dead", "UNKNOWN_KIND")
 
 
-async def test_a_missing_key_is_a_clear_error(post: Post) -> None:
+async def test_a_worker_without_the_key_gives_the_job_back(
+    post: Post, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another worker may have it: the job has lost nothing."""
     await post.client.put_secret("hook", "v", keyring=Keyring([b"x" * 32]))
     await post.endpoint("hook", {"url": post.sink.url, "sign_with": "hook"})
-    job = await post.deliver("hook")
-    assert job.last_error_code == "SECRET_KEY_MISSING"
-    assert "the key of a secret is not there: secret hook" in str(job.last_error)
+    job_id = (await post.client.enqueue("hook", {})).job_id
+
+    async def is_given_back() -> bool:
+        job = await post.client.get(job_id)
+        return job.state == "queued" and job.attempt == 1
+
+    await until_async(is_given_back, "for the worker to give it back")
+    job = await post.client.get(job_id)
+    assert (job.attempts, job.last_error_code) == (0, None)
+    assert job.run_at - job.created_at > timedelta(seconds=20)
+    assert "SECRET_KEY_MISSING: the key of a secret is not there: secret hook" in caplog.text
+    assert post.sink.received == []
 
 
 async def test_connections_are_kept(post: Post) -> None:

@@ -23,6 +23,7 @@ from jobq.embedded import Server
 from jobq.errors import DatabaseUnavailable, JobCancelled, JobqError
 from jobq.registry import JobContext, Registry
 from jobq.worker import Worker
+from jobq.worker import link as link_module
 from jobq.worker.link import Link, Silence
 from jobq.worker.listener import Listener
 from servers import SETTINGS, Cluster
@@ -129,7 +130,7 @@ async def test_every_connection_comes_back(
     connection = connect()
     sessions = (
         "select pid, application_name from pg_stat_activity where datname = current_database()"
-        " and application_name in ('jobq worker', 'jobq listener', 'jobq heartbeat')"
+        " and application_name in ('jobq worker', 'jobq listener')"
     )
     async with Worker(database, noops(), poll=3600), AsyncClient(database) as client:
         for _ in range(3):
@@ -201,6 +202,7 @@ class Proxy:
         self._silent = threading.Event()
         self._sockets: deque[socket.socket] = deque()
         self.noticed: list[float] = []
+        self.bytes_per_second: float | None = None
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port = self._server.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -232,13 +234,18 @@ class Proxy:
                     target=self._pump, args=(*ends, silent, noticed), daemon=True
                 ).start()
 
-    @staticmethod
     def _pump(
-        source: socket.socket, sink: socket.socket, silent: threading.Event, noticed: list[float]
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        silent: threading.Event,
+        noticed: list[float],
     ) -> None:
         spoken_at = 0.0
         try:
             while data := source.recv(65536):
+                if self.bytes_per_second:
+                    time.sleep(len(data) / self.bytes_per_second)
                 if silent.is_set():
                     spoken_at = spoken_at or time.monotonic()
                 else:
@@ -425,6 +432,113 @@ async def test_a_pooler_in_transaction_mode_is_enough_for_all_but_the_listener(
             async with Worker(pooled, registry, is_pooled=True, listen=False):
                 job = await client.enqueue("noop")
                 await client.result(job.job_id, timeout=30)
+
+
+@pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
+async def test_clients_work_through_a_pooler(database: str, tmp_path: Path) -> None:
+    """Calls of many kinds on few server connections, so that no session keeps its statements."""
+    with pgbouncer(database, tmp_path) as pooled:
+
+        def call(client: Client) -> None:
+            for n in range(10):
+                job = client.enqueue("a", {"n": n}, idempotency_key=f"{threading.get_ident()}-{n}")
+                assert client.get(job.job_id).payload == {"n": n}
+                client.queue_stats()
+                client.cancel(job.job_id)
+
+        with Client(pooled, is_pooled=True) as client:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(8):
+                    group.create_task(asyncio.to_thread(call, client))
+        async with AsyncClient(pooled, is_pooled=True) as other:
+            jobs = await asyncio.gather(*(other.enqueue("a", {"n": n}) for n in range(80)))
+            found = await asyncio.gather(*(other.get(job.job_id) for job in jobs))
+            assert [job.payload["n"] for job in found] == list(range(80))
+
+
+@pytest.mark.skipif(find_pgbouncer() is None, reason="pgbouncer is not installed")
+async def test_a_pooled_worker_reads_intervals_as_the_database_writes_them(
+    database: str, connect: Callable[[], Connection], tmp_path: Path
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    connect().execute(f"alter database {name} set intervalstyle = iso_8601")
+    with pgbouncer(database, tmp_path) as pooled:
+        async with (
+            AsyncClient(database) as client,
+            Worker(pooled, noops(), is_pooled=True, listen=False),
+        ):
+            job = await client.enqueue("noop")
+            assert await client.result(job.job_id, timeout=30) is None
+
+
+async def test_nobodys_settings_change_what_a_worker_reads(
+    database: str, connect: Callable[[], Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    for setting in ("intervalstyle = sql_standard", "standard_conforming_strings = off"):
+        connect().execute(f"alter database {name} set {setting}")
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    registry = Registry()
+
+    @registry.handler("say")
+    async def say(payload: str, context: JobContext) -> str:
+        await context.log("INFO", payload)
+        return payload
+
+    text = "\\ ' → 🎈"
+    async with AsyncClient(database) as client, Worker(database, registry):
+        job = await client.enqueue("say", text)
+        assert await client.result(job.job_id, timeout=30) == text
+        assert [line.message for line in await client.logs(job.job_id)] == [text]
+
+
+async def test_no_backend_outlives_its_client(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    """It waits for a lock when its client goes; the server looks every 5 s."""
+    connection = connect()
+    connect().execute("begin; lock table jobq_private.worker")
+    link = Link(database, "doomed", deadline=0.5)
+    with pytest.raises(DatabaseUnavailable):
+        await link.call("select from jobq.heartbeat('me', '{}', '{}')")
+    query = "select count(*) from pg_stat_activity where application_name = 'doomed'"
+
+    async def is_gone() -> bool:
+        return connection.execute(query).fetchone() == (0,)
+
+    await until_async(is_gone, "for the backend to go", patience=15)
+
+
+async def test_a_claim_that_takes_too_long_asks_for_less(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each answer of more than a few jobs is cut off by the deadline."""
+    monkeypatch.setattr(link_module, "DEADLINE", 2.0)
+    with proxied(database) as (proxy, url):
+        proxy.bytes_per_second = 400_000
+        async with AsyncClient(database) as client:
+            payload = {"kind": "noop", "payload": {"text": "x" * 100_000}}
+            for _ in range(6):
+                await client.enqueue_many([payload] * 10)
+            async with Worker(url, noops(), concurrency=60, grace=0):
+
+                async def some_ran() -> bool:
+                    return sum(q.finished_last_minute for q in await client.queue_stats()) > 5
+
+                await until_async(some_ran, "for jobs to end", patience=40)
+
+
+async def test_an_outage_is_told_and_does_not_fill_the_log(
+    own_server: tuple[Server, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    server, url = own_server
+    async with Worker(url, noops()) as worker:
+        server._pg_ctl("stop", "-m", "immediate")
+        await asyncio.sleep(4)  # the length of the measurement, not a wait for something
+        assert worker.health()["alive"] is True
+        server._launch()
+    about = [r.message for r in caplog.records if r.levelname == "WARNING"]
+    assert 1 <= len(about) <= 8, about
 
 
 @contextmanager

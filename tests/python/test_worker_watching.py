@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import re
+import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -21,6 +22,7 @@ from waiting import until_async
 
 from jobq import AsyncClient, JobContext, Registry, Retry, Worker
 from jobq.worker import configure_logging
+from jobq.worker import worker as worker_module
 from jobq.worker.logs import JsonFormatter, PrettyFormatter
 
 if TYPE_CHECKING:
@@ -139,6 +141,7 @@ async def test_metrics_and_health_are_served(database: str, client: AsyncClient)
 
         metrics = await until_async(counted, "for the worker to know what it has settled")
         health = await http.get("/healthz")
+        ready = await http.get("/readyz")
         nothing = await http.get("/")
     assert 'worker_jobs_started_total{kind="good"} 2.0' in metrics
     assert 'worker_jobs_completed_total{kind="good",outcome="succeeded"} 2.0' in metrics
@@ -147,15 +150,73 @@ async def test_metrics_and_health_are_served(database: str, client: AsyncClient)
     assert 'worker_job_duration_seconds_bucket{kind="bad",le="+Inf",outcome="dead"} 1.0' in metrics
     assert "# TYPE worker_job_duration_seconds histogram" in metrics
     assert "worker_jobs_running 0.0" in metrics
-    assert health.status_code == 200
+    assert (health.status_code, ready.status_code) == (200, 200)
     assert health.json()["ok"] is True
     assert health.json()["worker"] == "me"
     assert nothing.status_code == 404
 
 
-async def test_a_worker_that_has_no_database_is_not_healthy() -> None:
+def test_a_worker_that_has_no_database_is_not_ready() -> None:
     worker = Worker("postgresql://127.0.0.1:1/x", Registry())
     assert worker.health()["ok"] is False
+
+
+async def test_a_worker_full_of_long_jobs_is_alive_and_ready_from_its_start(
+    database: str, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "SILENT", 6.0)
+    registry = Registry()
+
+    @registry.handler("long")
+    async def long() -> None:
+        await asyncio.sleep(8)
+
+    async with (
+        Worker(database, registry, concurrency=1, poll=1, metrics_port=0) as worker,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{worker.metrics_port}") as http,
+    ):
+        assert [(await http.get(p)).status_code for p in ("/healthz", "/readyz")] == [200, 200]
+        job = await client.enqueue("long")
+        statuses = set()
+        while not (await client.get(job.job_id)).is_finished:
+            statuses |= {
+                (await http.get(p, timeout=1)).status_code for p in ("/healthz", "/readyz")
+            }
+            await asyncio.sleep(0.2)
+    assert statuses == {200}
+
+
+async def test_a_port_that_is_taken_is_told_and_the_worker_works(
+    database: str, client: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry()
+    registry.handler("a")(lambda: "fine")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with Worker(database, registry, metrics_port=port) as worker:
+            job = await client.enqueue("a")
+            assert await client.result(job.job_id, timeout=30) == "fine"
+            assert worker.metrics_port is None
+    assert f"no metrics and no health at 127.0.0.1:{port}" in caplog.text
+
+
+@pytest.mark.parametrize("has_fallback", [False, True])
+async def test_kinds_that_callers_name_do_not_fill_the_metrics(
+    database: str, client: AsyncClient, has_fallback: bool
+) -> None:
+    registry = Registry()
+    registry.handler("known")(lambda: None)
+    if has_fallback:
+        registry.otherwise(lambda: None)
+    jobs = [{"kind": f"unknown {n}"} for n in range(300)] + [{"kind": "known"}]
+    async with Worker(database, registry, metrics_port=0) as worker:
+        await client.enqueue_many(jobs)
+        await until_async(lambda: finished(client, 301), "for the jobs to end")
+        text = (worker.metrics_text() or b"").decode()
+    kinds = set(re.findall(r'jobs_started_total\{kind="([^"]+)"\}', text))
+    assert kinds >= {"known", "(other)"}
+    assert len(kinds) == (102 if has_fallback else 2)
+    assert "worker_jobs_unnamed_total" in text
 
 
 async def test_an_attempt_is_a_span_of_the_enqueuers_trace(
@@ -233,7 +294,17 @@ async def test_leaving_the_context_lets_jobs_finish(database: str, client: Async
     assert (await client.get(job.job_id)).result == "finished"
 
 
-@pytest.mark.parametrize("options", [{"concurrency": 0}, {"queues": []}, {"queues": "default"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": 0},
+        {"queues": []},
+        {"queues": "default"},
+        {"queues": [""]},
+        {"queues": {"a": -1}},
+        {"queues": {"a": float("nan")}},
+    ],
+)
 def test_nonsense_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
         Worker("postgresql://", Registry(), **options)

@@ -49,10 +49,20 @@ LONGEST_NAME = 128
 @click.option("--declare/--no-declare", default=True, help="Declare the kinds at the start.")
 @click.option("--max-jobs", type=click.IntRange(1), help="End with 75 after so many jobs.")
 @click.option("--max-bytes", type=click.IntRange(1), help="End with 75 at so much memory.")
-@click.option("--metrics-host", default="127.0.0.1", help="Where to serve /metrics and /healthz.")
 @click.option(
-    "--metrics-port", default=9091, type=click.IntRange(0, 65535), help="The port; 0 takes any."
+    "--metrics-host",
+    default="127.0.0.1",
+    envvar="JOBQ_METRICS_HOST",
+    help="Where to serve /metrics, /healthz and /readyz.",
 )
+@click.option(
+    "--metrics-port",
+    default=9091,
+    envvar="JOBQ_METRICS_PORT",
+    type=click.IntRange(0, 65535),
+    help="The port; 0 takes any.",
+)
+@click.option("--no-metrics", "is_silent", is_flag=True, help="Serve none of them.")
 @logged
 @database
 def worker(
@@ -60,6 +70,7 @@ def worker(
     target: str | None,
     is_deliverer: bool,
     queues: tuple[str, ...],
+    is_silent: bool,
     database_url: str,
     **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
 ) -> None:
@@ -73,11 +84,14 @@ def worker(
 
     weights = weights_of(queues)
     registry = load_registry(target) if target else Registry()
+    is_pooled = options["is_pooled"] or options["listen_database"] is not None
+    if is_silent:
+        options["metrics_port"] = None
 
     async def work() -> int:
         async with AsyncExitStack() as stack:
             if is_deliverer:
-                await stack.enter_async_context(delivering(registry, database_url))
+                await stack.enter_async_context(delivering(registry, database_url, is_pooled))
             return await Worker(database_url, registry, weights, **options).run()
 
     # Jobs come and go by the thousand, none of them in cycles: look for those seldom.
@@ -88,14 +102,14 @@ def worker(
 
 
 @asynccontextmanager
-async def delivering(registry: Registry, database_url: str) -> AsyncIterator[None]:
+async def delivering(registry: Registry, database_url: str, is_pooled: bool) -> AsyncIterator[None]:
     """Have a registry deliver the jobs of endpoints, where the extra is installed."""
     try:
         from jobq.delivery import Deliverer  # noqa: PLC0415 - an extra
     except ModuleNotFoundError:
         yield
         return
-    async with Deliverer(database_url) as deliverer:
+    async with Deliverer(database_url, is_pooled=is_pooled) as deliverer:
         registry.otherwise(deliverer.deliver)
         yield
 

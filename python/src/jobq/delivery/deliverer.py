@@ -15,7 +15,7 @@ from jobq.delivery.message import Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
 from jobq.delivery.template import TemplateError
 from jobq.errors import InvalidArgument
-from jobq.outcomes import Permanent, Retry
+from jobq.outcomes import Permanent, Retry, Unable
 
 if TYPE_CHECKING:
     from jobq.context import JobContext
@@ -46,6 +46,7 @@ class Deliverer:
         keyring: the keys of secrets; by default those of the environment.
         guard: what HTTP deliveries may connect to; by default public addresses, and what
             JOBQ_DELIVERY_ALLOW allows.
+        is_pooled: whether a pooler in transaction mode is before the database.
 
     Raises:
         SecretKeyError: the keys of the environment are none.
@@ -54,9 +55,14 @@ class Deliverer:
     """
 
     def __init__(
-        self, database_url: str, *, keyring: Keyring | None = None, guard: Guard | None = None
+        self,
+        database_url: str,
+        *,
+        keyring: Keyring | None = None,
+        guard: Guard | None = None,
+        is_pooled: bool = False,
     ) -> None:
-        self._client = AsyncClient(database_url, pool_size=POOL_SIZE)
+        self._client = AsyncClient(database_url, pool_size=POOL_SIZE, is_pooled=is_pooled)
         self._endpoints = Endpoints(self._client, seconds(CONFIG_CACHE, 60.0))
         self._vault = Vault(keyring or Keyring.from_environment(), seconds(SECRET_CACHE, 300.0))
         self._guard = guard or Guard.from_environment()
@@ -83,6 +89,7 @@ class Deliverer:
             Permanent: every attempt would: UNKNOWN_KIND, INPUT_VALIDATION_FAILED,
                 TEMPLATE_RESOLUTION_FAILED, REQUEST_INVALID, ADDRESS_REFUSED.
             Snooze: it is not this endpoint's turn.
+            Unable: this worker lacks a key or a driver; nothing was sent.
         """
         endpoint = await self._endpoints.get(context)
         if endpoint is None:
@@ -120,7 +127,8 @@ class Deliverer:
 
         Raises:
             Permanent: a reference cannot be resolved.
-            Retry: the key of a secret is missing or wrong.
+            Unable: this worker does not have the key of a secret.
+            Retry: a secret cannot be decrypted with its key.
         """
         try:
             secrets = self._vault.open(endpoint.secrets or {})
@@ -128,6 +136,8 @@ class Deliverer:
         except TemplateError as error:
             raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
         except SecretKeyError as error:
+            if error.code == SecretKeyError.code:
+                raise Unable(error.code, str(error)) from None
             raise Retry(str(error), code=error.code) from None
 
     async def _note(self, context: JobContext, endpoint: Endpoint, code: str) -> None:
@@ -147,15 +157,24 @@ class Deliverer:
         return limit
 
     def _sender(self, kind: str) -> Sender:
+        """Return what sends messages of a type.
+
+        Raises:
+            Unable: this worker has no driver for it.
+        """
         if kind not in self._senders:
-            self._senders[kind] = self._make_sender(kind)
+            try:
+                self._senders[kind] = self._make_sender(kind)
+            except ImportError as error:
+                raise Unable("NO_DRIVER", f"no driver for {kind}: {error}") from error
         return self._senders[kind]
 
     def _make_sender(self, kind: str) -> Sender:
         """Make what sends messages of a type; drivers are imported when they are needed.
 
         Raises:
-            Retry: this worker has no driver for it.
+            ImportError: it is not installed.
+            Unable: this version knows no such type.
         """
         if kind == "HTTP":
             from jobq.delivery.http import HttpSender  # noqa: PLC0415 - a driver
@@ -169,7 +188,7 @@ class Deliverer:
             from jobq.delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
 
             return RedisStreamSender()
-        raise Retry(f"this worker cannot deliver to {kind}", code="NO_DRIVER")
+        raise Unable("NO_DRIVER", f"this version of the worker cannot deliver to {kind}")
 
 
 def seconds(name: str, default: float) -> float:

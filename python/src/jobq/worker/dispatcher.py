@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jobq.worker.listener import Listener
     from jobq.worker.protocol import Protocol
 
-__all__ = ["Dispatcher", "Queues"]
+__all__ = ["Dispatcher", "Queues", "check_queues"]
 
 logger = logging.getLogger("jobq.worker")
 
@@ -56,6 +56,21 @@ PATIENCE: Final = 1.0
 PROCESS_SHARE: Final = 1 / 3
 # Seconds for which a handler may run on after its end was settled before it counts as stuck.
 STUCK: Final = 5.0
+
+
+def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
+    """See that queues can be served.
+
+    Raises:
+        ValueError: there is none, one has no name, or a weight is no positive number.
+    """
+    if not queues or isinstance(queues, str):
+        raise ValueError("queues must name at least one queue")
+    if not all(queues):
+        raise ValueError("each queue must have a name")
+    weights = queues.values() if hasattr(queues, "values") else ()
+    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
+        raise ValueError("a queue's weight must be a number above 0")
 
 
 class Queues:

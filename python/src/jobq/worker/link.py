@@ -88,7 +88,7 @@ class Link:
         url: a libpq URL.
         name: what it is for, shown by pg_stat_activity.
         is_pooled: whether a pooler in transaction mode is in between.
-        deadline: seconds after which a call has failed.
+        deadline: seconds after which a call has failed; None is `DEADLINE`.
         configure: prepares each new connection.
         silence: shared with the other links of the worker.
     """
@@ -99,7 +99,7 @@ class Link:
         name: str,
         *,
         is_pooled: bool = False,
-        deadline: float = DEADLINE,
+        deadline: float | None = None,
         configure: Callable[[AsyncConnection[Any]], None] | None = None,
         silence: Silence | None = None,
     ) -> None:
@@ -107,7 +107,7 @@ class Link:
         hosts = str(conninfo_to_dict(self._conninfo).get("host") or "").split(",")
         self._connect_deadline = DEADLINE * len(hosts)
         self._prepare_threshold = None if is_pooled else 0
-        self._deadline = deadline
+        self._deadline = deadline or DEADLINE
         self._configure = configure
         self._silence = silence or Silence()
         self._heard_at = float("-inf")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import secrets
 import socket
@@ -16,7 +15,7 @@ from jobq.call import statement
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.worker import forks
 from jobq.worker.attempts import Attempts
-from jobq.worker.dispatcher import Dispatcher, Queues
+from jobq.worker.dispatcher import Dispatcher, Queues, check_queues
 from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
 from jobq.worker.link import Pace, Silence
@@ -360,21 +359,6 @@ class Worker:
         if not work.done():
             logger.error("jobs could not be settled; their leases will expire")
             work.cancel()
-
-
-def check_queues(queues: Sequence[str] | Mapping[str, float]) -> None:
-    """See that queues can be served.
-
-    Raises:
-        ValueError: there is none, one has no name, or a weight is no positive number.
-    """
-    if not queues or isinstance(queues, str):
-        raise ValueError("queues must name at least one queue")
-    if not all(queues):
-        raise ValueError("each queue must have a name")
-    weights = queues.values() if hasattr(queues, "values") else ()
-    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
-        raise ValueError("a queue's weight must be a number above 0")
 
 
 def leave_soon(exit_code: int) -> None:
