@@ -1390,7 +1390,7 @@ comment on function jobq_private.has_huge_number is
 -- when it is. size is the bytes of payload and metadata as text.
 -- Invariant: the depth of a payload is looked at only where its text is long enough to be
 -- too deep. No SET clause, so that it is inlined, for one job as for a batch.
--- Raises: nothing.
+-- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
 )
@@ -1927,8 +1927,9 @@ execute function jobq_private.refuse_change();
 
 -- Purpose: an insert into the view enqueues.
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
--- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
--- enqueue() raises.
+-- database decides (state, attempt, lease, id and more) cannot be given.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -2047,7 +2048,9 @@ for each row execute function jobq_private.stamp_transition();
 -- Invariant: only the state, with the worker, run_at, result and error that belong to the
 -- change, can be given; the tables' own triggers and foreign key decide whether it is
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
--- as not found. Raises: JQ002, JQ004, 23503.
+-- as not found.
+-- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
+-- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql
@@ -4612,8 +4615,9 @@ comment on function jobq_private.schedule_advance is
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
--- may change afterwards; it then holds for new definitions. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- may change afterwards; it then holds for new definitions.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
 language plpgsql
@@ -4883,7 +4887,10 @@ comment on function jobq_private.schedule_executions is
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys. Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys.
+-- Raises: JQ004.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
+-- PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -5507,8 +5514,8 @@ comment on function jobq_private.schedule_succeed is
 -- Purpose: declare a recurring job under a name; declaring it again is harmless.
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
--- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- too. What is null takes its default, whatever it was before.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq.create_schedule(
     name text,
     kind text,
@@ -5782,8 +5789,8 @@ comment on function jobq.preview_schedule is
 
 -- Purpose: let a paused schedule fire again.
 -- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
--- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
--- JQ007.
+-- beat. Resuming one that is not paused changes nothing.
+-- Raises: 22004, 22023, JQ002, JQ007, JQ009.
 create or replace function jobq.resume_schedule(schedule text)
 returns void
 language plpgsql
@@ -5974,8 +5981,8 @@ comment on function jobq.tick is
 -- Purpose: change a schedule: a new version takes over, and the old one is retired.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
--- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
--- JQ006, JQ007, JQ009.
+-- other way round. No change, no new version.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql
@@ -6750,7 +6757,8 @@ comment on function jobq_http.page_schedules is
 
 -- Purpose: change a recurring job: a new version takes over, which is returned.
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql
@@ -6834,7 +6842,9 @@ comment on function jobq_http.show_execution is
 'Returns one execution as a JSON document.';
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
--- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+-- Invariant: reads only; ids of schedules and of jobs never meet.
+-- Raises: 22004, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql
@@ -6886,7 +6896,9 @@ comment on function jobq_http.show_schedule is
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
 -- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+-- returns, or 'retired'.
+-- Raises: 22004, 22023, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -6920,6 +6932,7 @@ comment on function jobq_http.stop_job is
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_NOT_FOUND.
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',
@@ -6967,8 +6980,9 @@ comment on function jobq_http.submit_job is
 -- made.
 -- Invariant: given is a JSON object with parameters of create_schedule(); a name that
 -- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- key yields its job. Without a name it gets one of its own.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )
@@ -8073,7 +8087,8 @@ comment on function jobq_private.record_version is
 'Keeps a version of a definition, and gives its number.';
 
 -- Purpose: say that a payload spec, config, secret or endpoint is not there.
--- Invariant: always raises. Raises: 22023, JQ007.
+-- Invariant: always raises.
+-- Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.refuse_definition(type text, name text)
 returns void
 language plpgsql
@@ -8324,6 +8339,8 @@ comment on view jobq_private.definition is
 
 -- Purpose: delete a config; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql
@@ -8357,8 +8374,10 @@ comment on function jobq.delete_config is
 'Deletes a config; refused while an endpoint refers to it.';
 
 -- Purpose: delete an endpoint and its kind; its versions stay.
--- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
--- JQ008.
+-- Invariant: refused while live jobs or schedules of it exist.
+-- Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql
@@ -8381,6 +8400,8 @@ comment on function jobq.delete_endpoint is
 
 -- Purpose: delete a payload spec; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_payload_spec(payload_spec text)
 returns void
 language plpgsql
@@ -8417,6 +8438,8 @@ comment on function jobq.delete_payload_spec is
 
 -- Purpose: delete a secret; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_secret(secret text)
 returns void
 language plpgsql
@@ -8608,7 +8631,9 @@ comment on function jobq.page_definitions is
 
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away. Raises: 22004, 22023, JQ004, JQ007.
+-- away.
+-- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )
@@ -8657,6 +8682,7 @@ comment on function jobq.put_config is
 -- Invariant: one kind and one endpoint of the same name; what its templates refer to is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,
@@ -8730,6 +8756,7 @@ comment on function jobq.put_endpoint is
 -- Invariant: jobs that exist keep the version they were made under. Where the database
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+-- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )
@@ -8778,6 +8805,7 @@ comment on function jobq.put_payload_spec is
 -- Purpose: store a secret that its owner has encrypted, or replace it.
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )
@@ -8823,6 +8851,8 @@ comment on function jobq.put_secret is
 -- Purpose: replace the ciphertext of a secret by one of the same value under another key.
 -- Invariant: only the version that was read is replaced, and stays that version.
 -- Raises: 22004, 22023, JQ007.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )
@@ -9252,7 +9282,9 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row; bounded in rows, and in what it waits for. Raises: what tick() raises.
+-- with no row; bounded in rows, and in what it waits for.
+-- Raises: JQ004.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq.maintain()
 returns table (task text, affected bigint)
 language plpgsql
@@ -9721,6 +9753,7 @@ comment on function jobq_private.refuse_attempt is
 -- the attempt that holds the lease counts; triggers record the attempt and move what is
 -- finished. An expired lease retries at once, anything else after its backoff.
 -- Raises: nothing of its own.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean
 )
@@ -10084,7 +10117,9 @@ comment on function jobq.claim_job is
 -- Purpose: finish an attempt as succeeded.
 -- Invariant: true once; false when this very attempt has completed the job before, as
 -- after a commit whose outcome was unknown; anything else is a lost lease and changes
--- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- nothing.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- Never: INVALID_ARGUMENT.
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )
@@ -10423,6 +10458,7 @@ comment on function jobq.fail_many is
 -- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
 -- or 'lost'. queues, where given, tells explain() what the worker serves.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )
@@ -10659,6 +10695,7 @@ comment on function jobq.release is
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )

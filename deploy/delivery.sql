@@ -280,7 +280,8 @@ comment on function jobq_private.record_version is
 'Keeps a version of a definition, and gives its number.';
 
 -- Purpose: say that a payload spec, config, secret or endpoint is not there.
--- Invariant: always raises. Raises: 22023, JQ007.
+-- Invariant: always raises.
+-- Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.refuse_definition(type text, name text)
 returns void
 language plpgsql
@@ -531,6 +532,8 @@ comment on view jobq_private.definition is
 
 -- Purpose: delete a config; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql
@@ -564,8 +567,10 @@ comment on function jobq.delete_config is
 'Deletes a config; refused while an endpoint refers to it.';
 
 -- Purpose: delete an endpoint and its kind; its versions stay.
--- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
--- JQ008.
+-- Invariant: refused while live jobs or schedules of it exist.
+-- Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql
@@ -588,6 +593,8 @@ comment on function jobq.delete_endpoint is
 
 -- Purpose: delete a payload spec; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_payload_spec(payload_spec text)
 returns void
 language plpgsql
@@ -624,6 +631,8 @@ comment on function jobq.delete_payload_spec is
 
 -- Purpose: delete a secret; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_secret(secret text)
 returns void
 language plpgsql
@@ -815,7 +824,9 @@ comment on function jobq.page_definitions is
 
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away. Raises: 22004, 22023, JQ004, JQ007.
+-- away.
+-- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )
@@ -864,6 +875,7 @@ comment on function jobq.put_config is
 -- Invariant: one kind and one endpoint of the same name; what its templates refer to is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,
@@ -937,6 +949,7 @@ comment on function jobq.put_endpoint is
 -- Invariant: jobs that exist keep the version they were made under. Where the database
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+-- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )
@@ -985,6 +998,7 @@ comment on function jobq.put_payload_spec is
 -- Purpose: store a secret that its owner has encrypted, or replace it.
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )
@@ -1030,6 +1044,8 @@ comment on function jobq.put_secret is
 -- Purpose: replace the ciphertext of a secret by one of the same value under another key.
 -- Invariant: only the version that was read is replaced, and stays that version.
 -- Raises: 22004, 22023, JQ007.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )

@@ -317,7 +317,9 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row; bounded in rows, and in what it waits for. Raises: what tick() raises.
+-- with no row; bounded in rows, and in what it waits for.
+-- Raises: JQ004.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq.maintain()
 returns table (task text, affected bigint)
 language plpgsql

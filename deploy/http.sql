@@ -722,7 +722,8 @@ comment on function jobq_http.page_schedules is
 
 -- Purpose: change a recurring job: a new version takes over, which is returned.
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql
@@ -806,7 +807,9 @@ comment on function jobq_http.show_execution is
 'Returns one execution as a JSON document.';
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
--- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+-- Invariant: reads only; ids of schedules and of jobs never meet.
+-- Raises: 22004, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql
@@ -858,7 +861,9 @@ comment on function jobq_http.show_schedule is
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
 -- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+-- returns, or 'retired'.
+-- Raises: 22004, 22023, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -892,6 +897,7 @@ comment on function jobq_http.stop_job is
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_NOT_FOUND.
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',
@@ -939,8 +945,9 @@ comment on function jobq_http.submit_job is
 -- made.
 -- Invariant: given is a JSON object with parameters of create_schedule(); a name that
 -- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- key yields its job. Without a name it gets one of its own.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )

@@ -262,7 +262,7 @@ comment on function jobq_private.has_huge_number is
 -- when it is. size is the bytes of payload and metadata as text.
 -- Invariant: the depth of a payload is looked at only where its text is long enough to be
 -- too deep. No SET clause, so that it is inlined, for one job as for a batch.
--- Raises: nothing.
+-- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
 )
@@ -799,8 +799,9 @@ execute function jobq_private.refuse_change();
 
 -- Purpose: an insert into the view enqueues.
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
--- database decides (state, attempt, lease, id and more) cannot be given. Raises: JQ002 and what
--- enqueue() raises.
+-- database decides (state, attempt, lease, id and more) cannot be given.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -919,7 +920,9 @@ for each row execute function jobq_private.stamp_transition();
 -- Invariant: only the state, with the worker, run_at, result and error that belong to the
 -- change, can be given; the tables' own triggers and foreign key decide whether it is
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
--- as not found. Raises: JQ002, JQ004, 23503.
+-- as not found.
+-- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
+-- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql

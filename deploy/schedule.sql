@@ -134,8 +134,9 @@ comment on function jobq_private.schedule_advance is
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
--- may change afterwards; it then holds for new definitions. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- may change afterwards; it then holds for new definitions.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
 language plpgsql
@@ -405,7 +406,10 @@ comment on function jobq_private.schedule_executions is
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys. Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys.
+-- Raises: JQ004.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
+-- PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -1029,8 +1033,8 @@ comment on function jobq_private.schedule_succeed is
 -- Purpose: declare a recurring job under a name; declaring it again is harmless.
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
--- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- too. What is null takes its default, whatever it was before.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq.create_schedule(
     name text,
     kind text,
@@ -1304,8 +1308,8 @@ comment on function jobq.preview_schedule is
 
 -- Purpose: let a paused schedule fire again.
 -- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
--- beat. Resuming one that is not paused changes nothing. Raises: 22004, 22023, JQ002,
--- JQ007.
+-- beat. Resuming one that is not paused changes nothing.
+-- Raises: 22004, 22023, JQ002, JQ007, JQ009.
 create or replace function jobq.resume_schedule(schedule text)
 returns void
 language plpgsql
@@ -1496,8 +1500,8 @@ comment on function jobq.tick is
 -- Purpose: change a schedule: a new version takes over, and the old one is retired.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
--- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
--- JQ006, JQ007, JQ009.
+-- other way round. No change, no new version.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql

@@ -245,6 +245,7 @@ comment on function jobq_private.refuse_attempt is
 -- the attempt that holds the lease counts; triggers record the attempt and move what is
 -- finished. An expired lease retries at once, anything else after its backoff.
 -- Raises: nothing of its own.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean
 )
@@ -608,7 +609,9 @@ comment on function jobq.claim_job is
 -- Purpose: finish an attempt as succeeded.
 -- Invariant: true once; false when this very attempt has completed the job before, as
 -- after a commit whose outcome was unknown; anything else is a lost lease and changes
--- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- nothing.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- Never: INVALID_ARGUMENT.
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )
@@ -947,6 +950,7 @@ comment on function jobq.fail_many is
 -- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
 -- or 'lost'. queues, where given, tells explain() what the worker serves.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )
@@ -1183,6 +1187,7 @@ comment on function jobq.release is
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )

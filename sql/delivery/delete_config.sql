@@ -1,5 +1,7 @@
 -- Purpose: delete a config; its versions stay.
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql

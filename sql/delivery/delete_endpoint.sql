@@ -1,6 +1,8 @@
 -- Purpose: delete an endpoint and its kind; its versions stay.
--- Invariant: refused while live jobs or schedules of it exist. Raises: 22004, JQ007,
--- JQ008.
+-- Invariant: refused while live jobs or schedules of it exist.
+-- Raises: 22004, JQ007, JQ008.
+-- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql

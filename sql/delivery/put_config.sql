@@ -1,6 +1,8 @@
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away. Raises: 22004, 22023, JQ004, JQ007.
+-- away.
+-- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )

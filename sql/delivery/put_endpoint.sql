@@ -3,6 +3,7 @@
 -- Invariant: one kind and one endpoint of the same name; what its templates refer to is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,

@@ -2,6 +2,7 @@
 -- Invariant: jobs that exist keep the version they were made under. Where the database
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
+-- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )

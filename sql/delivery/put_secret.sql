@@ -1,6 +1,7 @@
 -- Purpose: store a secret that its owner has encrypted, or replace it.
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
+-- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )

@@ -1,6 +1,8 @@
 -- Purpose: replace the ciphertext of a secret by one of the same value under another key.
 -- Invariant: only the version that was read is replaced, and stays that version.
 -- Raises: 22004, 22023, JQ007.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- ENDPOINT_NOT_FOUND.
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )

@@ -1,6 +1,7 @@
 -- Purpose: change a recurring job: a new version takes over, which is returned.
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql

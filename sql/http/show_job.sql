@@ -1,5 +1,7 @@
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
--- Invariant: reads only; ids of schedules and of jobs never meet. Raises: 22004, JQ001.
+-- Invariant: reads only; ids of schedules and of jobs never meet.
+-- Raises: 22004, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql

@@ -1,6 +1,8 @@
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
 -- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'. Raises: 22004, 22023, JQ001.
+-- returns, or 'retired'.
+-- Raises: 22004, 22023, JQ001.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql

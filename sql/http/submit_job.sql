@@ -1,6 +1,7 @@
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Never: JOB_NOT_FOUND.
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',

@@ -2,8 +2,9 @@
 -- made.
 -- Invariant: given is a JSON object with parameters of create_schedule(); a name that
 -- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- key yields its job. Without a name it gets one of its own.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Never: SCHEDULE_NOT_FOUND.
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )

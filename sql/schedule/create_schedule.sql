@@ -1,8 +1,8 @@
 -- Purpose: declare a recurring job under a name; declaring it again is harmless.
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
--- too. What is null takes its default, whatever it was before. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- too. What is null takes its default, whatever it was before.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq.create_schedule(
     name text,
     kind text,

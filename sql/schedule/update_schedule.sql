@@ -1,8 +1,8 @@
 -- Purpose: change a schedule: a new version takes over, and the old one is retired.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
--- other way round. No change, no new version. Raises: 22004, 22023, JQ002, JQ005,
--- JQ006, JQ007, JQ009.
+-- other way round. No change, no new version.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql

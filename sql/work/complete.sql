@@ -1,7 +1,9 @@
 -- Purpose: finish an attempt as succeeded.
 -- Invariant: true once; false when this very attempt has completed the job before, as
 -- after a commit whose outcome was unknown; anything else is a lost lease and changes
--- nothing. Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- nothing.
+-- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- Never: INVALID_ARGUMENT.
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )

@@ -4,6 +4,7 @@
 -- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
 -- or 'lost'. queues, where given, tells explain() what the worker serves.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )

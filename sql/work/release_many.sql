@@ -2,6 +2,7 @@
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )

@@ -1,5 +1,6 @@
 -- Purpose: say that a payload spec, config, secret or endpoint is not there.
--- Invariant: always raises. Raises: 22023, JQ007.
+-- Invariant: always raises.
+-- Raises: 22004, 22023, JQ007.
 create or replace function jobq_private.refuse_definition(type text, name text)
 returns void
 language plpgsql

@@ -2,7 +2,9 @@
 -- Invariant: only the state, with the worker, run_at, result and error that belong to the
 -- change, can be given; the tables' own triggers and foreign key decide whether it is
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
--- as not found. Raises: JQ002, JQ004, 23503.
+-- as not found.
+-- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
+-- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql

@@ -2,7 +2,7 @@
 -- when it is. size is the bytes of payload and metadata as text.
 -- Invariant: the depth of a payload is looked at only where its text is long enough to be
 -- too deep. No SET clause, so that it is inlined, for one job as for a batch.
--- Raises: nothing.
+-- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
 )

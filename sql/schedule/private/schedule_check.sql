@@ -1,8 +1,9 @@
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
--- may change afterwards; it then holds for new definitions. Raises: 22004, 22023,
--- JQ005, JQ006, JQ009.
+-- may change afterwards; it then holds for new definitions.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
 language plpgsql

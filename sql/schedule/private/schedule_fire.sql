@@ -2,7 +2,10 @@
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys. Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys.
+-- Raises: JQ004.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
+-- PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql

@@ -4,6 +4,7 @@
 -- the attempt that holds the lease counts; triggers record the attempt and move what is
 -- finished. An expired lease retries at once, anything else after its backoff.
 -- Raises: nothing of its own.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
     failures jobq_private.failure[], is_expiry boolean
 )
