@@ -90,6 +90,7 @@ class Settings:
         longest_wait: seconds for which a worker's claim may wait for a job.
         maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to
             workers or pg_cron.
+        is_metrics_open: whether /metrics answers without a key.
     """
 
     pool_size: int = 8
@@ -97,6 +98,7 @@ class Settings:
     requests_per_second: float = 5000.0
     longest_wait: float = 25.0
     maintain_every: float = 5.0
+    is_metrics_open: bool = True
 
 
 DEFAULTS: Final = Settings()
@@ -128,7 +130,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
 
     app = Starlette(
         routes=[*routes(OPERATIONS), pages.assets()],
-        middleware=[Middleware(Gate, keys=keys)],
+        middleware=[Middleware(Gate, keys=keys, is_metrics_open=settings.is_metrics_open)],
         exception_handlers={HTTPException: answer},
         lifespan=lifespan,
     )
@@ -136,6 +138,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app.state.specification = SPECIFICATION
     app.state.scrape = metrics.Scrape()
     app.state.is_stopping = False
+    app.state.is_metrics_open = settings.is_metrics_open
     app.state.longest_wait = settings.longest_wait
     app.state.patience = settings.patience
     return app
@@ -198,9 +201,10 @@ class Server(uvicorn.Server):
 class Gate:
     """What every request passes: a request id, the key, the one handler of errors."""
 
-    def __init__(self, app: ASGIApp, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, *, is_metrics_open: bool) -> None:
         self._app = app
         self._keys = keys
+        self._open = OPEN if is_metrics_open else OPEN - {"/metrics"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, whatever happens."""
@@ -237,7 +241,7 @@ class Gate:
 
     async def _admit(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         path = scope["path"]
-        if path in OPEN or path.startswith(OPEN_FOLDER):
+        if path in self._open or path.startswith(OPEN_FOLDER):
             return
         client = scope.get("client") or ("",)
         authorization = headers.get(b"authorization", b"").decode("latin-1")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
+from psycopg import IsolationLevel
 from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import dict_row
@@ -19,7 +21,7 @@ from jobq.json_schemas import JsonSchemas
 from jobq.reachability import ready
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from psycopg import AsyncConnection
     from psycopg.abc import Buffer
@@ -27,6 +29,21 @@ if TYPE_CHECKING:
 PATIENCE_OF_READY = 0.5  # seconds
 CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What must hold in the transaction of a call.
+
+    Attributes:
+        function: what reads it.
+        arguments: by the names of its parameters.
+        check: raises unless what was read is as it must be.
+    """
+
+    function: str
+    arguments: Mapping[str, object]
+    check: Callable[[list[tuple[Any, ...]]], None]
 
 
 class Database:
@@ -106,6 +123,48 @@ class Database:
         async with self._connection(role, acting_for) as connection:
             cursor = await connection.execute(text, arguments)
             return await cursor.fetchall()
+
+    async def fetch_if(
+        self,
+        role: str,
+        condition: Condition,
+        function: str,
+        acting_for: str | None = None,
+        **arguments: object,
+    ) -> list[tuple[Any, ...]]:
+        """Call a function as fetch() does, in one transaction with what it depends on.
+
+        What the condition has read does not change until then, or nothing is done.
+
+        Args:
+            role: one of jobq's four roles.
+            condition: what must hold.
+            function: its name in the schema jobq, or with a schema before it.
+            acting_for: whom the audit is to name beside the database's user.
+            **arguments: by the names of its parameters.
+
+        Raises:
+            SerializationFailure: somebody else has changed it meanwhile.
+            psycopg.Error: as fetch().
+            Exception: what the condition raises.
+        """
+        look = statement(condition.function, tuple(condition.arguments))
+        act = statement(function, tuple(arguments))
+        async with self._pools[role].connection() as connection:
+            await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+            try:
+                with confirmed(connection):
+                    async with connection.transaction():
+                        if acting_for is not None:
+                            await connection.execute("select jobq.act_for(%s)", [acting_for])
+                        cursor = await connection.execute(look, condition.arguments)
+                        condition.check(await cursor.fetchall())
+                        cursor = await connection.execute(act, arguments)
+                        rows = await cursor.fetchall()
+            finally:
+                if not connection.closed:
+                    await connection.set_isolation_level(None)
+        return rows
 
     async def ready(self) -> tuple[str, str]:
         """Return whether jobs can be taken in (queue) and looked up (repo), and why not.

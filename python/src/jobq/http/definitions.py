@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import msgspec
+import psycopg
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
+from jobq.http.database import Condition
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, json
 from jobq.http.page import Paging, page
@@ -18,7 +22,23 @@ if TYPE_CHECKING:
 
     from jobq.http.operation import Call
 
+IfMatch = Annotated[
+    str, Meta(description="The ETag of the version to change; 412 when it is another by now.")
+]
 DefinitionName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]{0,127}$")]
+
+
+SHOW: Final = "show_definition"
+# What the database says when somebody else has made the next version at the same time.
+CHANGED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
+ETAG: Final = {"ETag": "The version, in quotes; send it as If-Match to change only this one."}
+IF_MATCH: Final = {"If-Match": IfMatch}
+
+
+class Version(Struct):
+    """Just the version of a definition."""
+
+    version: int
 
 
 class Named(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -38,6 +58,28 @@ def delivery() -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise ApiError("DELIVERY_MISSING", f"{error.name} is not installed") from error
+
+
+def versioned(item: bytes, status: int = 200) -> Response:
+    """Answer with a definition, its version as the ETag."""
+    return json(item, status, {"etag": etag(item)})
+
+
+def etag(item: bytes) -> str:
+    """Return the entity tag of a definition."""
+    return f'"{msgspec.json.decode(item, type=Version).version}"'
+
+
+def check_version(wanted: str, rows: list[tuple[Any, ...]]) -> None:
+    """Compare a definition with an If-Match header.
+
+    Raises:
+        ApiError: PRECONDITION_FAILED, since it is of another version.
+    """
+    [(item,)] = rows
+    present = etag(item)
+    if wanted.strip() != "*" and present not in [tag.strip() for tag in wanted.split(",")]:
+        raise ApiError("PRECONDITION_FAILED", f"the version is {present}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +111,7 @@ class Sort:
     async def create_definition(self, call: Call) -> Response:
         """Declare one that is not there yet."""
         body = await call.body(self.new)
-        return json(await self._put(call, body, "create"), 201)
+        return versioned(await self._put(call, body, "create"), 201)
 
     async def update_definition(self, call: Call) -> Response:
         """Replace one. A job that exists keeps the version that it was made under."""
@@ -78,17 +120,33 @@ class Sort:
         if body.name not in (None, name):
             raise ApiError("INVALID_REQUEST", "name: not the one in the path")
         body.name = name
-        return json(await self._put(call, body, "update"))
+        return versioned(await self._put(call, body, "update"))
 
     async def _put(self, call: Call, body: Named, mode: str) -> bytes:
         names = {self.table: body.name, "mode": mode}
-        [(item,)] = await call.fetch(f"put_{self.table}", **names, **body.arguments())
+        [(item,)] = await self._change(call, f"put_{self.table}", **names, **body.arguments())
         return bytes(item)
+
+    async def _change(self, call: Call, function: str, **arguments: Any) -> list[Any]:  # noqa: ANN401
+        """Call a function, if what it changes is as If-Match says.
+
+        Raises:
+            ApiError: PRECONDITION_FAILED, since it is not.
+        """
+        wanted = call.request.headers.get("if-match")
+        if wanted is None or "name" not in call.request.path_params:
+            return await call.fetch(function, **arguments)
+        present = {"type": self.table, "name": call.text("name")}
+        condition = Condition(SHOW, present, partial(check_version, wanted))
+        try:
+            return await call.fetch_if(condition, function, **arguments)
+        except CHANGED as error:
+            raise ApiError("PRECONDITION_FAILED", "it has just changed") from error
 
     async def get_definition(self, call: Call) -> Response:
         """Return one."""
-        [(item,)] = await call.fetch("show_definition", type=self.table, name=call.text("name"))
-        return json(item)
+        [(item,)] = await call.fetch(SHOW, type=self.table, name=call.text("name"))
+        return versioned(item)
 
     async def list_definitions(self, call: Call) -> Response:
         """Return a page of them, by name."""
@@ -104,7 +162,7 @@ class Sort:
 
     async def delete_definition(self, call: Call) -> Response:
         """Delete one that nothing depends on."""
-        await call.fetch(f"delete_{self.table}", **{self.table: call.text("name")})
+        await self._change(call, f"delete_{self.table}", **{self.table: call.text("name")})
         return Response(status_code=204)
 
     def operations(self) -> tuple[Operation, ...]:
@@ -115,7 +173,7 @@ class Sort:
             refused = {**refused, 503: ["SECRET_KEY_MISSING", "DELIVERY_MISSING"]}
         example = {"one": self.example}
         one = f"{self.path}/{{name}}"
-        found = Answer("It.", self.document)
+        found = Answer("It.", self.document, headers=ETAG)
         return (
             Operation(
                 "POST",
@@ -123,7 +181,7 @@ class Sort:
                 self.create_definition,
                 f"Create {self.noun}",
                 ("operate",),
-                {201: Answer("It is created.", self.document)},
+                {201: Answer("It is created.", self.document, headers=ETAG)},
                 {409: ["DEFINITION_EXISTS"], **refused},
                 tag="definitions",
                 body=self.new,
@@ -155,8 +213,9 @@ class Sort:
                 self.update_definition,
                 f"Replace {self.noun}",
                 ("operate",),
-                {200: Answer("It is replaced.", self.document)},
-                {404: [missing], **refused},
+                {200: Answer("It is replaced.", self.document, headers=ETAG)},
+                {404: [missing], 412: ["PRECONDITION_FAILED"], **refused},
+                headers=IF_MATCH,
                 tag="definitions",
                 body=self.change,
                 examples=example,
@@ -168,7 +227,8 @@ class Sort:
                 f"Delete {self.noun}",
                 ("operate",),
                 {204: Answer("It is deleted.")},
-                {404: [missing], 409: ["CONFLICT"]},
+                {404: [missing], 409: ["CONFLICT"], 412: ["PRECONDITION_FAILED"]},
+                headers=IF_MATCH,
                 tag="definitions",
             ),
         )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
+from jobq import __version__
 from jobq.http.operation import Answer, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jobq.http.operation import Call
 
@@ -35,64 +38,145 @@ CONFLICTS: Final = Counter(
     registry=REGISTRY,
 )
 
-# The database's figures: name, help.
+BUILD: Final = Gauge(
+    "jobq_build_info",
+    "1, with the version of this server as a label.",
+    ("version",),
+    registry=REGISTRY,
+)
+BUILD.labels(__version__).set(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of the database's.
+
+    Attributes:
+        meaning: of it, in a sentence.
+        total: makes one figure of those of many queues; None where it is of all queues.
+    """
+
+    meaning: str
+    total: Callable[[Iterable[float]], float] | None = None
+
+
 FIGURES: Final = {
-    "queue_backlog": "Jobs that wait: queued, scheduled or retrying.",
-    "running_jobs": "Jobs that are leased to workers.",
-    "expired_leases": "Running jobs whose lease has expired and is not taken back yet.",
-    "oldest_runnable_seconds": "How long the first in line could have run already.",
-    "dlq_size": "Dead jobs.",
-    "enqueue_qps": "Jobs enqueued a second, over the last minute.",
-    "job_latency_p95_seconds": "95th percentile of the time from created to ended.",
-    "fail_rate": "Share of the jobs that ended of late that are dead.",
+    "queue_backlog": Figure("Jobs that wait: queued, scheduled or retrying.", sum),
+    "running_jobs": Figure("Jobs that are leased to workers.", sum),
+    "expired_leases": Figure("Running jobs whose lease has expired, not taken back yet.", sum),
+    "oldest_runnable_seconds": Figure("How long the first in line could have run already.", max),
+    "dlq_size": Figure("Dead jobs.", sum),
+    "enqueue_qps": Figure("Jobs enqueued a second, over the last minute."),
+    "job_latency_p95_seconds": Figure("95th percentile of the time from created to ended."),
+    "fail_rate": Figure("Share of the jobs that ended of late that are dead."),
 }
 
 # Seconds for which the database's figures are told again, however many ask.
 MEMORY: Final = 2.0
+# Whoever enqueues names queues as they like; so many have a label, the others share one.
+MOST_QUEUES: Final = 500
+OTHERS: Final = "(other)"
+
+
+class Queues:
+    """The queues that have a label: the first that were seen, for this server's life."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+
+    def see(self, queues: Iterable[str]) -> None:
+        """Give labels to queues while there are few."""
+        for queue in queues:
+            if len(self._known) >= MOST_QUEUES:
+                return
+            self._known.setdefault(queue)
+
+    def label(self, queue: str) -> str:
+        """Return the label of a queue."""
+        return queue if queue in self._known else OTHERS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
 
 
 class Figures:
-    """The database's figures, as a collector."""
+    """The database's figures, as a collector.
 
-    def __init__(self, rows: Sequence[tuple[Any, ...]], is_up: float) -> None:
-        self._rows = rows
+    Args:
+        rows: name, queue and value of each.
+        queues: those that have a label; each has every figure, if only 0.
+        is_up: whether the database has answered.
+    """
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]], queues: Queues, is_up: float) -> None:
         self._is_up = is_up
+        self._queues = queues
+        self._values: dict[str, dict[str | None, list[float]]] = {name: {} for name in FIGURES}
+        unlabelled = set()
+        for name, queue, value in rows:
+            label = None if queue is None else queues.label(queue)
+            if label == OTHERS:
+                unlabelled.add(queue)
+            if name in FIGURES:
+                self._values[name].setdefault(label, []).append(value)
+        self._unlabelled = len(unlabelled)
 
-    def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Yield each figure with its queues."""
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield each figure; none of the database's while it does not answer."""
         yield GaugeMetricFamily("jobq_up", "Whether the database answers.", value=self._is_up)
-        of_queues = {name for name, queue, _ in self._rows if queue is not None}
-        for figure, meaning in FIGURES.items():
-            labels = ["queue"] if figure in of_queues else []
-            family = GaugeMetricFamily(f"jobq_{figure}", meaning, labels=labels)
-            for name, queue, value in self._rows:
-                if name == figure:
-                    family.add_metric([queue] if labels else [], value)
-            if family.samples:
-                yield family
+        yield GaugeMetricFamily(
+            "jobq_queues_without_label",
+            f"Queues whose figures are those of the queue {OTHERS}.",
+            value=self._unlabelled,
+        )
+        if self._is_up:
+            for name, figure in FIGURES.items():
+                yield self._family(name, figure)
+
+    def _family(self, name: str, figure: Figure) -> GaugeMetricFamily:
+        """Return a figure: of each queue, or of all of them, NaN where there is none."""
+        values = self._values[name]
+        if figure.total is None:
+            value = values.get(None, [math.nan])[0]
+            return GaugeMetricFamily(f"jobq_{name}", figure.meaning, value=value)
+        family = GaugeMetricFamily(f"jobq_{name}", figure.meaning, labels=["queue"])
+        for queue in [*self._queues, *([OTHERS] if self._unlabelled else [])]:
+            family.add_metric([queue], figure.total(values.get(queue, [0])))
+        return family
 
 
 class Scrape:
     """The last answer to /metrics' question to the database."""
 
-    at = float("-inf")
-    figures = Figures([], 0.0)
+    def __init__(self) -> None:
+        self.at = float("-inf")
+        self.queues = Queues()
+        self.figures = Figures([], self.queues, 0.0)
 
 
 async def show_metrics(call: Call) -> Response:
-    """Answer a scrape."""
+    """Answer a scrape; by option of the server only to keys that may read."""
+    if not call.request.app.state.is_metrics_open:
+        call.request.scope["jobq.key"].role(("read", "operate"))
     scrape: Scrape = call.request.app.state.scrape
     if time.monotonic() - scrape.at > MEMORY:
         scrape.at = time.monotonic()
-        try:
-            scrape.figures = Figures(await call.fetch("metrics"), 1.0)
-        except psycopg.Error as error:
-            logger.warning("metrics: %s", error)
-            scrape.figures = Figures([], 0.0)
+        scrape.figures = await figures_of(call, scrape.queues)
     own = CollectorRegistry()
     own.register(scrape.figures)
     body = generate_latest(own) + generate_latest(REGISTRY)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
+
+
+async def figures_of(call: Call, queues: Queues) -> Figures:
+    """Ask the database for its figures."""
+    try:
+        rows = await call.fetch("metrics")
+    except psycopg.Error as error:
+        logger.warning("metrics: %s", error)
+        return Figures([], queues, 0.0)
+    queues.see(queue for _, queue, _ in rows if queue is not None)
+    return Figures(rows, queues, 1.0)
 
 
 OPERATIONS = (

@@ -234,7 +234,13 @@ def good(answer: Answer) -> dict[str, Any]:
     """Return a good answer as the specification has it."""
     described: dict[str, Any] = {
         "description": answer.description,
-        "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
+        "headers": {
+            "X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"},
+            **{
+                name: {"description": meaning, "schema": {"type": "string"}}
+                for name, meaning in answer.headers.items()
+            },
+        },
     }
     if answer.model is not None:
         content: dict[str, Any] = {"schema": schema_of(answer.model)}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from jobq.http.database import Database
+    from jobq.http.database import Condition, Database
 
 T = TypeVar("T")
 
@@ -40,12 +40,14 @@ class Answer:
         model: the type of its JSON, or None when it has none.
         media_type: of the body.
         example: the JSON of one.
+        headers: what its own headers mean, by their names.
     """
 
     description: str
     model: Any = None
     media_type: str = "application/json"
     example: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,14 @@ class Call:
     async def fetch(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Call a function of the database and return its rows."""
         return await self._database.fetch(self.role, function, self.acting_for, **arguments)
+
+    async def fetch_if(
+        self, condition: Condition, function: str, **arguments: object
+    ) -> list[tuple[Any, ...]]:
+        """Call a function of the database in one transaction with its condition."""
+        return await self._database.fetch_if(
+            self.role, condition, function, self.acting_for, **arguments
+        )
 
     async def ready(self) -> tuple[str, str]:
         """Return whether jobs can be taken in and looked up: ok, or error(reason)."""
@@ -174,9 +184,9 @@ class Call:
         return UUID(text)
 
 
-def json(body: bytes, status: int = 200) -> Response:
+def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Answer with JSON that is written already."""
-    return Response(body, status, media_type="application/json")
+    return Response(body, status, headers, media_type="application/json")
 
 
 def text(value: object) -> str:

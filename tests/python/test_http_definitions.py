@@ -1,0 +1,90 @@
+"""Definitions over HTTP: their versions, and changes that would undo each other."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from http_api import Api
+
+pytest_plugins = ["http_fixtures"]
+
+
+def endpoint(number: int) -> dict[str, Any]:
+    spec = {"url": f"http://a.example/{number}", "method": "POST"}
+    return {"name": "e", "type": "HTTP", "spec": spec}
+
+
+DEFINITIONS = [
+    ("/payload-specs/s", lambda number: {"name": "s", "schema": {"title": str(number)}}),
+    ("/configs/c", lambda number: {"name": "c", "values": {"a": number}}),
+    ("/endpoints/e", endpoint),
+]
+
+
+@pytest.mark.parametrize(("one", "body"), DEFINITIONS)
+async def test_a_change_of_another_version_is_refused(
+    api: Api, one: str, body: Callable[[int], dict[str, Any]]
+) -> None:
+    made = await api.ask("POST", one[:-2], json=body(0))
+    assert made.headers["etag"] == '"1"'
+    for number, (tag, status) in enumerate(
+        (
+            ('"2"', 412),
+            ("1", 412),
+            ('W/"1"', 412),
+            ('"1"', 200),
+            ('"1"', 412),
+            ('"7", "2"', 200),
+            ("*", 200),
+        ),
+        1,
+    ):
+        answer = await api.ask("PUT", one, json=body(number), headers={"if-match": tag})
+        assert answer.status_code == status, (tag, answer.text)
+        if status == 412:
+            assert answer.json()["error"]["code"] == "PRECONDITION_FAILED"
+        else:
+            assert answer.headers["etag"] == f'"{answer.json()["version"]}"'
+    shown = await api.ask("GET", one)
+    assert shown.headers["etag"] == '"4"'
+    assert (await api.ask("PUT", one, json=body(8))).status_code == 200
+    late = await api.ask("DELETE", one, headers={"if-match": '"4"'})
+    assert late.status_code == 412
+    assert (await api.ask("GET", one)).status_code == 200
+    gone = await api.ask("DELETE", one, headers={"if-match": '"5"'})
+    assert gone.status_code == 204
+    for method in ("PUT", "DELETE"):
+        given = {"json": body(9)} if method == "PUT" else {}
+        none = await api.ask(method, one, headers={"if-match": "*"}, **given)
+        assert none.status_code == 404
+
+
+async def test_of_changes_at_the_same_time_one_wins(api: Api) -> None:
+    assert (await api.ask("POST", "/configs", json={"name": "c", "values": {}})).status_code == 201
+    for version in range(1, 6):
+        headers = {"if-match": f'"{version}"'}
+        bodies = [{"values": {"n": [version, number]}} for number in range(4)]
+        answers = await asyncio.gather(
+            *(api.ask("PUT", "/configs/c", json=body, headers=headers) for body in bodies)
+        )
+        assert sorted(answer.status_code for answer in answers) == [200, 412, 412, 412]
+    [(changes,)] = api.run("select max(version) from jobq.list_versions('config', 'c')")
+    assert changes == 6
+
+
+async def test_what_is_changed_under_a_condition_is_audited(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_SECRET_KEYS", b64encode(bytes(32)).decode())
+    await api.ask("POST", "/secrets", json={"name": "s", "value": "x"})
+    changed = await api.ask("PUT", "/secrets/s", json={"value": "y"}, headers={"if-match": '"1"'})
+    assert changed.status_code == 200, changed.text
+    noted = api.run("select acting_for from jobq.audit where subject = %s", "s")
+    assert noted == [("API key test-0",)] * 2
