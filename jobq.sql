@@ -250,6 +250,7 @@ create table jobq_private.kind (
     reuse_key_after_failure boolean,
     payload_schema jsonb,
     json_schema jsonb,
+    delivery_version integer,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -270,7 +271,7 @@ create table jobq_private.kind (
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint.';
 
 create type jobq_private.settings as (
     queue text,
@@ -284,7 +285,8 @@ create type jobq_private.settings as (
     json_schema jsonb,
     max_payload_bytes integer,
     max_payload_depth integer,
-    max_depth integer
+    max_depth integer,
+    delivery_version integer
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
@@ -346,6 +348,7 @@ create table jobq_private.job (
     uncounted integer not null default 0,
     max_attempts integer not null,
     expiries integer not null default 0,
+    delivery_version integer,
     priority smallint not null default 0,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
@@ -581,7 +584,8 @@ create type jobq.claimed_job as (
     run_at timestamptz,
     created_at timestamptz,
     idempotency_key text,
-    lease interval
+    lease interval,
+    delivery_version integer
 );
 
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';
@@ -1141,7 +1145,8 @@ select
     j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
     j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
     j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-    j.region, j.created_at, null::timestamptz as finished_at
+    j.region, j.created_at, null::timestamptz as finished_at,
+    j.delivery_version
 from jobq_private.job as j
 union all
 select
@@ -1150,7 +1155,7 @@ select
     a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
     a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
     a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
-    a.region, a.created_at, a.finished_at
+    a.region, a.created_at, a.finished_at, a.delivery_version
 from jobq_private.job_archive as a;
 
 revoke all on jobq.job from public;
@@ -1291,7 +1296,8 @@ begin
         slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
         expiries, priority, state, previous_state, region, queue, kind, worker,
         idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, finished_at, result
+        last_error, last_error_details, metadata, progress, payload, delivery_version,
+        finished_at, result
     )
     select
         g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -1301,8 +1307,8 @@ begin
         case when g.state = archive_jobs.state then g.previous_state else g.state end,
         g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
         g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
-        g.result
+        g.metadata, g.progress, g.payload, g.delivery_version,
+        archive_jobs.finished_at, g.result
     from gone as g;
     get diagnostics moved = row_count;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
@@ -1333,14 +1339,15 @@ begin
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload
+        last_error_details, metadata, payload, delivery_version
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload
+        new.last_error, new.last_error_details, new.metadata, new.payload,
+        new.delivery_version
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -1900,7 +1907,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+        'job_id %s: id, kind, payload, keys, schedule, delivery_version and created_at', old.job_id
     ));
     return null;
 end
@@ -1913,15 +1920,18 @@ comment on function jobq_private.refuse_change is
 
 create or replace trigger job_identity
 before update of
-job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
+delivery_version
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
+        old.delivery_version)
     is distinct from
     (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
+        new.delivery_version)
 )
 execute function jobq_private.refuse_change();
 
@@ -2334,7 +2344,8 @@ begin
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -2345,7 +2356,8 @@ begin
                 when job.dedup_key is not null
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
-            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
+            s.delivery_version
         from jobq_private.settings_for(job.kind, job.queue) as s
         where case
             when _is_checked then true
@@ -2423,12 +2435,13 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata
+            metadata, delivery_version
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}'),
+            p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
     )
@@ -4795,7 +4808,9 @@ begin
     return json_build_object(
         'job_id', schedule.schedule_id,
         'endpoint', schedule.kind,
-        'endpoint_type', jobq_private.endpoint_type(schedule.kind),
+        'endpoint_type', (
+            select e.type from jobq_private.endpoint as e where e.endpoint = schedule.kind
+        ),
         'trigger', 'CRON',
         'status', upper(schedule.status),
         'version', schedule.version,
@@ -5419,14 +5434,15 @@ begin
     stored as (
         insert into jobq_private.job as l (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
-            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
-            g.schedule_id, g.slot_at
+            g.schedule_id, g.slot_at, p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         order by g.kind, g.dedup_key, g.ordinal
@@ -6092,7 +6108,7 @@ begin
         'execution_id', job.job_id,
         'job_id', coalesce(job.schedule_id, job.job_id),
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'idempotency_key', job.idempotency_key,
         'status', jobq_private.execution_status(job.state, job.run_at),
         'input', job.payload,
@@ -6183,7 +6199,7 @@ begin
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'trigger', case
             when job.schedule_id is not null then 'CRON'
             when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
@@ -7193,11 +7209,13 @@ revoke all on function jobq_private.refuse_setting from public;
 comment on function jobq_private.refuse_setting is
 'Raises which rule of a definition was violated.';
 
--- Purpose: how a failed job of a kind in a queue is tried again: the kind's word, else the
--- queue's, else the global default.
+-- Purpose: how a failed job of a kind in a queue is tried again: a delivery as its endpoint
+-- said when the job was made; else the kind's word, else the queue's, else the default.
 -- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
 -- clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.retry_policy_for(kind text, queue text)
+create or replace function jobq_private.retry_policy_for(
+    kind text, queue text, delivery_version integer
+)
 returns setof jobq_private.retry_policy
 language sql
 stable
@@ -7206,22 +7224,32 @@ security invoker
 rows 1
 as $$
     select
-        coalesce(k.retry_strategy, p.strategy),
-        coalesce(k.retry_initial_delay, p.initial_delay),
-        coalesce(k.retry_max_delay, p.max_delay),
-        coalesce(k.retry_jitter, p.jitter)
+        coalesce(v.retry ->> 'strategy', k.retry_strategy, p.strategy),
+        coalesce(
+            (v.retry ->> 'initial_delay')::interval, k.retry_initial_delay, p.initial_delay
+        ),
+        coalesce((v.retry ->> 'max_delay')::interval, k.retry_max_delay, p.max_delay),
+        coalesce((v.retry ->> 'jitter')::double precision, k.retry_jitter, p.jitter)
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = retry_policy_for.kind
     left join jobq_private.queue as q
         on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
     join jobq_private.retry_preset as p
         on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
+    left join lateral (
+        select d.document -> 'retry' as retry
+        from jobq_private.definition_version as d
+        where retry_policy_for.delivery_version is not null
+        and d.type = 'delivery'
+        and d.name = retry_policy_for.kind
+        and d.version = retry_policy_for.delivery_version
+    ) as v on true
 $$;
 
 revoke all on function jobq_private.retry_policy_for from public;
 
 comment on function jobq_private.retry_policy_for is
-'Resolves how a failed job is tried again: kind, else queue, else global default.';
+'Resolves how a failed job is tried again: its delivery, else kind, else queue, else global default.';
 
 -- Purpose: why a payload schema cannot be used, or null when it can.
 -- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
@@ -7420,7 +7448,8 @@ as $$
         k.json_schema,
         g.max_payload_bytes,
         g.max_payload_depth,
-        q.max_depth
+        q.max_depth,
+        k.delivery_version
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -7687,6 +7716,12 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, updated_at = now();
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
+    ) then
+        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
+        perform jobq_private.pin_delivery(put_kind.kind);
+    end if;
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
@@ -7792,9 +7827,9 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) || to_jsonb(r)
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r)
     from jobq_private.settings_for(kind, queue) as s
-    cross join jobq_private.retry_policy_for(kind, queue) as r
+    cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
 $$;
 
 revoke all on function jobq.settings from public;
@@ -8025,10 +8060,11 @@ revoke all on function jobq_private.endpoint_schema from public;
 comment on function jobq_private.endpoint_schema is
 'Checks what an endpoint refers to, and gives its payload schema.';
 
--- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
--- a worker's handler does them.
--- Invariant: one probe of a small index. Raises: nothing.
-create or replace function jobq_private.endpoint_type(kind text)
+-- Purpose: how a job is delivered: HTTP, KAFKA or REDIS_STREAM; null when a worker's handler
+-- does it.
+-- Invariant: what the job was made for, whatever has become of the endpoint; a job without
+-- a delivery_version costs nothing. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text, delivery_version integer)
 returns text
 language plpgsql
 stable
@@ -8037,8 +8073,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if endpoint_type.delivery_version is null then
+        return null;
+    end if;
     return (
-        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+        select v.document ->> 'type'
+        from jobq_private.definition_version as v
+        where v.type = 'delivery' and v.name = endpoint_type.kind
+        and v.version = endpoint_type.delivery_version
     );
 end
 $$;
@@ -8046,7 +8088,50 @@ $$;
 revoke all on function jobq_private.endpoint_type from public;
 
 comment on function jobq_private.endpoint_type is
-'How the jobs of a kind are delivered, or null when a handler does them.';
+'How a job is delivered, or null when a handler does it.';
+
+-- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
+-- endpoint, its payload spec and its retries, as one version under one number.
+-- Invariant: jobs take the number from the same row of kind as the schema that they are
+-- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
+-- under the lock of begin_definition(). Raises: nothing.
+create or replace function jobq_private.pin_delivery(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _document constant jsonb := (
+        select jsonb_build_object(
+            'endpoint_version', e.version, 'type', e.type, 'spec', e.spec,
+            'config', e.config, 'payload_spec', e.payload_spec,
+            'payload_spec_version', p.version, 'max_concurrency', e.max_concurrency,
+            'max_per_second', e.max_per_second, 'retry', jsonb_build_object(
+                'strategy', k.retry_strategy, 'initial_delay', k.retry_initial_delay,
+                'max_delay', k.retry_max_delay, 'jitter', k.retry_jitter
+            )
+        )
+        from jobq_private.endpoint as e
+        join jobq_private.kind as k on k.kind = e.endpoint
+        left join jobq_private.payload_spec as p on p.payload_spec = e.payload_spec
+        where e.endpoint = pin_delivery.endpoint
+    );
+begin
+    update jobq_private.kind as k
+    set delivery_version = jobq_private.record_version(
+        'delivery', pin_delivery.endpoint, _document
+    )
+    where k.kind = pin_delivery.endpoint and _document is not null;
+end
+$$;
+
+revoke all on function jobq_private.pin_delivery from public;
+
+comment on function jobq_private.pin_delivery is
+'Gives the jobs that an endpoint gets from now on what they are delivered by.';
 
 -- Purpose: keep a version of a definition, and give its number.
 -- Invariant: a number stands for one document for ever, also when the definition is
@@ -8474,18 +8559,17 @@ comment on function jobq.delete_secret is
 
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
--- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
--- it was when the first began. valid_until is null for the version that new jobs get.
+-- Invariant: delivery_version is the job's, and never stands for anything else; null is
+-- what a new job would get. Secrets are as they are now, encrypted; the config as it is
+-- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
 create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null, job_id uuid default null
+    kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
-    type text, spec jsonb, version integer, valid_from timestamptz,
-    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
-    max_per_second double precision
+    type text, spec jsonb, version integer, schema jsonb, config_entries jsonb,
+    config_version integer, config_valid_from timestamptz, secrets jsonb,
+    max_concurrency integer, max_per_second double precision
 )
 language plpgsql
 stable
@@ -8495,7 +8579,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _moment timestamptz := coalesce(get_delivery.created_at, now());
     _started_at timestamptz := coalesce(
         jobq_private.execution_started_at(get_delivery.job_id), now()
     );
@@ -8505,12 +8588,9 @@ begin
     end if;
     return query
     select
-        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
-        (
-            select n.created_at from jobq_private.definition_version as n
-            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
-        ),
-        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
+        v.document ->> 'type', v.document -> 'spec',
+        (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
+        c.document -> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -8522,10 +8602,13 @@ begin
         (v.document ->> 'max_concurrency')::integer,
         (v.document ->> 'max_per_second')::double precision
     from jobq_private.endpoint as e
-    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
-    left join lateral jobq_private.version_at(
-        'payload_spec', v.document ->> 'payload_spec', _moment
-    ) as s on true
+    join jobq_private.kind as k on k.kind = e.endpoint
+    join jobq_private.definition_version as v
+        on v.type = 'delivery' and v.name = e.endpoint
+        and v.version = coalesce(get_delivery.delivery_version, k.delivery_version)
+    left join jobq_private.definition_version as s
+        on s.type = 'payload_spec' and s.name = v.document ->> 'payload_spec'
+        and s.version = (v.document ->> 'payload_spec_version')::integer
     left join lateral jobq_private.version_at(
         'config', v.document ->> 'config', _started_at
     ) as c on true
@@ -8737,6 +8820,7 @@ begin
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
         put_endpoint.max_per_second
     );
+    perform jobq_private.pin_delivery(put_endpoint.endpoint);
     return jobq.show_definition('endpoint', put_endpoint.endpoint);
 exception
     when check_violation then
@@ -8784,7 +8868,9 @@ begin
     set schema = excluded.schema, version = excluded.version, updated_at = now()
     where p.version <> excluded.version;
 
-    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
+    perform
+        jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema),
+        jobq_private.pin_delivery(e.endpoint)
     from jobq_private.endpoint as e
     where e.payload_spec = put_payload_spec.payload_spec;
     return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);
@@ -9655,7 +9741,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select row(
         job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null
+        null, null
     )::jobq.claimed_job
 $$;
 
@@ -9775,7 +9861,7 @@ begin
     return query
     with held as materialized (
         select
-            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
             f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -9808,7 +9894,9 @@ begin
                     p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
                     p.retry_jitter, h.spent
                 )
-                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+                from jobq_private.retry_policy_for(
+                    h.kind, h.queue, h.delivery_version
+                ) as p
             ))
         end
     from held as h
@@ -10052,7 +10140,7 @@ begin
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-                    j.idempotency_key, j.lease
+                    j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);
@@ -10104,7 +10192,7 @@ begin
     returning
         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
         j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease;
+        j.idempotency_key, j.lease, j.delivery_version;
 end
 $$;
 
@@ -10300,7 +10388,8 @@ returns table (
     run_at timestamptz,
     created_at timestamptz,
     idempotency_key text,
-    lease interval
+    lease interval,
+    delivery_version integer
 )
 language plpgsql
 volatile

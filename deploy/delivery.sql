@@ -218,10 +218,11 @@ revoke all on function jobq_private.endpoint_schema from public;
 comment on function jobq_private.endpoint_schema is
 'Checks what an endpoint refers to, and gives its payload schema.';
 
--- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
--- a worker's handler does them.
--- Invariant: one probe of a small index. Raises: nothing.
-create or replace function jobq_private.endpoint_type(kind text)
+-- Purpose: how a job is delivered: HTTP, KAFKA or REDIS_STREAM; null when a worker's handler
+-- does it.
+-- Invariant: what the job was made for, whatever has become of the endpoint; a job without
+-- a delivery_version costs nothing. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text, delivery_version integer)
 returns text
 language plpgsql
 stable
@@ -230,8 +231,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if endpoint_type.delivery_version is null then
+        return null;
+    end if;
     return (
-        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+        select v.document ->> 'type'
+        from jobq_private.definition_version as v
+        where v.type = 'delivery' and v.name = endpoint_type.kind
+        and v.version = endpoint_type.delivery_version
     );
 end
 $$;
@@ -239,7 +246,50 @@ $$;
 revoke all on function jobq_private.endpoint_type from public;
 
 comment on function jobq_private.endpoint_type is
-'How the jobs of a kind are delivered, or null when a handler does them.';
+'How a job is delivered, or null when a handler does it.';
+
+-- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
+-- endpoint, its payload spec and its retries, as one version under one number.
+-- Invariant: jobs take the number from the same row of kind as the schema that they are
+-- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
+-- under the lock of begin_definition(). Raises: nothing.
+create or replace function jobq_private.pin_delivery(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _document constant jsonb := (
+        select jsonb_build_object(
+            'endpoint_version', e.version, 'type', e.type, 'spec', e.spec,
+            'config', e.config, 'payload_spec', e.payload_spec,
+            'payload_spec_version', p.version, 'max_concurrency', e.max_concurrency,
+            'max_per_second', e.max_per_second, 'retry', jsonb_build_object(
+                'strategy', k.retry_strategy, 'initial_delay', k.retry_initial_delay,
+                'max_delay', k.retry_max_delay, 'jitter', k.retry_jitter
+            )
+        )
+        from jobq_private.endpoint as e
+        join jobq_private.kind as k on k.kind = e.endpoint
+        left join jobq_private.payload_spec as p on p.payload_spec = e.payload_spec
+        where e.endpoint = pin_delivery.endpoint
+    );
+begin
+    update jobq_private.kind as k
+    set delivery_version = jobq_private.record_version(
+        'delivery', pin_delivery.endpoint, _document
+    )
+    where k.kind = pin_delivery.endpoint and _document is not null;
+end
+$$;
+
+revoke all on function jobq_private.pin_delivery from public;
+
+comment on function jobq_private.pin_delivery is
+'Gives the jobs that an endpoint gets from now on what they are delivered by.';
 
 -- Purpose: keep a version of a definition, and give its number.
 -- Invariant: a number stands for one document for ever, also when the definition is
@@ -667,18 +717,17 @@ comment on function jobq.delete_secret is
 
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
--- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
--- it was when the first began. valid_until is null for the version that new jobs get.
+-- Invariant: delivery_version is the job's, and never stands for anything else; null is
+-- what a new job would get. Secrets are as they are now, encrypted; the config as it is
+-- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
 create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null, job_id uuid default null
+    kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
-    type text, spec jsonb, version integer, valid_from timestamptz,
-    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
-    max_per_second double precision
+    type text, spec jsonb, version integer, schema jsonb, config_entries jsonb,
+    config_version integer, config_valid_from timestamptz, secrets jsonb,
+    max_concurrency integer, max_per_second double precision
 )
 language plpgsql
 stable
@@ -688,7 +737,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _moment timestamptz := coalesce(get_delivery.created_at, now());
     _started_at timestamptz := coalesce(
         jobq_private.execution_started_at(get_delivery.job_id), now()
     );
@@ -698,12 +746,9 @@ begin
     end if;
     return query
     select
-        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
-        (
-            select n.created_at from jobq_private.definition_version as n
-            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
-        ),
-        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
+        v.document ->> 'type', v.document -> 'spec',
+        (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
+        c.document -> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -715,10 +760,13 @@ begin
         (v.document ->> 'max_concurrency')::integer,
         (v.document ->> 'max_per_second')::double precision
     from jobq_private.endpoint as e
-    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
-    left join lateral jobq_private.version_at(
-        'payload_spec', v.document ->> 'payload_spec', _moment
-    ) as s on true
+    join jobq_private.kind as k on k.kind = e.endpoint
+    join jobq_private.definition_version as v
+        on v.type = 'delivery' and v.name = e.endpoint
+        and v.version = coalesce(get_delivery.delivery_version, k.delivery_version)
+    left join jobq_private.definition_version as s
+        on s.type = 'payload_spec' and s.name = v.document ->> 'payload_spec'
+        and s.version = (v.document ->> 'payload_spec_version')::integer
     left join lateral jobq_private.version_at(
         'config', v.document ->> 'config', _started_at
     ) as c on true
@@ -930,6 +978,7 @@ begin
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
         put_endpoint.max_per_second
     );
+    perform jobq_private.pin_delivery(put_endpoint.endpoint);
     return jobq.show_definition('endpoint', put_endpoint.endpoint);
 exception
     when check_violation then
@@ -977,7 +1026,9 @@ begin
     set schema = excluded.schema, version = excluded.version, updated_at = now()
     where p.version <> excluded.version;
 
-    perform jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema)
+    perform
+        jobq_private.set_payload_schema(e.endpoint, put_payload_spec.schema),
+        jobq_private.pin_delivery(e.endpoint)
     from jobq_private.endpoint as e
     where e.payload_spec = put_payload_spec.payload_spec;
     return jobq.show_definition('payload_spec', put_payload_spec.payload_spec);

@@ -57,7 +57,7 @@ begin
         'execution_id', job.job_id,
         'job_id', coalesce(job.schedule_id, job.job_id),
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'idempotency_key', job.idempotency_key,
         'status', jobq_private.execution_status(job.state, job.run_at),
         'input', job.payload,
@@ -148,7 +148,7 @@ begin
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'trigger', case
             when job.schedule_id is not null then 'CRON'
             when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'

@@ -13,7 +13,8 @@ select
     j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
     j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
     j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-    j.region, j.created_at, null::timestamptz as finished_at
+    j.region, j.created_at, null::timestamptz as finished_at,
+    j.delivery_version
 from jobq_private.job as j
 union all
 select
@@ -22,7 +23,7 @@ select
     a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
     a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
     a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
-    a.region, a.created_at, a.finished_at
+    a.region, a.created_at, a.finished_at, a.delivery_version
 from jobq_private.job_archive as a;
 
 revoke all on jobq.job from public;
@@ -163,7 +164,8 @@ begin
         slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
         expiries, priority, state, previous_state, region, queue, kind, worker,
         idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, finished_at, result
+        last_error, last_error_details, metadata, progress, payload, delivery_version,
+        finished_at, result
     )
     select
         g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -173,8 +175,8 @@ begin
         case when g.state = archive_jobs.state then g.previous_state else g.state end,
         g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
         g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
-        g.result
+        g.metadata, g.progress, g.payload, g.delivery_version,
+        archive_jobs.finished_at, g.result
     from gone as g;
     get diagnostics moved = row_count;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
@@ -205,14 +207,15 @@ begin
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload
+        last_error_details, metadata, payload, delivery_version
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload
+        new.last_error, new.last_error_details, new.metadata, new.payload,
+        new.delivery_version
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -772,7 +775,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+        'job_id %s: id, kind, payload, keys, schedule, delivery_version and created_at', old.job_id
     ));
     return null;
 end
@@ -785,15 +788,18 @@ comment on function jobq_private.refuse_change is
 
 create or replace trigger job_identity
 before update of
-job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
+delivery_version
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
+        old.delivery_version)
     is distinct from
     (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
+        new.delivery_version)
 )
 execute function jobq_private.refuse_change();
 
@@ -1206,7 +1212,8 @@ begin
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -1217,7 +1224,8 @@ begin
                 when job.dedup_key is not null
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
-            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
+            s.delivery_version
         from jobq_private.settings_for(job.kind, job.queue) as s
         where case
             when _is_checked then true
@@ -1295,12 +1303,13 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata
+            metadata, delivery_version
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}'),
+            p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
     )

@@ -45,6 +45,7 @@ create table jobq_private.job (
     uncounted integer not null default 0,
     max_attempts integer not null,
     expiries integer not null default 0,
+    delivery_version integer,
     priority smallint not null default 0,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",

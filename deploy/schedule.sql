@@ -314,7 +314,9 @@ begin
     return json_build_object(
         'job_id', schedule.schedule_id,
         'endpoint', schedule.kind,
-        'endpoint_type', jobq_private.endpoint_type(schedule.kind),
+        'endpoint_type', (
+            select e.type from jobq_private.endpoint as e where e.endpoint = schedule.kind
+        ),
         'trigger', 'CRON',
         'status', upper(schedule.status),
         'version', schedule.version,
@@ -938,14 +940,15 @@ begin
     stored as (
         insert into jobq_private.job as l (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
-            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
-            g.schedule_id, g.slot_at
+            g.schedule_id, g.slot_at, p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         order by g.kind, g.dedup_key, g.ordinal

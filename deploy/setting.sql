@@ -165,11 +165,13 @@ revoke all on function jobq_private.refuse_setting from public;
 comment on function jobq_private.refuse_setting is
 'Raises which rule of a definition was violated.';
 
--- Purpose: how a failed job of a kind in a queue is tried again: the kind's word, else the
--- queue's, else the global default.
+-- Purpose: how a failed job of a kind in a queue is tried again: a delivery as its endpoint
+-- said when the job was made; else the kind's word, else the queue's, else the default.
 -- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
 -- clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.retry_policy_for(kind text, queue text)
+create or replace function jobq_private.retry_policy_for(
+    kind text, queue text, delivery_version integer
+)
 returns setof jobq_private.retry_policy
 language sql
 stable
@@ -178,22 +180,32 @@ security invoker
 rows 1
 as $$
     select
-        coalesce(k.retry_strategy, p.strategy),
-        coalesce(k.retry_initial_delay, p.initial_delay),
-        coalesce(k.retry_max_delay, p.max_delay),
-        coalesce(k.retry_jitter, p.jitter)
+        coalesce(v.retry ->> 'strategy', k.retry_strategy, p.strategy),
+        coalesce(
+            (v.retry ->> 'initial_delay')::interval, k.retry_initial_delay, p.initial_delay
+        ),
+        coalesce((v.retry ->> 'max_delay')::interval, k.retry_max_delay, p.max_delay),
+        coalesce((v.retry ->> 'jitter')::double precision, k.retry_jitter, p.jitter)
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = retry_policy_for.kind
     left join jobq_private.queue as q
         on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
     join jobq_private.retry_preset as p
         on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
+    left join lateral (
+        select d.document -> 'retry' as retry
+        from jobq_private.definition_version as d
+        where retry_policy_for.delivery_version is not null
+        and d.type = 'delivery'
+        and d.name = retry_policy_for.kind
+        and d.version = retry_policy_for.delivery_version
+    ) as v on true
 $$;
 
 revoke all on function jobq_private.retry_policy_for from public;
 
 comment on function jobq_private.retry_policy_for is
-'Resolves how a failed job is tried again: kind, else queue, else global default.';
+'Resolves how a failed job is tried again: its delivery, else kind, else queue, else global default.';
 
 -- Purpose: why a payload schema cannot be used, or null when it can.
 -- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
@@ -392,7 +404,8 @@ as $$
         k.json_schema,
         g.max_payload_bytes,
         g.max_payload_depth,
-        q.max_depth
+        q.max_depth,
+        k.delivery_version
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -659,6 +672,12 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, updated_at = now();
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
+    ) then
+        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
+        perform jobq_private.pin_delivery(put_kind.kind);
+    end if;
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;
@@ -764,9 +783,9 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) || to_jsonb(r)
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r)
     from jobq_private.settings_for(kind, queue) as s
-    cross join jobq_private.retry_policy_for(kind, queue) as r
+    cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
 $$;
 
 revoke all on function jobq.settings from public;

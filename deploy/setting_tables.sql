@@ -101,6 +101,7 @@ create table jobq_private.kind (
     reuse_key_after_failure boolean,
     payload_schema jsonb,
     json_schema jsonb,
+    delivery_version integer,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -121,7 +122,7 @@ create table jobq_private.kind (
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint.';
 
 create type jobq_private.settings as (
     queue text,
@@ -135,7 +136,8 @@ create type jobq_private.settings as (
     json_schema jsonb,
     max_payload_bytes integer,
     max_payload_depth integer,
-    max_depth integer
+    max_depth integer,
+    delivery_version integer
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

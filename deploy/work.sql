@@ -147,7 +147,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select row(
         job_id, attempt, null, null, null, null, null, null, null, null, null, null,
-        null
+        null, null
     )::jobq.claimed_job
 $$;
 
@@ -267,7 +267,7 @@ begin
     return query
     with held as materialized (
         select
-            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
             f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -300,7 +300,9 @@ begin
                     p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
                     p.retry_jitter, h.spent
                 )
-                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+                from jobq_private.retry_policy_for(
+                    h.kind, h.queue, h.delivery_version
+                ) as p
             ))
         end
     from held as h
@@ -544,7 +546,7 @@ begin
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-                    j.idempotency_key, j.lease
+                    j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);
@@ -596,7 +598,7 @@ begin
     returning
         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
         j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease;
+        j.idempotency_key, j.lease, j.delivery_version;
 end
 $$;
 
@@ -792,7 +794,8 @@ returns table (
     run_at timestamptz,
     created_at timestamptz,
     idempotency_key text,
-    lease interval
+    lease interval,
+    delivery_version integer
 )
 language plpgsql
 volatile

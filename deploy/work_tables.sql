@@ -42,7 +42,8 @@ create type jobq.claimed_job as (
     run_at timestamptz,
     created_at timestamptz,
     idempotency_key text,
-    lease interval
+    lease interval,
+    delivery_version integer
 );
 
 comment on type jobq.claimed_job is 'A job as its worker receives it; attempt is the fencing token of every later call.';

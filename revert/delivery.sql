@@ -24,6 +24,7 @@ drop function if exists jobq_private.store_endpoint;
 drop function if exists jobq_private.spec_field;
 drop function if exists jobq_private.refuse_definition;
 drop function if exists jobq_private.record_version;
+drop function if exists jobq_private.pin_delivery;
 drop function if exists jobq_private.endpoint_type;
 drop function if exists jobq_private.endpoint_schema;
 drop function if exists jobq_private.check_references;

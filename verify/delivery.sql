@@ -26,6 +26,7 @@ begin
         ('function', 'jobq_private.check_references', '', 1),
         ('function', 'jobq_private.endpoint_schema', '', 1),
         ('function', 'jobq_private.endpoint_type', '', 1),
+        ('function', 'jobq_private.pin_delivery', '', 1),
         ('function', 'jobq_private.record_version', '', 1),
         ('function', 'jobq_private.refuse_definition', '', 1),
         ('function', 'jobq_private.spec_field', '', 1),

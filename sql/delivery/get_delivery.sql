@@ -1,17 +1,16 @@
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
--- Invariant: endpoint and payload spec as they were when the job was made, secrets as they
--- are now and encrypted; the config as it is now, or, for a job_id in a later attempt, as
--- it was when the first began. valid_until is null for the version that new jobs get.
+-- Invariant: delivery_version is the job's, and never stands for anything else; null is
+-- what a new job would get. Secrets are as they are now, encrypted; the config as it is
+-- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
 create or replace function jobq.get_delivery(
-    kind text, created_at timestamptz default null, job_id uuid default null
+    kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
-    type text, spec jsonb, version integer, valid_from timestamptz,
-    valid_until timestamptz, schema jsonb, config_entries jsonb, config_version integer,
-    config_valid_from timestamptz, secrets jsonb, max_concurrency integer,
-    max_per_second double precision
+    type text, spec jsonb, version integer, schema jsonb, config_entries jsonb,
+    config_version integer, config_valid_from timestamptz, secrets jsonb,
+    max_concurrency integer, max_per_second double precision
 )
 language plpgsql
 stable
@@ -21,7 +20,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _moment timestamptz := coalesce(get_delivery.created_at, now());
     _started_at timestamptz := coalesce(
         jobq_private.execution_started_at(get_delivery.job_id), now()
     );
@@ -31,12 +29,9 @@ begin
     end if;
     return query
     select
-        v.document ->> 'type', v.document -> 'spec', v.version, v.created_at,
-        (
-            select n.created_at from jobq_private.definition_version as n
-            where n.type = 'endpoint' and n.name = e.endpoint and n.version = v.version + 1
-        ),
-        s.document -> 'schema', c.document -> 'values', c.version, c.created_at,
+        v.document ->> 'type', v.document -> 'spec',
+        (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
+        c.document -> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -48,10 +43,13 @@ begin
         (v.document ->> 'max_concurrency')::integer,
         (v.document ->> 'max_per_second')::double precision
     from jobq_private.endpoint as e
-    cross join lateral jobq_private.version_at('endpoint', e.endpoint, _moment) as v
-    left join lateral jobq_private.version_at(
-        'payload_spec', v.document ->> 'payload_spec', _moment
-    ) as s on true
+    join jobq_private.kind as k on k.kind = e.endpoint
+    join jobq_private.definition_version as v
+        on v.type = 'delivery' and v.name = e.endpoint
+        and v.version = coalesce(get_delivery.delivery_version, k.delivery_version)
+    left join jobq_private.definition_version as s
+        on s.type = 'payload_spec' and s.name = v.document ->> 'payload_spec'
+        and s.version = (v.document ->> 'payload_spec_version')::integer
     left join lateral jobq_private.version_at(
         'config', v.document ->> 'config', _started_at
     ) as c on true

@@ -58,6 +58,7 @@ begin
         put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
         put_endpoint.max_per_second
     );
+    perform jobq_private.pin_delivery(put_endpoint.endpoint);
     return jobq.show_definition('endpoint', put_endpoint.endpoint);
 exception
     when check_violation then

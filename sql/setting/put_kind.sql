@@ -54,6 +54,12 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, updated_at = now();
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
+    ) then
+        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
+        perform jobq_private.pin_delivery(put_kind.kind);
+    end if;
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _problem = constraint_name;

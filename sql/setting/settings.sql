@@ -8,9 +8,9 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) || to_jsonb(r)
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r)
     from jobq_private.settings_for(kind, queue) as s
-    cross join jobq_private.retry_policy_for(kind, queue) as r
+    cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
 $$;
 
 revoke all on function jobq.settings from public;

@@ -55,7 +55,7 @@ begin
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-                    j.idempotency_key, j.lease
+                    j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);

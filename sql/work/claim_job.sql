@@ -32,7 +32,7 @@ begin
     returning
         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
         j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease;
+        j.idempotency_key, j.lease, j.delivery_version;
 end
 $$;
 

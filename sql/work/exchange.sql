@@ -26,7 +26,8 @@ returns table (
     run_at timestamptz,
     created_at timestamptz,
     idempotency_key text,
-    lease interval
+    lease interval,
+    delivery_version integer
 )
 language plpgsql
 volatile

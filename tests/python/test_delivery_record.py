@@ -133,7 +133,7 @@ async def test_endpoints_and_configs_are_asked_for_once_in_a_lifetime(database: 
         assert await endpoints.get(context) is found[0]
         forgetful = Endpoints(counting, lifetime=0)  # type: ignore[arg-type]
         for version in (2, 2):
-            newest = await forgetful.get(context_of("e", uuid4(), 1, datetime.now(UTC)))
+            newest = await forgetful.get(context_of("e", uuid4(), 1, datetime.now(UTC), 2))
             assert newest is not None
             assert newest.version == version
         assert counting.calls == 3
@@ -162,15 +162,12 @@ async def test_the_environment_sets_lifetimes(
 async def test_two_versions_of_an_endpoint_are_known_side_by_side(database: str) -> None:
     async with AsyncClient(database) as client:
         await client.put_endpoint("e", "HTTP", {"url": "http://a.example/1"})
-        old = (await client.enqueue("e")).job_id
         await client.put_endpoint("e", "HTTP", {"url": "http://a.example/2"})
-        new = (await client.enqueue("e")).job_id
-        made = {job_id: (await client.get(job_id)).created_at for job_id in (old, new)}
         counting = Counting(client)
         endpoints = Endpoints(counting, 60)  # type: ignore[arg-type]
         versions = []
-        for job_id in (new, old) * 3:
-            endpoint = await endpoints.get(context_of("e", job_id, 1, made[job_id]))
+        for version in (2, 1) * 3:
+            endpoint = await endpoints.get(context_of("e", uuid4(), 1, datetime.now(UTC), version))
             assert endpoint is not None
             versions.append(endpoint.version)
         assert versions == [2, 1] * 3
@@ -206,7 +203,9 @@ def seal(keyring: Keyring, name: str, value: str) -> dict[str, str]:
     return {"ciphertext": b64encode(ciphertext).decode(), "key_id": key}
 
 
-def context_of(kind: str, job_id: Any, attempt: int, created_at: datetime) -> JobContext:
+def context_of(
+    kind: str, job_id: Any, attempt: int, created_at: datetime, version: int = 1
+) -> JobContext:
     return JobContext(
         job_id=job_id,
         attempt=attempt,
@@ -219,4 +218,5 @@ def context_of(kind: str, job_id: Any, attempt: int, created_at: datetime) -> Jo
         created_at=created_at,
         deadline=0.0,
         recorder=None,  # type: ignore[arg-type]
+        delivery_version=version,
     )

@@ -47,6 +47,7 @@ class JobContext:
         deadline: when the attempt times out, on the clock of ``time.monotonic``.
         cancelled: whether somebody asked to cancel the job, the attempt timed out, or its
             lease was lost. A handler that looks at it may stop early.
+        delivery_version: what the job is delivered by, where its kind is an endpoint.
     """
 
     job_id: UUID
@@ -61,6 +62,7 @@ class JobContext:
     deadline: float
     recorder: Recorder
     cancelled: bool = False
+    delivery_version: int | None = None
 
     @property
     def time_left(self) -> float:

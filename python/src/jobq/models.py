@@ -127,6 +127,7 @@ class ClaimedJob:
     created_at: datetime
     idempotency_key: str | None
     lease: timedelta
+    delivery_version: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any])
         idempotency_key=job.idempotency_key,
         run_at=job.run_at,
         created_at=job.created_at,
+        delivery_version=job.delivery_version,
         deadline=monotonic() + job.timeout.total_seconds(),
         recorder=_Recorder(connection),
     )

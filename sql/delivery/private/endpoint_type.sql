@@ -1,7 +1,8 @@
--- Purpose: how the jobs of a kind are delivered: HTTP, KAFKA or REDIS_STREAM; null when
--- a worker's handler does them.
--- Invariant: one probe of a small index. Raises: nothing.
-create or replace function jobq_private.endpoint_type(kind text)
+-- Purpose: how a job is delivered: HTTP, KAFKA or REDIS_STREAM; null when a worker's handler
+-- does it.
+-- Invariant: what the job was made for, whatever has become of the endpoint; a job without
+-- a delivery_version costs nothing. Raises: nothing.
+create or replace function jobq_private.endpoint_type(kind text, delivery_version integer)
 returns text
 language plpgsql
 stable
@@ -10,8 +11,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if endpoint_type.delivery_version is null then
+        return null;
+    end if;
     return (
-        select e.type from jobq_private.endpoint as e where e.endpoint = endpoint_type.kind
+        select v.document ->> 'type'
+        from jobq_private.definition_version as v
+        where v.type = 'delivery' and v.name = endpoint_type.kind
+        and v.version = endpoint_type.delivery_version
     );
 end
 $$;
@@ -19,4 +26,4 @@ $$;
 revoke all on function jobq_private.endpoint_type from public;
 
 comment on function jobq_private.endpoint_type is
-'How the jobs of a kind are delivered, or null when a handler does them.';
+'How a job is delivered, or null when a handler does it.';

@@ -14,7 +14,7 @@ begin
         'execution_id', job.job_id,
         'job_id', coalesce(job.schedule_id, job.job_id),
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'idempotency_key', job.idempotency_key,
         'status', jobq_private.execution_status(job.state, job.run_at),
         'input', job.payload,

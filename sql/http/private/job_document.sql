@@ -14,7 +14,7 @@ begin
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind),
+        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
         'trigger', case
             when job.schedule_id is not null then 'CRON'
             when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'

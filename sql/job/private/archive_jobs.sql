@@ -43,7 +43,8 @@ begin
         slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
         expiries, priority, state, previous_state, region, queue, kind, worker,
         idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, finished_at, result
+        last_error, last_error_details, metadata, progress, payload, delivery_version,
+        finished_at, result
     )
     select
         g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -53,8 +54,8 @@ begin
         case when g.state = archive_jobs.state then g.previous_state else g.state end,
         g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
         g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, archive_jobs.finished_at,
-        g.result
+        g.metadata, g.progress, g.payload, g.delivery_version,
+        archive_jobs.finished_at, g.result
     from gone as g;
     get diagnostics moved = row_count;
     perform jobq_private.tell_ended(archive_jobs.job_ids);

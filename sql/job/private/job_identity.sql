@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule and created_at', old.job_id
+        'job_id %s: id, kind, payload, keys, schedule, delivery_version and created_at', old.job_id
     ));
     return null;
 end
@@ -24,14 +24,17 @@ comment on function jobq_private.refuse_change is
 
 create or replace trigger job_identity
 before update of
-job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at
+job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
+delivery_version
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at)
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
+        old.delivery_version)
     is distinct from
     (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at)
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
+        new.delivery_version)
 )
 execute function jobq_private.refuse_change();

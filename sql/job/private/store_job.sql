@@ -35,7 +35,8 @@ begin
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -46,7 +47,8 @@ begin
                 when job.dedup_key is not null
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
-            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at
+            coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
+            s.delivery_version
         from jobq_private.settings_for(job.kind, job.queue) as s
         where case
             when _is_checked then true

@@ -31,12 +31,13 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata
+            metadata, delivery_version
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}')
+            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}'),
+            p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
     )

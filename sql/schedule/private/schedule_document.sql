@@ -15,7 +15,9 @@ begin
     return json_build_object(
         'job_id', schedule.schedule_id,
         'endpoint', schedule.kind,
-        'endpoint_type', jobq_private.endpoint_type(schedule.kind),
+        'endpoint_type', (
+            select e.type from jobq_private.endpoint as e where e.endpoint = schedule.kind
+        ),
         'trigger', 'CRON',
         'status', upper(schedule.status),
         'version', schedule.version,

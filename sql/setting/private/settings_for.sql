@@ -22,7 +22,8 @@ as $$
         k.json_schema,
         g.max_payload_bytes,
         g.max_payload_depth,
-        q.max_depth
+        q.max_depth,
+        k.delivery_version
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

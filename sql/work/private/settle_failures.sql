@@ -26,7 +26,7 @@ begin
     return query
     with held as materialized (
         select
-            j.job_id, j.kind, j.queue, j.attempt - j.uncounted as spent,
+            j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
             f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -59,7 +59,9 @@ begin
                     p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
                     p.retry_jitter, h.spent
                 )
-                from jobq_private.retry_policy_for(h.kind, h.queue) as p
+                from jobq_private.retry_policy_for(
+                    h.kind, h.queue, h.delivery_version
+                ) as p
             ))
         end
     from held as h

@@ -1,6 +1,6 @@
 -- What jobq.get_delivery() promises.
 begin;
-select plan(8);
+select plan(11);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -35,39 +35,60 @@ select results_eq(
     $$
     select d.type, d.spec ->> 'url', d.version, d.schema, d.config_entries ->> 'url',
         d.config_version, decode(d.secrets #>> '{mail_key,ciphertext}', 'base64'),
-        d.secrets #>> '{mail_key,key_id}', d.valid_until
+        d.secrets #>> '{mail_key,key_id}'
     from jobq.get_delivery('e') as d
     $$,
     $$
     values ('HTTP', '{{config.url}}', 1, '{"type": "object", "required": ["to"]}'::jsonb,
-        'https://a.example', 1, repeat('c', 40)::bytea, 'k1', null::timestamptz)
+        'https://a.example', 1, repeat('c', 40)::bytea, 'k1')
     $$,
     'it has all that a delivery needs'
 );
 
--- Versions as of the moment when a job was made
+-- The version that a job was made with
+select jobq.enqueue('e', '{"to": "a"}') as old_id \gset
 update jobq_private.definition_version set created_at = now() - interval '1 hour';
 select jobq.put_endpoint('e', 'HTTP', '{"url": "{{config.url}}/v2"}', 'mail-input', 'mail'
 ) as doc \gset
+select jobq.enqueue('e', '{"to": "a"}') as between_id \gset
 select jobq.put_config('mail', '{"url": "https://b.example"}') as doc \gset
 select jobq.put_payload_spec('mail-input', '{}') as doc \gset
+select jobq.enqueue('e') as new_id \gset
 select results_eq(
-    $$
-    select d.version, d.spec ->> 'url', d.schema, d.config_entries ->> 'url', d.valid_until,
+    format($$
+    select d.version, d.spec ->> 'url', d.schema, d.config_entries ->> 'url',
         d.secrets is null
-    from (values (now() - interval '1 min'), (now() - interval '1 day'), (now())) as m (moment)
-    cross join lateral jobq.get_delivery('e', m.moment) as d
-    $$,
+    from unnest('{%s,%s,%s}'::uuid[]) with ordinality as m (job_id, n)
+    join jobq.job as j on j.job_id = m.job_id
+    cross join lateral jobq.get_delivery('e', j.delivery_version) as d
+    order by m.n
+    $$, :'old_id', :'between_id', :'new_id'),
     $$
     values
     (1, '{{config.url}}', '{"type": "object", "required": ["to"]}'::jsonb,
-        'https://b.example', now(), false),
-    (1, '{{config.url}}', '{"type": "object", "required": ["to"]}', 'https://b.example', now(),
-        false),
-    (2, '{{config.url}}/v2', '{}', 'https://b.example', null, true)
+        'https://b.example', false),
+    (2, '{{config.url}}/v2', '{"type": "object", "required": ["to"]}', 'https://b.example',
+        true),
+    (2, '{{config.url}}/v2', '{}', 'https://b.example', true)
     $$,
-    'endpoint and payload spec are those of the job''s time, config and secrets of now'
+    'endpoint and payload spec are those the job was made with, config and secrets of now'
 );
+select results_eq(
+    $$ select d.version, d.schema from jobq.get_delivery('e') as d $$,
+    $$ values (2, '{}'::jsonb) $$,
+    'without a version it is what a new job would get'
+);
+select jobq.put_kind('e', retry_initial_delay => '7 s');
+select jobq.enqueue('e') as newer_id \gset
+select isnt(
+    (jobq.get_job(:'newer_id')).delivery_version,
+    (jobq.get_job(:'new_id')).delivery_version,
+    'other retries are another version'
+);
+select is(
+    (select k.delivery_version from jobq_private.kind as k where k.kind = 'e'), 4,
+    'what is put again is no other version'
+) from jobq.put_kind('e', retry_initial_delay => '7 s');
 
 -- The config of an execution is that of its first attempt
 select jobq.enqueue('e', max_attempts => 3) as job_id \gset
@@ -75,7 +96,7 @@ select from jobq.claim_job(:'job_id', 'w');
 prepare seen as
 select d.config_version, d.config_entries ->> 'url', d.config_valid_from
 from jobq.get_job(:'job_id') as j
-cross join lateral jobq.get_delivery('e', j.created_at, j.job_id) as d;
+cross join lateral jobq.get_delivery('e', j.delivery_version, j.job_id) as d;
 select results_eq(
     'seen', $$ values (2, 'https://b.example', now()) $$, 'a first attempt takes the newest'
 );

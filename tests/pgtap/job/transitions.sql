@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(188);
+select plan(192);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -256,7 +256,8 @@ insert into forgery values
 ('created_at', 'created_at - interval ''1 s'''), ('idempotency_key', '''mine'''),
 ('dedup_key', '''other'''), ('dedup', '''replace'''),
 ('schedule_id', 'gen_random_uuid()'),
-('slot_at', 'now()'), ('previous_state', '''dead'''), ('attempt', 'attempt + 1'),
+('slot_at', 'now()'), ('delivery_version', '1'), ('previous_state', '''dead'''),
+('attempt', 'attempt + 1'),
 ('attempt', 'attempt - 1'), ('uncounted', 'uncounted + 1'),
 ('lease_expires_at', 'now() + interval ''1 day'''),
 ('claimed_at', 'now() - interval ''1 s''');

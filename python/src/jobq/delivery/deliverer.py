@@ -67,7 +67,7 @@ class Deliverer:
         self._vault = Vault(keyring or Keyring.from_environment(), seconds(SECRET_CACHE, 300.0))
         self._guard = guard or Guard.from_environment()
         self._trust = trusting()
-        self._limits: dict[str, Limit] = {}
+        self._limits: dict[str, tuple[int, Limit]] = {}
         self._senders: dict[str, Sender] = {}
 
     async def __aenter__(self) -> Self:
@@ -150,10 +150,12 @@ class Deliverer:
         )
 
     def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
-        rule = (endpoint.max_concurrency, endpoint.max_per_second)
-        limit = self._limits.get(kind)
-        if limit is None or limit.rule != rule:
-            limit = self._limits[kind] = Limit(*rule)
+        """Return the limit of an endpoint, as the newest version that came by says."""
+        version, limit = self._limits.get(kind, (0, None))
+        if limit is None or version < endpoint.version:
+            rule = (endpoint.max_concurrency, endpoint.max_per_second)
+            limit = limit if limit is not None and limit.rule == rule else Limit(*rule)
+            self._limits[kind] = endpoint.version, limit
         return limit
 
     def _sender(self, kind: str) -> Sender:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Endpoint", "Endpoints"]
 
 MOST: Final = 10_000
-MOST_VERSIONS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,6 @@ class Endpoint:
         type: HTTP, KAFKA or REDIS_STREAM.
         spec: where to deliver to, and in what shape; its texts are templates.
         version: of the endpoint, as it was when the job was made.
-        valid_from: since when jobs get this version.
-        valid_until: jobs made from then on get another; None when there is none.
         schema: a JSON Schema of the input, or None.
         config_entries: the config's values, or None.
         config_version: the config's version, or None.
@@ -52,8 +49,6 @@ class Endpoint:
     type: str
     spec: dict[str, Any]
     version: int
-    valid_from: datetime
-    valid_until: datetime | None
     schema: dict[str, Any] | None
     config_entries: dict[str, Any] | None
     config_version: int | None
@@ -63,17 +58,13 @@ class Endpoint:
     max_per_second: float | None
 
     def serves(self, context: JobContext) -> bool:
-        """Tell whether this is what an attempt runs with: by when its job was made.
+        """Tell whether an attempt runs with this config.
 
         A later attempt runs with the config of the first; it is this one for sure when it
         was there before the job.
         """
-        made_at, config_from = context.created_at, self.config_valid_from
-        return (
-            self.valid_from <= made_at
-            and (self.valid_until is None or made_at < self.valid_until)
-            and (context.attempt == 1 or config_from is None or config_from <= made_at)
-        )
+        config_from = self.config_valid_from
+        return context.attempt == 1 or config_from is None or config_from <= context.created_at
 
     @cached_property
     def input_schema(self) -> InputSchema | None:
@@ -91,18 +82,17 @@ class Endpoint:
 
 
 class Endpoints:
-    """Endpoints by kind, each version kept for a while.
+    """Endpoints by kind and version; a version never changes, its config and secrets do.
 
     Args:
         client: asks the database.
-        lifetime: seconds until an endpoint is asked for again, and so are its config and
-            its secrets.
+        lifetime: seconds until a config is asked for again, and so are the secrets.
     """
 
     def __init__(self, client: AsyncClient, lifetime: float) -> None:
         self._client = client
         self._lifetime = lifetime
-        self._known: OrderedDict[str, list[tuple[float, Endpoint]]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, int], tuple[float, Endpoint]] = OrderedDict()
         self._asking = asyncio.Lock()
 
     async def get(self, context: JobContext) -> Endpoint | None:
@@ -118,34 +108,35 @@ class Endpoints:
             return self._find(context) or await self._ask(context)
 
     def _find(self, context: JobContext) -> Endpoint | None:
-        now = time.monotonic()
-        for until, endpoint in self._known.get(context.kind, ()):
-            if now < until and endpoint.serves(context):
-                return endpoint
-        return None
+        if context.delivery_version is None:
+            return None
+        until, endpoint = self._known.get((context.kind, context.delivery_version), (0.0, None))
+        if endpoint is None or time.monotonic() >= until or not endpoint.serves(context):
+            return None
+        return endpoint
 
     async def _ask(self, context: JobContext) -> Endpoint | None:
         """Ask the database; what holds for one execution only is not kept."""
         is_later = context.attempt > 1
-        call = get_delivery(context.kind, context.created_at, context.job_id if is_later else None)
+        version = context.delivery_version
+        call = get_delivery(context.kind, version, context.job_id if is_later else None)
         endpoint: Endpoint | None = await self._client.run(call)
-        if endpoint is not None and not is_later:
-            entry = (time.monotonic() + self._lifetime, endpoint)
-            others = self._known.pop(context.kind, [])
-            others = [known for known in others if known[1].version != endpoint.version]
-            self._known[context.kind] = [entry, *others[: MOST_VERSIONS - 1]]
+        if endpoint is not None and version is not None and not is_later:
+            self._known[context.kind, version] = (time.monotonic() + self._lifetime, endpoint)
+            self._known.move_to_end((context.kind, version))
             if len(self._known) > MOST:
                 self._known.popitem(last=False)
         return endpoint
 
 
-def get_delivery(kind: str, created_at: datetime, job_id: UUID | None) -> Call[Endpoint | None]:
+def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[Endpoint | None]:
     """Ask for all that a delivery of a job needs; None when its kind is no endpoint.
 
     Args:
         kind: the job's.
-        created_at: the job's.
+        version: what the job is delivered by; None for a job that was made before its
+            kind was an endpoint: it gets what holds now.
         job_id: of a job in a later attempt, for the config of its first.
     """
-    arguments = {"kind": kind, "created_at": created_at, "job_id": job_id}
+    arguments = {"kind": kind, "delivery_version": version, "job_id": job_id}
     return Call("get_delivery", arguments, lambda rows: rows[0] if rows else None, record(Endpoint))

@@ -63,6 +63,7 @@ class Held:
         "attempt",
         "context",
         "created_at",
+        "delivery_version",
         "handler",
         "held_at",
         "idempotency_key",
@@ -97,6 +98,7 @@ class Held:
         self.run_at: str
         self.created_at: str
         self.idempotency_key: str | None
+        self.delivery_version: int | None
         (
             self.job_id,
             self.attempt,
@@ -110,6 +112,7 @@ class Held:
             self.created_at,
             self.idempotency_key,
             lease,
+            self.delivery_version,
         ) = row
         self.held_at = time.monotonic()
         self.slot_at = 0.0
@@ -156,6 +159,7 @@ class Held:
             idempotency_key=self.idempotency_key,
             run_at=datetime.fromisoformat(self.run_at),
             created_at=datetime.fromisoformat(self.created_at),
+            delivery_version=self.delivery_version,
             deadline=self.expires_at,
             recorder=recorder,
             cancelled=self.is_cancel_requested,

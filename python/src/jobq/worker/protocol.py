@@ -22,7 +22,7 @@ __all__ = ["COMPLETE", "Protocol", "until_of"]
 
 JOB_COLUMNS: Final = (
     "job_id, attempt, kind, payload, metadata, queue, max_attempts, timeout, run_at,"
-    " created_at, idempotency_key, lease"
+    " created_at, idempotency_key, lease, delivery_version"
 )
 EXCHANGE: Final = f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s)"

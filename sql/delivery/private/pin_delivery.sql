@@ -1,0 +1,42 @@
+-- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
+-- endpoint, its payload spec and its retries, as one version under one number.
+-- Invariant: jobs take the number from the same row of kind as the schema that they are
+-- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
+-- under the lock of begin_definition(). Raises: nothing.
+create or replace function jobq_private.pin_delivery(endpoint text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _document constant jsonb := (
+        select jsonb_build_object(
+            'endpoint_version', e.version, 'type', e.type, 'spec', e.spec,
+            'config', e.config, 'payload_spec', e.payload_spec,
+            'payload_spec_version', p.version, 'max_concurrency', e.max_concurrency,
+            'max_per_second', e.max_per_second, 'retry', jsonb_build_object(
+                'strategy', k.retry_strategy, 'initial_delay', k.retry_initial_delay,
+                'max_delay', k.retry_max_delay, 'jitter', k.retry_jitter
+            )
+        )
+        from jobq_private.endpoint as e
+        join jobq_private.kind as k on k.kind = e.endpoint
+        left join jobq_private.payload_spec as p on p.payload_spec = e.payload_spec
+        where e.endpoint = pin_delivery.endpoint
+    );
+begin
+    update jobq_private.kind as k
+    set delivery_version = jobq_private.record_version(
+        'delivery', pin_delivery.endpoint, _document
+    )
+    where k.kind = pin_delivery.endpoint and _document is not null;
+end
+$$;
+
+revoke all on function jobq_private.pin_delivery from public;
+
+comment on function jobq_private.pin_delivery is
+'Gives the jobs that an endpoint gets from now on what they are delivered by.';
