@@ -2470,8 +2470,8 @@ comment on function jobq_private.store_jobs is
 'Inserts many checked jobs without keys, and wakes their queues.';
 
 -- Purpose: tell the clients that wait for these jobs that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
--- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
+-- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
 -- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
@@ -2486,15 +2486,17 @@ declare
     _ending constant integer := 1785684596;
     _any_job constant integer := 1024;
     _job_id uuid;
+    _slot integer;
 begin
-    if pg_try_advisory_lock(_ending, _any_job) then
-        perform pg_advisory_unlock(_ending, _any_job);
-    elsif pg_notification_queue_usage() < 0.5 then
+    if not (
+        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
+    ) then
         foreach _job_id in array tell_ended.job_ids loop
-            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
-                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
-            else
-                perform pg_notify('jobq_ended', _job_id::text);
+            _slot := hashtext(_job_id::text) & 1023;
+            if not (
+                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
+            ) then
+                perform jobq_private.notify('jobq_ended', _job_id::text);
             end if;
         end loop;
     end if;
@@ -2617,9 +2619,7 @@ begin
             cancel_reason = coalesce(j.cancel_reason, cancel.reason)
         where j.job_id = cancel.job_id;
         perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
-        if pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq_cancel', _queue);
-        end if;
+        perform jobq_private.notify('jobq_cancel', _queue);
         return 'cancel_requested';
     end if;
 
@@ -9802,6 +9802,32 @@ revoke all on function jobq_private.next_mark from public;
 comment on function jobq_private.next_mark is
 'Says where a claim goes on in a queue.';
 
+-- Purpose: send a notification at commit, unless the session has said: set jobq.notify = off.
+-- Invariant: a transaction that has notified cannot be prepared (PREPARE TRANSACTION), so
+-- one that will be says so; polling alone is enough. A notification queue that is half full
+-- is left alone too. Raises: nothing.
+create or replace function jobq_private.notify(channel text, payload text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pg_notification_queue_usage() < 0.5
+        and coalesce(current_setting('jobq.notify', true), '') <> 'off'
+    then
+        perform pg_notify(notify.channel, notify.payload);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.notify from public;
+
+comment on function jobq_private.notify is
+'Sends a notification at commit, where the session allows it and there is room.';
+
 -- Purpose: say precisely why an attempt does not hold a job.
 -- Invariant: always raises. Raises: 22004, JQ001, JQ003.
 create or replace function jobq_private.refuse_attempt(job_id uuid, attempt integer)
@@ -9956,8 +9982,9 @@ comment on function jobq_private.settle_successes is
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
 -- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. A notification queue that is half full is left alone: polling is enough. Queues
--- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
+-- proof. W is tried and let go in one expression, between whose parts no cancel comes.
+-- Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
+-- them, so that nobody takes all of the server's. Raises: nothing.
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
@@ -9969,14 +9996,24 @@ as $$
 declare
     _producing constant integer := 1785684594;
     _waiting constant integer := 1785684593;
+    _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
+    _narrow integer;
+    _wide integer;
 begin
     foreach _queue in array wake.queues loop
-        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
-        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
-        elsif pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq', _queue);
+        _narrow := hashtext(_queue) & 1023;
+        _wide := 1024 + (_narrow & 15);
+        perform pg_advisory_xact_lock_shared(
+            _producing, case when _is_wide then _wide else _narrow end
+        );
+        if not (
+            pg_try_advisory_lock(_waiting, _narrow)
+            and pg_advisory_unlock(_waiting, _narrow)
+            and pg_try_advisory_lock(_waiting, _wide)
+            and pg_advisory_unlock(_waiting, _wide)
+        ) then
+            perform jobq_private.notify('jobq', _queue);
         end if;
     end loop;
 end
@@ -10046,7 +10083,8 @@ comment on function jobq.backoff is
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
 -- Invariant: W (shared, session) is taken before P is tried. True means that every
 -- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
+-- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
+-- which locks stand for a queue. Raises: 22004, 22023.
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql
@@ -10058,20 +10096,28 @@ as $$
 declare
     _producing constant integer := 1785684594;
     _waiting constant integer := 1785684593;
+    _is_wide constant boolean := cardinality(begin_wait.queues) > 16;
     _queue text;
+    _narrow integer;
+    _wide integer;
     _is_quiet boolean := true;
 begin
     perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
     perform pg_advisory_unlock_all();
     foreach _queue in array begin_wait.queues loop
-        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
+        _narrow := hashtext(_queue) & 1023;
+        perform pg_advisory_lock_shared(
+            _waiting, case when _is_wide then 1024 + (_narrow & 15) else _narrow end
+        );
     end loop;
     foreach _queue in array begin_wait.queues loop
-        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
-        else
-            _is_quiet := false;
-        end if;
+        _narrow := hashtext(_queue) & 1023;
+        _wide := 1024 + (_narrow & 15);
+        _is_quiet := _is_quiet
+            and pg_try_advisory_lock(_producing, _narrow)
+            and pg_advisory_unlock(_producing, _narrow)
+            and pg_try_advisory_lock(_producing, _wide)
+            and pg_advisory_unlock(_producing, _wide);
     end loop;
     return _is_quiet;
 end

@@ -28,6 +28,7 @@ drop function if exists jobq_private.wake;
 drop function if exists jobq_private.settle_successes;
 drop function if exists jobq_private.settle_failures;
 drop function if exists jobq_private.refuse_attempt;
+drop function if exists jobq_private.notify;
 drop function if exists jobq_private.next_mark;
 drop function if exists jobq_private.lost_job;
 drop function if exists jobq_private.keep_mark;

@@ -32,6 +32,7 @@ begin
         ('function', 'jobq_private.keep_mark', '', 1),
         ('function', 'jobq_private.lost_job', '', 1),
         ('function', 'jobq_private.next_mark', '', 1),
+        ('function', 'jobq_private.notify', '', 1),
         ('function', 'jobq_private.refuse_attempt', '', 1),
         ('function', 'jobq_private.settle_failures', '', 1),
         ('function', 'jobq_private.settle_successes', '', 1),

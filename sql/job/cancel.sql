@@ -36,9 +36,7 @@ begin
             cancel_reason = coalesce(j.cancel_reason, cancel.reason)
         where j.job_id = cancel.job_id;
         perform jobq_private.record_audit('cancel', cancel.job_id::text, cancel.reason);
-        if pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq_cancel', _queue);
-        end if;
+        perform jobq_private.notify('jobq_cancel', _queue);
         return 'cancel_requested';
     end if;
 

@@ -1,7 +1,8 @@
 -- Purpose: the listening session of an idle worker says that it is about to sleep.
 -- Invariant: W (shared, session) is taken before P is tried. True means that every
 -- producer that missed W has committed: claim once more, then sleep until notified.
--- False: a producer is in flight; claim, and call again shortly. Raises: 22004, 22023.
+-- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
+-- which locks stand for a queue. Raises: 22004, 22023.
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql
@@ -13,20 +14,28 @@ as $$
 declare
     _producing constant integer := 1785684594;
     _waiting constant integer := 1785684593;
+    _is_wide constant boolean := cardinality(begin_wait.queues) > 16;
     _queue text;
+    _narrow integer;
+    _wide integer;
     _is_quiet boolean := true;
 begin
     perform jobq_private.check_claim(begin_wait.queues, 'listener', 0);
     perform pg_advisory_unlock_all();
     foreach _queue in array begin_wait.queues loop
-        perform pg_advisory_lock_shared(_waiting, hashtext(_queue) & 1023);
+        _narrow := hashtext(_queue) & 1023;
+        perform pg_advisory_lock_shared(
+            _waiting, case when _is_wide then 1024 + (_narrow & 15) else _narrow end
+        );
     end loop;
     foreach _queue in array begin_wait.queues loop
-        if pg_try_advisory_lock(_producing, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_producing, hashtext(_queue) & 1023);
-        else
-            _is_quiet := false;
-        end if;
+        _narrow := hashtext(_queue) & 1023;
+        _wide := 1024 + (_narrow & 15);
+        _is_quiet := _is_quiet
+            and pg_try_advisory_lock(_producing, _narrow)
+            and pg_advisory_unlock(_producing, _narrow)
+            and pg_try_advisory_lock(_producing, _wide)
+            and pg_advisory_unlock(_producing, _wide);
     end loop;
     return _is_quiet;
 end

@@ -171,6 +171,34 @@ def deadlocks(rig: Rig) -> None:
     rig.every(0.0, 0.05, entangle)
 
 
+def calls_cancelled(rig: Rig) -> None:
+    """Calls time out at random moments, in sessions that stay, and others are cancelled."""
+    rig.prepare()
+    rig.start()
+    until = time.monotonic() + rig.duration
+    with rig.connect() as vandal, rig.connect() as impatient:
+        while time.monotonic() < until:
+            for _ in range(20):
+                impatient.execute(f"set statement_timeout = {rig.random.randint(1, 8)}")
+                with suppress(psycopg.errors.QueryCanceled):
+                    impatient.execute(
+                        "select count(jobq.enqueue('given up', queue => 'queue ' || n % 50))"
+                        " from generate_series(1, 500) as n having count(*) = 0"
+                    )
+                rig.faults += 1
+            rig.faults += vandal.execute(
+                "select pg_cancel_backend(a.pid) from pg_stat_activity as a"
+                " where a.datname = current_database() and a.pid <> pg_backend_pid()"
+                " and a.state = 'active' and random() < 0.5"
+            ).rowcount
+        leaked = vandal.execute(
+            "select count(*) from pg_locks where locktype = 'advisory' and pid = %s",
+            (impatient.info.backend_pid,),
+        ).fetchone()
+    if leaked != (0,):
+        raise AssertionError(f"a session that is idle holds locks: {leaked}")
+
+
 def at_isolation(level: str) -> Callable[[Rig], None]:
     """Return the run in which every transaction has this isolation level."""
 
@@ -409,6 +437,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "NOTIFY queue full": notify_full,
     "connections exhausted": connections_exhausted,
     "deadlocks": deadlocks,
+    "calls cancelled": calls_cancelled,
     "repeatable read": at_isolation("repeatable read"),
     "serializable": at_isolation("serializable"),
     "snapshot pinned": snapshot_pinned,

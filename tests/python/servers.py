@@ -39,6 +39,7 @@ SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "max_connections": "200",
+    "max_prepared_transactions": "8",
     "max_wal_size": "256MB",
     "timezone": "UTC",
     "log_timezone": "UTC",

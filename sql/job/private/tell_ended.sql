@@ -1,6 +1,6 @@
 -- Purpose: tell the clients that wait for these jobs that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go at once, so
--- that clients never wait for it. Jobs share 1024 locks, so that a notification may be
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
+-- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
 -- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
@@ -15,15 +15,17 @@ declare
     _ending constant integer := 1785684596;
     _any_job constant integer := 1024;
     _job_id uuid;
+    _slot integer;
 begin
-    if pg_try_advisory_lock(_ending, _any_job) then
-        perform pg_advisory_unlock(_ending, _any_job);
-    elsif pg_notification_queue_usage() < 0.5 then
+    if not (
+        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
+    ) then
         foreach _job_id in array tell_ended.job_ids loop
-            if pg_try_advisory_lock(_ending, hashtext(_job_id::text) & 1023) then
-                perform pg_advisory_unlock(_ending, hashtext(_job_id::text) & 1023);
-            else
-                perform pg_notify('jobq_ended', _job_id::text);
+            _slot := hashtext(_job_id::text) & 1023;
+            if not (
+                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
+            ) then
+                perform jobq_private.notify('jobq_ended', _job_id::text);
             end if;
         end loop;
     end if;

@@ -2,8 +2,9 @@
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
 -- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. A notification queue that is half full is left alone: polling is enough. Queues
--- share 1024 locks, so that no batch takes all of the server's. Raises: nothing.
+-- proof. W is tried and let go in one expression, between whose parts no cancel comes.
+-- Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
+-- them, so that nobody takes all of the server's. Raises: nothing.
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
@@ -15,14 +16,24 @@ as $$
 declare
     _producing constant integer := 1785684594;
     _waiting constant integer := 1785684593;
+    _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
+    _narrow integer;
+    _wide integer;
 begin
     foreach _queue in array wake.queues loop
-        perform pg_advisory_xact_lock_shared(_producing, hashtext(_queue) & 1023);
-        if pg_try_advisory_lock(_waiting, hashtext(_queue) & 1023) then
-            perform pg_advisory_unlock(_waiting, hashtext(_queue) & 1023);
-        elsif pg_notification_queue_usage() < 0.5 then
-            perform pg_notify('jobq', _queue);
+        _narrow := hashtext(_queue) & 1023;
+        _wide := 1024 + (_narrow & 15);
+        perform pg_advisory_xact_lock_shared(
+            _producing, case when _is_wide then _wide else _narrow end
+        );
+        if not (
+            pg_try_advisory_lock(_waiting, _narrow)
+            and pg_advisory_unlock(_waiting, _narrow)
+            and pg_try_advisory_lock(_waiting, _wide)
+            and pg_advisory_unlock(_waiting, _wide)
+        ) then
+            perform jobq_private.notify('jobq', _queue);
         end if;
     end loop;
 end

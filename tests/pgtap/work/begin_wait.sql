@@ -1,7 +1,7 @@
 -- What jobq.begin_wait() and jobq.end_wait() promise to one session; the protocol
 -- between sessions is in tests/python/test_races.py.
 begin;
-select plan(11);
+select plan(14);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -44,6 +44,29 @@ from (
 ) as a (queues, refusal);
 select jobq.end_wait();
 select is(pg_temp.held(), 0::bigint, 'a queue that was named twice is let go of too');
+
+create temporary table many as
+select array_agg('queue ' || n) as queues from generate_series(1, 1000) as n;
+select is(jobq.begin_wait(m.queues), true, 'a worker may wait for a thousand queues')
+from many as m;
+select is(
+    (
+        select count(*) from pg_catalog.pg_locks as l
+        where l.locktype = 'advisory' and l.pid = pg_backend_pid()
+    ),
+    16::bigint, 'which takes a bounded number of locks'
+);
+select jobq.end_wait();
+select jobq.enqueue_many(jsonb_agg(jsonb_build_object('kind', 'work', 'queue', u.queue)))
+from many as m
+cross join unnest(m.queues) as u (queue);
+select is(
+    (
+        select count(*) from pg_catalog.pg_locks as l
+        where l.locktype = 'advisory' and l.pid = pg_backend_pid()
+    ),
+    16::bigint, 'and so does a batch for a thousand queues'
+);
 
 select * from finish();
 rollback;

@@ -1,0 +1,120 @@
+"""What callers and neighbours do to the database, by intent or not, and what must go on."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+    Connect = Callable[[], Connection]
+
+
+def value(connection: Connection, query: str, *arguments: object) -> Any:
+    """Return the only column of the first row, None without rows."""
+    row = connection.execute(query, arguments).fetchone()
+    return None if row is None else row[0]
+
+
+def cancelled(connection: Connection, query: str, times: int) -> int:
+    """Run a query as often and cancel it at random moments; return how often that came in time."""
+    chance = random.Random(13)
+    count = 0
+    for _ in range(times):
+        timer = threading.Timer(chance.uniform(0.002, 0.02), connection.cancel_safe)
+        timer.start()
+        try:
+            connection.execute(query)
+        except psycopg.errors.QueryCanceled:
+            count += 1
+        timer.join()
+        try:
+            connection.execute("select")
+        except psycopg.errors.QueryCanceled:
+            connection.execute("select")
+    return count
+
+
+ROW_TRIGGER = """
+    create function enqueue_order() returns trigger language plpgsql as $$
+    begin
+        perform jobq.enqueue('order', queue => 'queue ' || new.id % 50);
+        return null;
+    end $$;
+    create table "order" (id bigint);
+    create trigger enqueue_order after insert on "order"
+    for each row execute function enqueue_order();
+"""
+SETTLE = """
+    select jobq.enqueue_many(jsonb_agg(jsonb_build_object('kind', 'work')))
+    from generate_series(1, 50);
+    with c as (select * from jobq.claim('{default}', 'w', 50))
+    select jobq.complete_many(array_agg(c.job_id), array_agg(c.attempt)) from c
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "preparation"),
+    [
+        ('insert into "order" select generate_series(1, 400)', ""),
+        (SETTLE, "select jobq.wait(jobq.enqueue('awaited'))"),
+    ],
+    ids=["row trigger", "settling while a client waits"],
+)
+def test_a_cancelled_call_leaves_no_lock_behind(
+    connect: Connect, query: str, preparation: str
+) -> None:
+    watcher, victim = connect(), connect()
+    watcher.execute(ROW_TRIGGER)
+    if preparation:
+        watcher.execute(preparation)
+    assert cancelled(victim, query, 150) > 30, "the calls are cancelled while they run"
+    locks = "select count(*) from pg_locks where locktype = 'advisory' and pid = %s"
+    assert value(watcher, locks, victim.info.backend_pid) == 0
+
+
+def test_sixty_workers_of_a_thousand_queues_take_a_bounded_number_of_locks(
+    connect: Connect,
+) -> None:
+    watcher = connect()
+    queues = [f"queue {n}" for n in range(1000)]
+    workers = [connect() for _ in range(62)]
+    for worker in workers:
+        worker.execute("select jobq.begin_wait(%s)", [queues])
+    locks = "select count(*) from pg_locks where locktype = 'advisory'"
+    assert value(watcher, locks) <= 62 * 16
+
+
+def test_a_worker_of_many_queues_is_woken(connect: Connect) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    queues = [f"queue {n}" for n in range(1000)]
+    assert value(worker, "select jobq.begin_wait(%s)", queues)
+    producer.execute("select jobq.enqueue('work', queue => 'queue 700')")
+    assert [n.payload for n in worker.notifies(timeout=10, stop_after=1)] == ["queue 700"]
+    producer.execute("begin; select jobq.enqueue('work', queue => 'queue 701')")
+    assert not value(worker, "select jobq.begin_wait(%s)", queues), "a producer is in flight"
+    producer.execute("rollback")
+
+
+def test_a_transaction_that_is_to_be_prepared_enqueues_without_a_notification(
+    connect: Connect,
+) -> None:
+    worker, producer = connect(), connect()
+    worker.execute("listen jobq")
+    assert value(worker, "select jobq.begin_wait('{default}')")
+    producer.execute("begin; select jobq.enqueue('work')")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        producer.execute("prepare transaction 'one'")
+    producer.execute("begin; set local jobq.notify = off; select jobq.enqueue('work')")
+    producer.execute("prepare transaction 'two'")
+    producer.execute("commit prepared 'two'")
+    assert value(worker, "select count(*) from jobq.claim('{default}', 'w')") == 1
+    producer.execute("select jobq.enqueue('work')")
+    assert len(list(worker.notifies(timeout=10, stop_after=1))) == 1, "others notify as before"
