@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from hostile import hostile_handlers
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
@@ -435,6 +436,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "postgres restarted": postgres_restarted,
     "sessions terminated": backends_terminated,
     "NOTIFY queue full": notify_full,
+    "hostile handlers": hostile_handlers,
     "connections exhausted": connections_exhausted,
     "deadlocks": deadlocks,
     "calls cancelled": calls_cancelled,
@@ -449,7 +451,10 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "upgrade": upgrade,
     "failover": failover,
 }
-SHORT = ("worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable")
+SHORT = (
+    "worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable",
+    "hostile handlers",
+)  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
     "disk full": ("mount",),
     "clock steps": ("faketime",),

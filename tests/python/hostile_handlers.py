@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -295,8 +296,9 @@ async def close_connection(connection: AsyncConnection[Any]) -> None:
 
 
 @bad(transactional=True)
-def kill_connection(connection: Connection[Any]) -> None:
-    os.close(connection.fileno())
+def cut_connection(connection: Connection[Any]) -> None:
+    with socket.socket(fileno=os.dup(connection.fileno())) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 @bad

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "NOTHING",
     "CancelConfirmed",
     "Failed",
     "Gone",
@@ -57,6 +58,9 @@ class Returned:
     """It returned this."""
 
     value: object
+
+
+NOTHING: Final = Returned(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from jobq.errors import JobNotFound, LeaseLost, of_database
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 from jobq.redaction import error_text
 from jobq.settlement import (
+    NOTHING,
     Failed,
     Gone,
     LostError,
@@ -97,15 +98,19 @@ class Attempts:
 
     # ---- before the start
 
+    def is_ready(self, held: Held) -> bool:
+        """Find a job's handler; return whether it can start at once."""
+        held.handler = handler = self._registry.get(held.kind)
+        return handler is None or handler.mode != "process"
+
     async def prepare(self, held: Held) -> None:
-        """Find a job's handler, and wait for what it needs before it can start.
+        """Wait for what a job needs before it can start.
 
         Raises:
             Unable: the worker cannot get it; the job has not begun.
         """
-        held.handler = handler = self._registry.get(held.kind)
-        if handler is not None and handler.mode == "process":
-            held.process = await self._places.processes.take(handler.function)
+        assert held.handler is not None  # noqa: S101 - it needs something
+        held.process = await self._places.processes.take(held.handler.function)
 
     def started(self, held: Held) -> None:
         """Note that a job starts."""
@@ -151,33 +156,40 @@ class Attempts:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
         if handler.extras:
             held.make_context(self._notes)
-        did = await self._do(handler, held, payload)
-        if held.is_interrupted and isinstance(did, Raised):
-            return Released()
-        if held.context is not None:
+        did: Returned | Raised
+        try:
+            if handler.mode == "coroutine" and not handler.is_transactional:
+                held.is_interruptible = True
+                value = await handler.function(*handler.arguments(payload, held.context, None))
+                did = NOTHING if value is None else Returned(value)
+            else:
+                did = await self._elsewhere(handler, held, payload)
+        except BaseException as error:
+            did = Raised(error)
+        if held.context is not None and not (held.is_interrupted and isinstance(did, Raised)):
             await self._notes.written(held.key)
+        return self._judged(held, did)
+
+    def _judged(self, held: Held, did: Returned | Raised) -> Settlement:
+        """Return what follows from what a handler did, and what the worker did to it."""
         if isinstance(did, Returned):
             if isinstance(did.value, Gone):
                 return did.value
+        elif held.is_interrupted:
+            return Released()
         elif isinstance(did.error, _UnfitError):
             return did.error.settlement
         elif not isinstance(did.error, _OUTCOMES):
             logger.info("%s", _where(did.error))
         return settlement_of(did, is_cancel_requested=held.is_cancel_requested)
 
-    async def _do(self, handler: Handler, held: Held, payload: object) -> Returned | Raised:
-        """Have the handler do the job."""
-        try:
-            if handler.is_transactional:
-                return await self._transaction(handler, held, payload)
-            arguments = handler.arguments(payload, held.context, None)
-            if handler.mode == "coroutine":
-                held.is_interruptible = True
-                return Returned(await handler.function(*arguments))
-            call = handler.function if held.process is None else held.process.call
-            return await self._places.threads.run(call, *arguments)
-        except BaseException as error:
-            return Raised(error)
+    async def _elsewhere(self, handler: Handler, held: Held, payload: object) -> Returned | Raised:
+        """Have a handler do the job in a transaction, a thread or a process."""
+        if handler.is_transactional:
+            return await self._transaction(handler, held, payload)
+        call = handler.function if held.process is None else held.process.call
+        arguments = handler.arguments(payload, held.context, None)
+        return await self._places.threads.run(call, *arguments)
 
     # ---- in a transaction that also completes the job, or does nothing at all
 

@@ -383,7 +383,8 @@ class Dispatcher:
         """Run one job in its own task."""
         settlement: Settlement
         try:
-            await self._attempts.prepare(held)
+            if not self._attempts.is_ready(held):
+                await self._attempts.prepare(held)
             if held.settlement is None:
                 self._start(held)
                 settlement = await self._attempts.run(held)

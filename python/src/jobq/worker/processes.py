@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Process", "Processes"]
 
+# What a process is asked, before a function, and before arguments.
+LOAD: Final = b"l"
+CALL: Final = b"c"
 # What a process says when it has a function; anything else is why it has not.
 LOADED: Final = b""
 
@@ -36,12 +39,14 @@ class Process:
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["__main__", __name__])
         self._end, theirs = context.Pipe()
         self._process = context.Process(
             target=_serve, args=(theirs,), name="jobq handler", daemon=True
         )
         self._process.start()
         theirs.close()
+        self._loaded: bytes | None = None
         self.is_fit = True
 
     def load(self, function: Callable[..., Any]) -> None:
@@ -51,8 +56,10 @@ class Process:
             Unable: the process ended, or cannot import it.
         """
         asked = pickle.dumps(function)
+        if asked == self._loaded:
+            return
         try:
-            self._end.send_bytes(asked)
+            self._end.send_bytes(LOAD + asked)
             words = self._end.recv_bytes()
         except (OSError, EOFError) as error:
             self.is_fit = False
@@ -60,6 +67,7 @@ class Process:
         if words != LOADED:
             self.is_fit = False
             raise Unable("NO_PROCESS", words.decode())
+        self._loaded = asked
 
     def call(self, *arguments: object) -> object:
         """Call the function that was loaded; return what it returns or raise what it raises.
@@ -69,7 +77,7 @@ class Process:
         """
         asked = pickle.dumps(arguments)
         try:
-            self._end.send_bytes(asked)
+            self._end.send_bytes(CALL + asked)
             did, words = pickle.loads(self._end.recv_bytes())  # noqa: S301 - our own process
         except (OSError, EOFError) as error:
             self.is_fit = False
@@ -155,10 +163,9 @@ class Processes:
             process.kill()
 
     def _on_late(self, got: asyncio.Future[Returned | Raised]) -> None:
-        """End a process that nobody waits for any more: it waits for arguments."""
+        """Keep a process that nobody waits for any more."""
         did = None if got.cancelled() else got.result()
         if isinstance(did, Returned) and isinstance(did.value, Process):
-            did.value.is_fit = False
             self.give_back(did.value)
         else:
             self._turns.release()
@@ -170,18 +177,24 @@ def _serve(end: Connection) -> None:
     # It may start processes of its own, which multiprocessing forbids what it ends at exit.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined] # noqa: SLF001
     pid = os.getpid()
+    function: Callable[..., Any] | None = None
     with suppress(OSError, EOFError):
         while True:
             asked = end.recv_bytes()
-            try:
-                function = pickle.loads(asked)  # noqa: S301 - the worker's
-            except BaseException as error:
-                end.send_bytes(error_text(error).encode())
-                return
-            end.send_bytes(LOADED)
-            answer = _answer(function, pickle.loads(end.recv_bytes()))  # noqa: S301 - as above
-            leave_if_forked(pid)
+            if function is not None and asked.startswith(CALL):
+                answer = _answer(function, pickle.loads(asked[1:]))  # noqa: S301 - the worker's
+                leave_if_forked(pid)
+            else:
+                function, answer = _load(asked[1:])
             end.send_bytes(answer)
+
+
+def _load(asked: bytes) -> tuple[Callable[..., Any] | None, bytes]:
+    """Import a function; return it, and what is wrong with it."""
+    try:
+        return pickle.loads(asked), LOADED  # noqa: S301 - the worker's
+    except BaseException as error:
+        return None, error_text(error).encode()
 
 
 def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
