@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("doctor")
 PATIENCE = 30.0
-# The server is durable, unlike those of other tests.
-SETTINGS = {"max_notify_queue_pages": "64", "max_prepared_transactions": "1"}
+# The server is durable, unlike those of other tests. Its autovacuum sleeps: it would put right
+# what a test has made look bad.
+SETTINGS = {
+    "max_notify_queue_pages": "64",
+    "max_prepared_transactions": "1",
+    "autovacuum_naptime": "1d",
+}
 
 
 @pytest.fixture(scope="module")

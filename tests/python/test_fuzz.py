@@ -279,29 +279,35 @@ def test_a_nul_is_no_text(connect: Callable[[], Connection]) -> None:
         connect().execute(statement, (b"a\0b",))
 
 
-MILLION = {
-    "text[]": "select array_agg('q' || n) from generate_series(1, 1000000) as n",
-    "uuid[]": "select array_agg(gen_random_uuid()) from generate_series(1, 1000000) as n",
-    "integer[]": "select array_agg(1) from generate_series(1, 1000000) as n",
-    "jsonb": "select jsonb_agg('{}'::jsonb) from generate_series(1, 1000000) as n",
+# So many that what takes the square of their number in steps is found out by the timeout.
+MANY = 200_000
+AGGREGATES = {
+    "text[]": "array_agg('q' || n)",
+    "uuid[]": "array_agg(gen_random_uuid())",
+    "integer[]": "array_agg(1)",
+    "jsonb": "jsonb_agg('{}'::jsonb)",
 }
 
 
-def test_a_million_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
-    """Every function, all its arrays and documents with a million elements at once."""
+def test_many_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
+    """Every function, all its arrays and documents with many elements at once."""
     connection = fuzzer.connection
-    for type_, query in MILLION.items():
-        connection.execute(f'create table "{type_}" (value) as {query}')
+    connection.execute("set statement_timeout = '60s'")
+    for type_, aggregate in AGGREGATES.items():
+        connection.execute(
+            f'create table "{type_}" (value) as'
+            f" select {aggregate} from generate_series(1, {MANY}) as n"
+        )
     called = 0
     for function, names, types, needed in connection.execute(FUNCTIONS).fetchall():
         given = [
             f'{name} => (select value from "{type_}")'
-            if type_ in MILLION
+            if type_ in AGGREGATES
             else f"{name} => {literal(fuzzer.sane(name))}::{type_}"
             for n, (name, type_) in enumerate(zip(names, types, strict=True))
-            if type_ in MILLION or n < needed
+            if type_ in AGGREGATES or n < needed
         ]
-        if not MILLION.keys() & set(types):
+        if not AGGREGATES.keys() & set(types):
             continue
         called += 1
         with undone(connection):
@@ -365,7 +371,7 @@ def test_every_function_that_takes_a_batch_is_tried_with_a_bad_one(fuzzer: Fuzze
     takers = {
         function
         for function, _, types, _ in fuzzer.connection.execute(FUNCTIONS).fetchall()
-        if MILLION.keys() & set(types)
+        if AGGREGATES.keys() & set(types)
     }
     assert takers - HALF_BAD.keys() - READ_ONLY == set()
 
