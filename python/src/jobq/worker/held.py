@@ -186,7 +186,7 @@ _ISO: Final = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?"
     r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?"
 )
-# Days, a month being 30 and a year 12 of them, as PostgreSQL's own extract() does not.
+# Days: a month is 30, a year 12 months.
 _DAYS: Final = {"year": 360, "mon": 30, "day": 1}
 _ISO_SECONDS: Final = (360 * 86400, 30 * 86400, 86400, 3600, 60, 1)
 
