@@ -183,6 +183,41 @@ async def test_examples_of_the_specification_fit_their_schemas(live: Api) -> Non
     assert checked > 150
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "is_fit"),
+    [
+        ("/jobs", {"kind": "a", "priority": 5.0, "timeout_ms": 5394.0}, True),
+        ("/jobs", {"kind": "a", "priority": 5.5}, False),
+        ("/jobs", {"kind": "a\0"}, False),
+        ("/jobs", {"endpoint": "e", "trigger": "IMMEDIATE", "idempotency_key": "k"}, True),
+        ("/jobs", {"endpoint": "e", "trigger": "DELAYED", "idempotency_key": "k"}, False),
+        (
+            "/jobs",
+            {"endpoint": "e", "trigger": "CRON", "timezone": "UTC", "every_ms": 60000.0},
+            True,
+        ),
+        ("/jobs", {"endpoint": "e", "trigger": "CRON", "timezone": "UTC"}, False),
+        ("/jobs:redrive", {}, False),
+        ("/jobs:redrive", {"all": True}, True),
+        ("/jobs:redrive", {"queue": "a", "max_jobs": 7.0}, True),
+        ("/endpoints", {"name": "e", "type": "HTTP", "spec": {"url": "http://a.example/"}}, True),
+        ("/endpoints", {"name": "e", "type": "HTTP", "spec": {"uri": "x"}}, False),
+        ("/workers/w/claim", {"max_jobs": 2.0, "wait_ms": 0.0}, True),
+    ],
+)
+async def test_what_the_specification_says_of_a_request_is_so(
+    live: Api, path: str, body: dict[str, Any], is_fit: bool
+) -> None:
+    specification = (await live.ask("GET", "/openapi.json")).json()
+    template = path.replace("/w/", "/{worker}/")
+    request = specification["paths"][template]["post"]["requestBody"]
+    schema = request["content"]["application/json"]["schema"]
+    schema = {**schema, "components": specification["components"]}
+    assert jsonschema.Draft202012Validator(schema).is_valid(body) is is_fit
+    answer = await live.ask("POST", path, json=body)
+    assert answer.is_success is is_fit, answer.text
+
+
 async def test_examples_of_requests_are_taken_as_they_stand(live: Api) -> None:
     specification = (await live.ask("GET", "/openapi.json")).json()
     for path in ("/jobs", "/jobs:batch"):

@@ -16,6 +16,7 @@ from jobq.http.database import Condition
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, json
 from jobq.http.page import Paging, page
+from jobq.http.values import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ class Version(Struct):
     version: int
 
 
-class Named(Struct, forbid_unknown_fields=True, kw_only=True):
+class Named(Request, kw_only=True):
     """A definition as a request has it; its name is in the path, or here."""
 
     name: DefinitionName | None = None

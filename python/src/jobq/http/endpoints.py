@@ -12,12 +12,63 @@ from jobq.http import examples
 from jobq.http.definitions import DefinitionName, Named, Sort
 from jobq.http.operation import text
 from jobq.http.page import Next
-from jobq.http.values import Attempts, EndpointType, JsonMembers, JsonObject, Moment, Name
+from jobq.http.values import (
+    Attempts,
+    EndpointType,
+    JsonMembers,
+    JsonObject,
+    Moment,
+    Name,
+    Request,
+)
 
-Delay = Annotated[int, Meta(ge=0, le=31_536_000_000)]
+Text = {"type": "string", "minLength": 1}
+Template = {"description": "JSON with {{input.*}}, {{config.*}} and {{secret.*}}."}
+Texts = {"type": "object", "additionalProperties": {"type": "string"}}
+Spec = Annotated[
+    JsonMembers,
+    Meta(
+        description="Where to, and in what shape: of HTTP, KAFKA or REDIS_STREAM, by `type`.",
+        extra_json_schema={
+            "anyOf": [
+                {
+                    "title": "HTTP",
+                    "required": ["url"],
+                    "properties": {
+                        "url": Text,
+                        "method": Text,
+                        "headers": Texts,
+                        "body_template": Template,
+                    },
+                },
+                {
+                    "title": "KAFKA",
+                    "required": ["bootstrap_servers", "topic"],
+                    "properties": {
+                        "bootstrap_servers": Text,
+                        "topic": Text,
+                        "key_template": Text,
+                        "value_template": Template,
+                        "headers": Texts,
+                    },
+                },
+                {
+                    "title": "REDIS_STREAM",
+                    "required": ["redis_url", "stream"],
+                    "properties": {
+                        "redis_url": Text,
+                        "stream": Text,
+                        "fields_template": {**Template, "type": "object"},
+                    },
+                },
+            ]
+        },
+    ),
+]
+Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
 
 
-class GivenRetryPolicy(Struct, forbid_unknown_fields=True):
+class GivenRetryPolicy(Request):
     """How often, and how far apart, a delivery is tried."""
 
     max_attempts: Attempts = 1
@@ -30,12 +81,12 @@ class EndpointChange(Named, kw_only=True):
     """Where jobs of a kind are delivered, and in what shape."""
 
     type: EndpointType
-    spec: JsonMembers
+    spec: Spec
     payload_spec: DefinitionName | None = None
     config: DefinitionName | None = None
     retry_policy: GivenRetryPolicy = msgspec.field(default_factory=GivenRetryPolicy)
     queue: Name | None = None
-    max_concurrency: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    max_concurrency: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] | None = None
     max_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
 
     def arguments(self) -> dict[str, Any]:

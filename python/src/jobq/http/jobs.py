@@ -20,6 +20,7 @@ from jobq.http.values import (
     Moment,
     Name,
     Reason,
+    Request,
     State,
     Status,
     Trigger,
@@ -122,7 +123,7 @@ class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
     ] = None
 
 
-class Cancel(Struct, forbid_unknown_fields=True):
+class Cancel(Request):
     """Why a job is cancelled."""
 
     reason: Reason | None = None

@@ -23,6 +23,7 @@ from jobq.http.values import (
     Moment,
     Name,
     Priority,
+    Request,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 
-class Options(Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+class Options(Request, kw_only=True, omit_defaults=True):
     """What every way to create a job can say."""
 
     idempotency_key: KeyText | None = None
@@ -91,7 +92,7 @@ class Invocation(Options, kw_only=True, omit_defaults=True):
         return given
 
 
-class Batch(Struct, forbid_unknown_fields=True):
+class Batch(Request):
     """Many jobs, all or none."""
 
     jobs: Annotated[list[NewJob], Meta(min_length=1, max_length=10_000)]

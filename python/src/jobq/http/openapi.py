@@ -33,6 +33,9 @@ two vocabularies for one thing. Its execution has the same id.
 Lists take `limit` and `cursor`, and answer `{"items": [...], "cursor": ...}`; ask again
 with the cursor until it is null. Errors are `{"error": {"code", "message", "request_id"}}`,
 with `detail` and `hint` where there is more to say; match the code.
+
+A cursor is good for the list that has given it, and with the same filters. No text, and no
+member of any JSON, may hold the character NUL, which PostgreSQL cannot store.
 """
 
 TAGS: Final = {
@@ -66,6 +69,35 @@ KEYED: Final = {
 WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
 
 
+GIVEN: Final = {"not": {"type": "null"}}
+# Which members of a request go together.
+RULES: Final[dict[str, dict[str, Any]]] = {
+    "Invocation": {
+        "oneOf": [
+            {"properties": {"trigger": {"const": "IMMEDIATE"}, "run_at": {"type": "null"}}},
+            {
+                "properties": {"trigger": {"const": "DELAYED"}, "run_at": GIVEN},
+                "required": ["run_at"],
+            },
+        ]
+    },
+    "Recurrence": {
+        "oneOf": [
+            {"properties": {name: GIVEN}, "required": [name]} for name in ("cron", "every_ms")
+        ]
+    },
+    "Redrive": {
+        "anyOf": [
+            *(
+                {"properties": {name: GIVEN}, "required": [name]}
+                for name in ("queue", "kind", "since", "error_code")
+            ),
+            {"properties": {"all": {"const": True}}, "required": ["all"]},
+        ]
+    },
+}
+
+
 def specification(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the specification of operations.
 
@@ -75,6 +107,7 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
     models = [model for operation in operations for model in models_of(operation)]
     models.append(Error)
     _, schemas = msgspec.json.schema_components(models, ref_template=REFERENCE)
+    schemas = {name: whole(schema) | RULES.get(name, {}) for name, schema in schemas.items()}
     names = Counter(operation.handler.__name__ for operation in operations)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
@@ -120,6 +153,17 @@ def specification(operations: Sequence[Operation]) -> dict[str, Any]:
             },
         },
     }
+
+
+def whole(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    """Return a schema that says integer where it says number, in whole steps."""
+    if isinstance(schema, list):
+        return [whole(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number" and schema.get("multipleOf") == 1:
+        schema = {k: v for k, v in schema.items() if k != "multipleOf"} | {"type": "integer"}
+    return {name: whole(part) for name, part in schema.items()}
 
 
 def models_of(operation: Operation) -> Iterator[Any]:

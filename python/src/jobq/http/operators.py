@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.values import Moment, Name
+from jobq.http.values import Moment, Name, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 
-class Redrive(Struct, forbid_unknown_fields=True, kw_only=True):
+class Redrive(Request, kw_only=True):
     """Which dead jobs to run again: those that fit everything given, or expressly all."""
 
     all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
@@ -26,7 +26,7 @@ class Redrive(Struct, forbid_unknown_fields=True, kw_only=True):
     kind: Name | None = None
     since: Moment | None = None
     error_code: Annotated[str, Meta(max_length=128)] | None = None
-    max_jobs: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+    max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
 
 
 class Reason(Struct):

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from jobq.http import examples
 from jobq.http.operation import Answer, Operation, encoded
 from jobq.http.page import Next, Paging, page
-from jobq.http.values import Reason
+from jobq.http.values import Reason, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 
-class Pause(Struct, forbid_unknown_fields=True):
+class Pause(Request):
     """Why something is paused."""
 
     reason: Reason | None = None

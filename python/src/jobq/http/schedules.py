@@ -26,6 +26,7 @@ from jobq.http.values import (
     Moment,
     Name,
     Priority,
+    Request,
     Status,
 )
 
@@ -47,7 +48,7 @@ COLUMNS = {"timezone": "time_zone", "input": "payload", "endpoint": "kind"}
 LENGTHS = {"every_ms": "every", "timeout_ms": "timeout"}
 
 
-class Timing(Struct, forbid_unknown_fields=True, kw_only=True):
+class Timing(Request, kw_only=True):
     """What a recurring job is made of; null means the default."""
 
     cron: Cron | UnsetType | None = UNSET

@@ -15,7 +15,17 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
-from jobq.http.values import AnyJson, Json, JsonMembers, JsonObject, Level, Moment, Name, State
+from jobq.http.values import (
+    AnyJson,
+    Json,
+    JsonMembers,
+    JsonObject,
+    Level,
+    Moment,
+    Name,
+    Request,
+    State,
+)
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -23,41 +33,49 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 QueueNames = Annotated[list[Name], Meta(min_length=1, max_length=100)]
-AttemptNumber = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+AttemptNumber = Annotated[float, Meta(ge=1, le=2**31 - 1, multiple_of=1)]
 
 FIRST_LOOK: Final = 0.05
 LOOK: Final = 0.25
 
 
-class Claim(Struct, forbid_unknown_fields=True, kw_only=True):
+class Claim(Request, kw_only=True):
     """What a worker would do."""
 
     queues: QueueNames = msgspec.field(default_factory=lambda: ["default"])
-    max_jobs: Annotated[int, Meta(ge=1, le=1000)] = 1
-    wait_ms: Annotated[int, Meta(ge=0, le=25_000, description="How long to wait for a job.")] = 0
+    max_jobs: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
+    wait_ms: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=25_000,
+            description="How long to wait for a job.",
+            multiple_of=1,
+        ),
+    ] = 0
 
 
-class Held(Struct, forbid_unknown_fields=True):
+class Held(Request):
     """A job that a worker holds."""
 
     job_id: UUID
     attempt: AttemptNumber
 
 
-class Heartbeat(Struct, forbid_unknown_fields=True, kw_only=True):
+class Heartbeat(Request, kw_only=True):
     """That a worker lives, and what it holds."""
 
     queues: QueueNames | None = None
-    jobs: Annotated[list[Held], Meta(max_length=10_000)] = []
+    jobs: Annotated[list[Held], Meta(max_length=10_000)] = msgspec.field(default_factory=list)
 
 
-class Completion(Struct, forbid_unknown_fields=True):
+class Completion(Request):
     """What came of a job."""
 
     result: Json | UnsetType = UNSET
 
 
-class Failure(Struct, forbid_unknown_fields=True, kw_only=True):
+class Failure(Request, kw_only=True):
     """Why an attempt failed; the text is cut at 512 characters.
 
     The members of ``details`` are shown with the attempt's error.
@@ -66,25 +84,25 @@ class Failure(Struct, forbid_unknown_fields=True, kw_only=True):
     error: str
     error_code: Annotated[str, Meta(min_length=1, max_length=128)] = "ERROR"
     retryable: bool = True
-    retry_in_ms: Annotated[int, Meta(ge=0, le=31_536_000_000)] | None = None
+    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)] | None = None
     details: (
         Annotated[JsonMembers, Meta(description="What else programs may want to know.")] | None
     ) = None
 
 
-class Release(Struct, forbid_unknown_fields=True):
+class Release(Request):
     """When a job that is given back may run again; at once without it."""
 
     run_at: Moment | None = None
 
 
-class Progress(Struct, forbid_unknown_fields=True):
+class Progress(Request):
     """How far a handler is."""
 
     progress: Json
 
 
-class Line(Struct, forbid_unknown_fields=True):
+class Line(Request):
     """A line for a job's log."""
 
     message: str
