@@ -991,6 +991,8 @@ for each row execute function jobq_private.copy_kind_queue();
 -- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
 -- for transactions under way, 5 s at most for each table. For jobq_owner alone.
 -- Raises: 22004, 55P03.
+-- Argument enforced: false ends it.
+-- Example: select jobq.enforce_queue_grants();
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
 returns void
 language plpgsql
@@ -1037,6 +1039,8 @@ comment on function jobq.enforce_queue_grants is
 -- enforced: enqueue to add, see and cancel its jobs, work for everything else.
 -- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
 -- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * for all of them.
+-- Example: select jobq.grant_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql
@@ -1081,6 +1085,8 @@ comment on view jobq.queue_grant is
 -- Purpose: which queues log-ins may use once grants by queue are enforced.
 -- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
 -- nothing.
+-- Column queue: the queue, or * for all of them.
+-- Example: select * from jobq.list_queue_grants();
 create or replace function jobq.list_queue_grants()
 returns table (grantee text, queue text, privilege text)
 language sql
@@ -1104,6 +1110,8 @@ comment on function jobq.list_queue_grants is
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * as it was granted.
+-- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql
@@ -1138,6 +1146,10 @@ set local role jobq_owner;
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
 -- job_insert and job_update. attempts counts what counts against max_attempts.
+-- Column attempts: how many attempts count against max_attempts.
+-- Column result: what the attempt that succeeded returned.
+-- Column worker: who runs it, or ran it last.
+-- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
 select
     j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
@@ -2555,6 +2567,9 @@ comment on function jobq_private.yield_dedup_key is
 -- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
 -- one that runs.
 -- Invariant: an attempt stands in one of three places, and so here once.
+-- Column state: what became of it: succeeded, retrying, dead, cancelled, queued (given
+-- back), or running.
+-- Column result: the result of the attempt that succeeded.
 create or replace view jobq.attempt as
 select
     t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
@@ -2583,8 +2598,10 @@ comment on view jobq.attempt is
 
 -- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
 -- Invariant: the row lock decides between cancel and complete; whoever comes second sees
--- what the first has done. Returns 'cancelled', 'cancel_requested' or
--- 'already_finished'. Raises: 22004, 22023, JQ001.
+-- what the first has done. Raises: 22004, 22023, JQ001.
+-- Returns: cancelled when it waited, cancel_requested when it runs, already_finished
+-- when it has ended.
+-- Example: select jobq.cancel(:'waiting', 'ordered twice');
 create or replace function jobq.cancel(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -2641,6 +2658,16 @@ comment on function jobq.cancel is
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
+-- setting.
+-- Argument max_attempts: after how many failed attempts it is dead, 1 to 10000; null
+-- takes the setting.
+-- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
+-- setting.
+-- Argument run_at: not before this instant; null means now.
+-- Returns: the id of the job: the new one, or the one that holds the key already.
+-- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
     kind text,
     payload jsonb default '{}',
@@ -2678,10 +2705,14 @@ comment on function jobq.enqueue is
 
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- Invariant: all or none. An unknown member is
 -- refused, so that no misspelt option is passed over. Planned once: a plan made for the
 -- batch as a constant copies it several times.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Members jobs: enqueue
+-- Column job_id: the id of the job: the new one, or the one that holds the key already.
+-- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
+--     {"kind": "send_email", "payload": {"to": "bob@example.org"}, "priority": 5}]');
 create or replace function jobq.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -2738,6 +2769,8 @@ comment on function jobq.enqueue_many is
 -- Invariant: the archive is looked at from the day before the id's own time, so that older
 -- partitions are passed over, and a clock that was set back hides nothing.
 -- Raises: 22004, JQ001.
+-- Returns: a row of jobq.job.
+-- Example: select state, attempts, last_error from jobq.get_job(:'dead');
 create or replace function jobq.get_job(job_id uuid)
 returns jobq.job
 language plpgsql
@@ -2779,6 +2812,10 @@ comment on function jobq.get_job is
 -- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
+-- Returns: a row for each reason that holds, the first one first.
+-- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column explanation: the same in words, with the values.
+-- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
 returns table (reason text, explanation text)
 language plpgsql
@@ -2843,6 +2880,8 @@ comment on function jobq.explain is
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
 -- Raises: 22004.
+-- Returns: the job's id, or null.
+-- Example: select jobq.find_job('send_email', 'welcome-ada');
 create or replace function jobq.find_job(kind text, idempotency_key text)
 returns uuid
 language plpgsql
@@ -2872,6 +2911,8 @@ comment on function jobq.find_job is
 
 -- Purpose: the attempts of one job, in their order.
 -- Invariant: one row for each attempt. Raises: 22004, JQ001.
+-- Returns: rows of jobq.attempt.
+-- Example: select attempt, state, error from jobq.list_attempts(:'dead');
 create or replace function jobq.list_attempts(job_id uuid)
 returns setof jobq.attempt
 language plpgsql
@@ -2899,6 +2940,13 @@ comment on function jobq.list_attempts is
 -- Purpose: a page of jobs, newest first.
 -- Invariant: before is the last id of the page before: ids are ordered by time, so pages
 -- are stable while jobs are added. Raises: 22004, 22023.
+-- Argument state: only this one; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only jobs made before this one: the last id of the page before.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Returns: rows of jobq.job.
+-- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
 create or replace function jobq.list_jobs(
     state text default null,
     kind text default null,
@@ -2947,6 +2995,7 @@ comment on function jobq.list_jobs is
 
 -- Purpose: the log of one job, in its order.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Example: select * from jobq.list_logs(:'running');
 create or replace function jobq.list_logs(job_id uuid)
 returns table (attempt integer, logged_at timestamptz, level text, message text)
 language plpgsql
@@ -2974,6 +3023,7 @@ comment on function jobq.list_logs is
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
 -- token. Raises: 22004, JQ001, JQ002, JQ004.
+-- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
 returns void
 language plpgsql
@@ -3010,7 +3060,14 @@ comment on function jobq.redrive is
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+-- older one of these, stays where it is. Raises: 22004, 22023.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument since: only those that ended since this instant.
+-- Argument error_code: only those whose last error has this code; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Returns: the ids of the jobs that went back.
+-- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
     queue text default null,
     kind text default null,
@@ -3081,6 +3138,9 @@ comment on function jobq.redrive_many is
 -- before the job is looked at again, so a completion that commits between the two looks is
 -- seen; one that is in flight may not be, so the client looks again within 250 ms.
 -- Raises: 22004, JQ001, and then nothing is locked.
+-- Returns: true when it has ended already; else a notification on jobq_ended tells its
+-- id when it does.
+-- Example: select jobq.wait(:'running');
 create or replace function jobq.wait(job_id uuid)
 returns boolean
 language plpgsql
@@ -3467,6 +3527,8 @@ comment on function jobq_private.record_audit is
 -- a server in the name of its clients, a tool in the name of a person.
 -- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
 -- beside it. Raises: 22004, 22023.
+-- Argument name: the person or client in whose name it acts, 1 to 256 characters.
+-- Example: select jobq.act_for('alice@example.org');
 create or replace function jobq.act_for(name text)
 returns void
 language plpgsql
@@ -3496,6 +3558,7 @@ comment on function jobq.act_for is
 
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
+-- Column action: what was done: cancel, redrive, pause_queue and more.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for
@@ -4407,6 +4470,10 @@ comment on function jobq_private.preview_check is
 -- Purpose: the first firing of a cron expression after an instant, in a time zone.
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
+-- Argument after: the answer is strictly later than this instant, from 1900 to 9998.
+-- Returns: the firing; null when none is left, which only an expression with a year can
+-- come to.
+-- Example: select jobq.next_tick('0 9 * * MON', 'Asia/Kolkata');
 create or replace function jobq.next_tick(
     cron text,
     time_zone text default 'UTC',
@@ -4452,6 +4519,8 @@ comment on function jobq.next_tick is
 -- Purpose: the next firings of a cron expression, with what the clocks of its zone
 -- show.
 -- Invariant: reads no table. Raises: 22004, 22023, JQ009.
+-- Argument after: the first one is strictly later than this instant, from 1900 to 9998.
+-- Example: select * from jobq.preview_cron('30 2 * * *', 'America/New_York', 3);
 create or replace function jobq.preview_cron(
     cron text,
     time_zone text default 'UTC',
@@ -5532,6 +5601,21 @@ comment on function jobq_private.schedule_succeed is
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Argument name: the schedule's name, 1 to 128 characters, no UUID.
+-- Argument kind: the kind of its jobs.
+-- Argument payload: the payload of its jobs.
+-- Argument queue: the queue of its jobs; null means the kind's, else default.
+-- Argument missed: what becomes of slots that were missed: all fire, the latest does,
+-- or none; null means all for cron, latest for every.
+-- Argument dedup: what becomes of a slot while a job of its key lives: enqueue, skip or
+-- replace; null means enqueue for cron, skip for every.
+-- Argument dedup_key: the key of its jobs; null means the name.
+-- Argument priority: of its jobs; null takes the setting.
+-- Argument max_attempts: of its jobs; null takes the setting.
+-- Argument timeout: of its jobs; null takes the setting.
+-- Argument metadata: of its jobs.
+-- Returns: the id of the version in force.
+-- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
     name text,
     kind text,
@@ -5599,6 +5683,9 @@ comment on function jobq.create_schedule is
 
 -- Purpose: every version of every schedule, for people.
 -- Invariant: reads only; the functions change schedules. Retired versions are history.
+-- Column schedule_id: the id of this version.
+-- Column name: the schedule's name.
+-- Column created_at: when this version was declared.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
@@ -5617,6 +5704,8 @@ comment on view jobq.schedule is
 
 -- Purpose: a schedule by its name, or one of its versions by its id.
 -- Invariant: a name means the newest version. Raises: 22004, JQ007.
+-- Returns: a row of jobq.schedule.
+-- Example: select version, status, next_run_at from jobq.get_schedule('weekly summary');
 create or replace function jobq.get_schedule(schedule text)
 returns jobq.schedule
 language plpgsql
@@ -5648,6 +5737,8 @@ comment on function jobq.get_schedule is
 -- Purpose: every version of a schedule, newest first.
 -- Invariant: a name's versions are one chain, also across its retirement.
 -- Raises: 22004, JQ007.
+-- Returns: rows of jobq.schedule.
+-- Example: select version, status, cron from jobq.list_schedule_versions('weekly summary');
 create or replace function jobq.list_schedule_versions(schedule text)
 returns setof jobq.schedule
 language plpgsql
@@ -5679,6 +5770,13 @@ comment on function jobq.list_schedule_versions is
 -- Purpose: a page of schedules, newest version first.
 -- Invariant: without a status, those in force: active and paused. before is the last id
 -- of the page before: ids are ordered by time. Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only versions made before this one: the last id of the page before.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Returns: rows of jobq.schedule.
+-- Example: select name, next_run_at from jobq.list_schedules();
 create or replace function jobq.list_schedules(
     status text default null,
     kind text default null,
@@ -5730,6 +5828,7 @@ comment on function jobq.list_schedules is
 -- Purpose: stop a schedule from firing until it is resumed.
 -- Invariant: jobs that it has made go on; pausing it again changes nothing.
 -- Raises: 22004, JQ002, JQ007.
+-- Example: select jobq.pause_schedule('weekly summary', 'nobody reads it in August');
 create or replace function jobq.pause_schedule(schedule text, reason text default null)
 returns void
 language plpgsql
@@ -5764,6 +5863,7 @@ comment on function jobq.pause_schedule is
 -- Invariant: of one that counts from completion only the next slot is known; of one
 -- that is paused, the slots that it would have if it were resumed now; of a retired
 -- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+-- Example: select * from jobq.preview_schedule('weekly summary', 3);
 create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
 returns table (slot_at timestamptz, local_time timestamp)
 language plpgsql
@@ -5807,6 +5907,7 @@ comment on function jobq.preview_schedule is
 -- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
 -- beat. Resuming one that is not paused changes nothing.
 -- Raises: 22004, 22023, JQ002, JQ007, JQ009.
+-- Example: select jobq.resume_schedule('weekly summary');
 create or replace function jobq.resume_schedule(schedule text)
 returns void
 language plpgsql
@@ -5847,6 +5948,7 @@ comment on function jobq.resume_schedule is
 -- Invariant: it fires no more; jobs that it has made run to their end, and its history
 -- stays. Its name may be declared again. Retiring it again changes nothing.
 -- Raises: 22004, JQ007.
+-- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)
 returns void
 language plpgsql
@@ -5877,6 +5979,9 @@ comment on function jobq.retire_schedule is
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
 -- ended in a day. Raises: 22004, JQ007.
+-- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
+-- active_executions, cron, stats.last_24h, and what names the version.
+-- Example: select jobq.schedule_status('weekly summary') ->> 'health';
 create or replace function jobq.schedule_status(schedule text)
 returns json
 language plpgsql
@@ -5943,8 +6048,12 @@ comment on function jobq.schedule_status is
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
 -- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- created is false where the overlap rule gave the slot to a job that is still live.
 -- Raises: 22004, 22023, JQ004.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- Column job_id: the job that stands for the slot.
+-- Column created: false where the overlap rule gave the slot to a job that is still
+-- live.
+-- Example: select * from jobq.tick();
 create or replace function jobq.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
@@ -5999,6 +6108,9 @@ comment on function jobq.tick is
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Members changes: create_schedule, but not name
+-- Returns: the id of the new version; of the old one when nothing changes.
+-- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql
@@ -6257,6 +6369,10 @@ comment on function jobq_private.job_document is
 -- another key. The last use is written at most once a minute, and never waited for.
 -- While grants by queue are enforced, a key opens the servers of the log-in that made it.
 -- Raises: nothing.
+-- Returns: one row; none when nobody holds the key, or when it has expired or been
+-- revoked.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
 language plpgsql
@@ -6300,8 +6416,12 @@ comment on function jobq_http.authenticate is
 
 -- Purpose: cancel an execution that still waits, and leave it alone when it does not.
 -- Invariant: the row lock decides between this and claim; whoever comes second sees what
--- the first has done. Returns the execution, or null when it runs or has ended.
+-- the first has done.
 -- Raises: 22004, 22023, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Returns: the execution as show_execution() returns it; null when it runs or has
+-- ended.
+-- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
 create or replace function jobq_http.cancel_execution(
     execution_id uuid, reason text default null
 )
@@ -6337,6 +6457,11 @@ comment on function jobq_http.cancel_execution is
 -- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
 -- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
 -- Raises: 22004, 22023, JQ004.
+-- Argument name: the key's name, 1 to 128 characters, never used before.
+-- Argument prefix: the first letters of the key, to know it by; 1 to 16 characters.
+-- Argument requests_per_second: how many requests its holder may make in a second; null
+-- means the server's default.
+-- Example: select jobq_http.create_api_key('ci', sha256('a key'), 'jobq_a', '{produce,read}');
 create or replace function jobq_http.create_api_key(
     name text,
     key_hash bytea,
@@ -6390,6 +6515,8 @@ comment on function jobq_http.create_api_key is
 
 -- Purpose: the keys of the HTTP API, without anything that would let one be used.
 -- Invariant: reads only. Raises: nothing.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.list_api_keys();
 create or replace function jobq_http.list_api_keys()
 returns table (
     name text,
@@ -6423,6 +6550,10 @@ comment on function jobq_http.list_api_keys is
 -- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
 -- Invariant: each attempt once; its number is what the next page starts after.
 -- Raises: 22004, JQ001.
+-- Argument after: only attempts with a higher number; null for the first page.
+-- Argument max_attempts: at most so many.
+-- Members item: page_attempts
+-- Example: select * from jobq_http.page_attempts(:'dead');
 create or replace function jobq_http.page_attempts(
     job_id uuid, after integer default null, max_attempts integer default 50
 )
@@ -6481,6 +6612,10 @@ comment on function jobq_http.page_attempts is
 -- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
+-- Argument before: only slots before this one; null for the first page.
+-- Argument max_executions: at most so many.
+-- Members item: execution_document
+-- Example: select * from jobq_http.page_executions(:'waiting');
 create or replace function jobq_http.page_executions(
     job_id uuid, before timestamptz default null, max_executions integer default 50
 )
@@ -6523,6 +6658,16 @@ comment on function jobq_http.page_executions is
 -- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
 -- each starts with a descent of the primary keys, wherever it lies. The times compare the
 -- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+-- Argument states: only these; null means all.
+-- Argument created_after: only those made after this instant.
+-- Argument created_before: only those made before this instant.
+-- Argument metadata: only those whose metadata contain this object.
+-- Argument before: only jobs made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Members item: job_document
+-- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);
 create or replace function jobq_http.page_jobs(
     states text[] default null,
     kind text default null,
@@ -6607,6 +6752,10 @@ comment on function jobq_http.page_jobs is
 -- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
 -- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+-- Argument after: only lines after this one; null for the first page.
+-- Argument max_lines: at most so many.
+-- Members item: page_logs
+-- Example: select * from jobq_http.page_logs(:'running');
 create or replace function jobq_http.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50
 )
@@ -6653,6 +6802,10 @@ comment on function jobq_http.page_logs is
 
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.
+-- Argument after: only queues whose names come after this one.
+-- Argument max_queues: at most so many.
+-- Members item: page_queues
+-- Example: select * from jobq_http.page_queues();
 create or replace function jobq_http.page_queues(
     after text default null, max_queues integer default 50
 )
@@ -6699,6 +6852,10 @@ comment on function jobq_http.page_queues is
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Argument before: only versions before this number; null for the first page.
+-- Argument max_versions: at most so many.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedule_versions('weekly summary');
 create or replace function jobq_http.page_schedule_versions(
     schedule text, before integer default null, max_versions integer default 50
 )
@@ -6733,6 +6890,13 @@ comment on function jobq_http.page_schedule_versions is
 
 -- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
 -- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument before: only versions made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
     status text default null,
     kind text default null,
@@ -6775,6 +6939,11 @@ comment on function jobq_http.page_schedules is
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the id of the recurring job's version.
+-- Members changes: create_schedule, but not name
+-- Returns: the new version as show_schedule() returns it; null for a job that is not
+-- recurring.
+-- Example: select jobq_http.revise_job(:'schedule', '{"cron": "0 10 * * MON"}');
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql
@@ -6806,6 +6975,8 @@ comment on function jobq_http.revise_job is
 -- Purpose: take a key of the HTTP API out of use.
 -- Invariant: the row stays, so that its name and its last use can still be read; revoking
 -- it again changes nothing. Raises: 22004, JQ007.
+-- Argument name: the key's name.
+-- Example: select jobq_http.revoke_api_key('web');
 create or replace function jobq_http.revoke_api_key(name text)
 returns void
 language plpgsql
@@ -6837,6 +7008,10 @@ comment on function jobq_http.revoke_api_key is
 
 -- Purpose: one execution as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Members return: execution_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_execution(:'running');
 create or replace function jobq_http.show_execution(execution_id uuid)
 returns json
 language plpgsql
@@ -6861,6 +7036,10 @@ comment on function jobq_http.show_execution is
 -- Invariant: reads only; ids of schedules and of jobs never meet.
 -- Raises: 22004, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Members return: job_document
+-- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Example: select jobq_http.show_job(:'waiting');
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql
@@ -6888,6 +7067,9 @@ comment on function jobq_http.show_job is
 
 -- Purpose: a schedule as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Members return: schedule_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_schedule('weekly summary');
 create or replace function jobq_http.show_schedule(schedule text)
 returns json
 language plpgsql
@@ -6911,10 +7093,13 @@ comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
--- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'.
+-- Invariant: what a recurring job has fired already goes on.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Returns: cancelled, cancel_requested, already_finished or, of a recurring job,
+-- retired.
+-- Example: select jobq_http.stop_job(:'waiting');
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -6949,6 +7134,8 @@ comment on function jobq_http.stop_job is
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 -- Never: JOB_NOT_FOUND.
+-- Column item: the job as show_job() returns it.
+-- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',
@@ -6999,6 +7186,11 @@ comment on function jobq_http.submit_job is
 -- key yields its job. Without a name it gets one of its own.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument given: the definition as a JSON object; without a name it gets one of its
+-- own.
+-- Members given: create_schedule
+-- Column item: the schedule as show_schedule() returns it.
+-- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )
@@ -7463,6 +7655,8 @@ comment on function jobq_private.settings_for is
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(
     priority integer default null,
     max_attempts integer default null,
@@ -7519,6 +7713,7 @@ comment on function jobq.configure is
 -- Purpose: forget what was declared of a kind.
 -- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
 -- JQ007, JQ008.
+-- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
 language plpgsql
@@ -7562,6 +7757,7 @@ comment on function jobq.delete_kind is
 -- Purpose: forget what was declared of a queue.
 -- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
 -- JQ007, JQ008.
+-- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
 language plpgsql
@@ -7605,6 +7801,8 @@ comment on function jobq.delete_queue is
 -- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
+-- Column schema: the JSON Schema; kinds without one have no row.
+-- Example: select * from jobq.list_payload_schemas('{send_email}');
 create or replace function jobq.list_payload_schemas(kinds text[])
 returns table (kind text, schema jsonb)
 language plpgsql
@@ -7629,6 +7827,7 @@ comment on function jobq.list_payload_schemas is
 
 -- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
 -- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+-- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
 returns void
 language plpgsql
@@ -7663,7 +7862,16 @@ comment on function jobq.pause_queue is
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff. Raises: 22004, 22023, JQ006.
+-- but for the backoff.
+-- Raises: 22004, 22023, JQ006.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
+-- Argument queue: the queue of its jobs where the call names none.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
+-- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
+-- maxLength and pattern.
+-- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
     queue text default null,
@@ -7737,6 +7945,7 @@ comment on function jobq.put_kind is
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
     priority integer default null,
@@ -7787,6 +7996,7 @@ comment on function jobq.put_queue is
 
 -- Purpose: allow claims from a paused queue again, and wake its workers.
 -- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+-- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)
 returns void
 language plpgsql
@@ -7819,6 +8029,11 @@ comment on function jobq.resume_queue is
 
 -- Purpose: show what would hold for a job of this kind in this queue.
 -- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+-- Argument kind: the kind; null means one that nobody has declared.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- max_depth, retry_strategy and what else holds.
+-- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
 language sql
@@ -8426,6 +8641,7 @@ comment on view jobq_private.definition is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_config('unused');
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql
@@ -8463,6 +8679,7 @@ comment on function jobq.delete_config is
 -- Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
+-- Example: select jobq.delete_endpoint('send-welcome');
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql
@@ -8487,6 +8704,7 @@ comment on function jobq.delete_endpoint is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_payload_spec('unused');
 create or replace function jobq.delete_payload_spec(payload_spec text)
 returns void
 language plpgsql
@@ -8525,6 +8743,7 @@ comment on function jobq.delete_payload_spec is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_secret('unused');
 create or replace function jobq.delete_secret(secret text)
 returns void
 language plpgsql
@@ -8563,6 +8782,19 @@ comment on function jobq.delete_secret is
 -- what a new job would get. Secrets are as they are now, encrypted; the config as it is
 -- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
+-- Argument delivery_version: the version that the job was made for; null means the one
+-- that a new job would get.
+-- Argument job_id: the job, for the config that its first attempt ran with.
+-- Returns: one row; none when the kind is no endpoint.
+-- Column spec: where to and in what shape, its templates as they were declared.
+-- Column version: the version of the endpoint.
+-- Column schema: the JSON Schema of the payload; null without a payload spec.
+-- Column config_entries: the values of the config; null without one.
+-- Column config_version: the config's version.
+-- Column config_valid_from: when that was declared.
+-- Column secrets: an object: by its name, for each secret the key_id and the ciphertext
+-- in base64.
+-- Example: select type, spec, version from jobq.get_delivery('send-welcome');
 create or replace function jobq.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )
@@ -8624,6 +8856,7 @@ comment on function jobq.get_delivery is
 
 -- Purpose: every secret as it is encrypted, for its rotation to another key.
 -- Invariant: nothing here can be read without the key. Raises: nothing.
+-- Example: select secret, version, key_id from jobq.list_ciphertexts();
 create or replace function jobq.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
 language plpgsql
@@ -8648,6 +8881,10 @@ comment on function jobq.list_ciphertexts is
 
 -- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
 -- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Column document: what was declared; {} for a secret.
+-- Example: select * from jobq.list_versions('config', 'email-service');
 create or replace function jobq.list_versions(type text, name text)
 returns table (version integer, document jsonb, created_at timestamptz)
 language plpgsql
@@ -8680,6 +8917,9 @@ comment on function jobq.list_versions is
 -- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
 -- page_jobs().
 -- Invariant: no value of a secret is in it. Raises: nothing.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument max_definitions: at most so many.
+-- Example: select * from jobq.page_definitions('endpoint');
 create or replace function jobq.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )
@@ -8717,6 +8957,10 @@ comment on function jobq.page_definitions is
 -- away.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument mode: put creates or replaces; create refuses a name that exists, update one
+-- that does not.
+-- Returns: the config as show_definition() returns it.
+-- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )
@@ -8766,6 +9010,17 @@ comment on function jobq.put_config is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
+-- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
+-- Argument queue: the queue of its jobs; null means the default.
+-- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
+-- 10000; null means 20.
+-- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
+-- 1000000; null means no limit.
+-- Argument payload_spec: the payload spec of its jobs; null means any payload.
+-- Argument config: the config that its templates refer to; null means none.
+-- Returns: the endpoint as show_definition() returns it.
+-- Example: select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "{{config.api_base_url}}/welcome",
+--     "body_template": {"user_id": "{{input.user_id}}"}}', config => 'email-service');
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,
@@ -8841,6 +9096,9 @@ comment on function jobq.put_endpoint is
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
 -- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument schema: a JSON Schema (draft 2020-12).
+-- Returns: the payload spec as show_definition() returns it.
+-- Example: select jobq.put_payload_spec('welcome', '{"type": "object", "required": ["user_id"]}');
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )
@@ -8892,6 +9150,8 @@ comment on function jobq.put_payload_spec is
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Returns: the secret as show_definition() returns it, without its value.
+-- Example: select jobq.put_secret('api_key', decode(repeat('00', 44), 'hex'), 'key-1');
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )
@@ -8939,6 +9199,9 @@ comment on function jobq.put_secret is
 -- Raises: 22004, 22023, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Argument version: the version that was read, as list_ciphertexts() gives it.
+-- Returns: whether it was replaced; false when it has been changed meanwhile.
+-- Example: select jobq.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )
@@ -8971,6 +9234,13 @@ comment on function jobq.rotate_secret is
 
 -- Purpose: one payload spec, config, secret or endpoint as a JSON document.
 -- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
+-- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
+-- max_concurrency, max_per_second and retry_policy (max_attempts, backoff,
+-- initial_delay_ms, max_delay_ms).
+-- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json
 language plpgsql
@@ -9038,6 +9308,7 @@ comment on function jobq_private.raise_error is
 
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
 -- Invariant: the one list; clients map by sqlstate and code, never by text.
+-- Column message: the fixed text.
 create or replace view jobq.error as
 select e.code, e.sqlstate, e.http_status, e.message, e.hint
 from jobq_private.error as e;
@@ -9334,8 +9605,17 @@ comment on function jobq_private.setting_health is
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
--- release (an object: for each function the MD5 sums that its body may have) are compared
--- where they are given. Raises: nothing.
+-- release are compared where they are given. Raises: nothing.
+-- Argument client_time: the client's clock; null means that it is not compared.
+-- Argument release: the client's release: for each function an array of the MD5 sums
+-- that its body may have; null means that it is not compared.
+-- Returns: what is not in order comes first.
+-- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- see [reliability](reliability.md).
+-- Column is_ok: whether it is in order.
+-- Column finding: what was found.
+-- Column remedy: what to do.
+-- Example: select subject, finding, remedy from jobq.health() where not is_ok;
 create or replace function jobq.health(
     client_time timestamptz default null, release jsonb default null
 )
@@ -9371,6 +9651,9 @@ comment on function jobq.health is
 -- with no row; bounded in rows, and in what it waits for.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Returns: no row when somebody else is at it.
+-- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
 returns table (task text, affected bigint)
 language plpgsql
@@ -9405,6 +9688,11 @@ comment on function jobq.maintain is
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
+-- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column queue: null for figures of all queues.
+-- Column value: the figure.
+-- Example: select * from jobq.metrics();
 create or replace function jobq.metrics()
 returns table (name text, queue text, value double precision)
 language plpgsql
@@ -9495,6 +9783,14 @@ comment on function jobq.metrics is
 -- Invariant: reads the live table once, and of the archive the dead and the last minute.
 -- oldest_runnable is how long the job that has waited longest could have run already.
 -- Raises: nothing.
+-- Column queued: how many wait and could run now.
+-- Column scheduled: how many wait for their run_at.
+-- Column running: how many run.
+-- Column retrying: how many wait for another attempt.
+-- Column dead: how many are dead, and not yet redriven or dropped.
+-- Column oldest_runnable: for how long the job that has waited longest could have run;
+-- null when none waits.
+-- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
     queue text,
@@ -9563,6 +9859,10 @@ comment on function jobq.queue_stats is
 -- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
 -- Invariant: touches what the two need; a server that only reads has no queue.
 -- Raises: nothing.
+-- Returns: one row.
+-- Column queue: ok, or error(reason).
+-- Column repo: ok, or error(reason).
+-- Example: select * from jobq.ready();
 create or replace function jobq.ready()
 returns table (queue text, repo text)
 language plpgsql
@@ -10029,6 +10329,13 @@ comment on function jobq_private.wake is
 -- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
 -- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 -- Raises: 22004, 22023.
+-- Argument strategy: fixed, linear, exponential or decorrelated.
+-- Argument initial_delay: the delay before the second attempt; up to a year.
+-- Argument max_delay: no delay is longer than this; up to a year.
+-- Argument jitter: by which share the delay is changed at random, 0 to 1.
+-- Argument attempt: the attempt that failed, from 1.
+-- Returns: the delay.
+-- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);
 create or replace function jobq.backoff(
     strategy text,
     initial_delay interval,
@@ -10085,6 +10392,10 @@ comment on function jobq.backoff is
 -- producer that missed W has committed: claim once more, then sleep until notified.
 -- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
 -- which locks stand for a queue. Raises: 22004, 22023.
+-- Argument queues: the queues that the worker claims from.
+-- Returns: true: claim once more, and when that brings nothing, sleep until notified;
+-- false: claim, and call again after some milliseconds.
+-- Example: select jobq.begin_wait('{default}');
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql
@@ -10134,6 +10445,9 @@ comment on function jobq.begin_wait is
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
 -- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
 -- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Returns: rows of jobq.claimed_job, none when nothing can run now.
+-- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
 returns setof jobq.claimed_job
 language plpgsql
@@ -10207,6 +10521,8 @@ comment on function jobq.claim is
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
 -- Raises: 22004, 22023.
+-- Returns: a row of jobq.claimed_job, or none.
+-- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
 create or replace function jobq.claim_job(job_id uuid, worker text)
 returns setof jobq.claimed_job
 language plpgsql
@@ -10254,6 +10570,8 @@ comment on function jobq.claim_job is
 -- nothing.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Never: INVALID_ARGUMENT.
+-- Returns: true; false when this very attempt has completed the job before.
+-- Example: select jobq.complete(:'running', 1, '{"message_id": "42"}');
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )
@@ -10294,6 +10612,8 @@ comment on function jobq.complete is
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
 )
@@ -10326,6 +10646,7 @@ comment on function jobq.complete_many is
 -- Purpose: a worker that saw the request to cancel ends the attempt.
 -- Invariant: only where it was asked for, and only by the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ002, JQ003.
+-- Example: select jobq.confirm_cancel(:'cancelling', 1);
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
 returns void
 language plpgsql
@@ -10365,6 +10686,9 @@ comment on function jobq.confirm_cancel is
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Returns: how long until the next job is due; zero or less when there is work now,
+-- null when none waits.
+-- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[])
 returns interval
 language plpgsql
@@ -10388,6 +10712,7 @@ comment on function jobq.due_in is
 -- that it waits for no job.
 -- Invariant: drops every advisory lock of its session, so the session must be a
 -- listener and nothing else. Raises: nothing.
+-- Example: select jobq.end_wait();
 create or replace function jobq.end_wait()
 returns void
 language sql
@@ -10408,9 +10733,17 @@ comment on function jobq.end_wait is
 
 -- Purpose: finish a batch and claim the next, in one call and one commit.
 -- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
--- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- they free can be claimed.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument job_ids: the jobs that succeeded.
+-- Members failures: fail
+-- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
+-- cancelled); lost for an attempt that no longer held its job. Attempts that succeeded
+-- have no row.
+-- Column attempt: of a claimed job the attempt that begins, else that which was
+-- settled.
+-- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(
     queues text[],
     worker text,
@@ -10483,6 +10816,10 @@ comment on function jobq.exchange is
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
 -- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
+-- and metrics.
+-- Returns: the new state: retrying, dead or cancelled.
+-- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(
     job_id uuid,
     attempt integer,
@@ -10527,11 +10864,15 @@ grant execute on function jobq.fail to jobq_worker;
 comment on function jobq.fail is
 'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
 
--- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
--- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
--- member is refused, so that no misspelt retryable is passed over.
+-- Purpose: end many attempts as failed, given as a JSON array.
+-- Invariant: a stale attempt changes nothing. An unknown member is refused, so that no
+-- misspelt retryable is passed over.
 -- Raises: 22004, 22023.
+-- Members failures: fail
+-- Column state: the new state: retrying, dead or cancelled; null where the attempt no
+-- longer held the job.
+-- Example: select * from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+--     'job_id', :'running', 'attempt', 1, 'error', 'no such user', 'retryable', false)));
 create or replace function jobq.fail_many(failures jsonb)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
@@ -10590,10 +10931,14 @@ comment on function jobq.fail_many is
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids; a lease is never extended past
--- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
--- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument queues: the queues that the worker claims from, for explain() and
+-- jobq.worker; null leaves them as they are.
+-- Returns: a row for each job, in the order given.
+-- Column outcome: extended; cancel_requested, which is extended too; or lost.
+-- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )
@@ -10659,6 +11004,8 @@ comment on function jobq.heartbeat is
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+-- Argument message: the text, cut at 8192 characters.
+-- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
 )
@@ -10692,6 +11039,8 @@ comment on function jobq.log is
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Returns: the instant; one in the past when there is work now, null when none waits.
+-- Example: select jobq.next_due('{default}');
 create or replace function jobq.next_due(queues text[])
 returns timestamptz
 language plpgsql
@@ -10740,6 +11089,9 @@ comment on function jobq.next_due is
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
 -- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Column state: the new state: retrying, dead or cancelled.
+-- Example: select * from jobq.recover();
 create or replace function jobq.recover(max_jobs integer default 1000)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
@@ -10796,6 +11148,9 @@ comment on function jobq.recover is
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
 -- Invariant: the attempt is not counted; a stale one changes nothing.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Returns: the new state: queued, or cancelled where that was asked for.
+-- Example: select jobq.release(:'running', 1, now() + interval '5 min');
 create or replace function jobq.release(
     job_id uuid, attempt integer, run_at timestamptz default null
 )
@@ -10831,6 +11186,10 @@ comment on function jobq.release is
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Column state: queued, or cancelled where that was asked for; null where the attempt
+-- no longer held the job.
+-- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )
@@ -10901,6 +11260,7 @@ comment on function jobq.release_many is
 
 -- Purpose: a worker that stops takes its name off the list.
 -- Invariant: leases do not depend on it. Raises: nothing.
+-- Example: select jobq.retire_worker('worker-1');
 create or replace function jobq.retire_worker(worker text)
 returns void
 language sql
@@ -10921,6 +11281,7 @@ comment on function jobq.retire_worker is
 -- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
 returns void
 language plpgsql
@@ -10956,6 +11317,9 @@ comment on function jobq.set_progress is
 
 -- Purpose: who works, on what, and how many jobs they hold.
 -- Invariant: a worker is live when it was seen within the last minute.
+-- Column jobs: how many jobs it runs.
+-- Column queues: what it claims from.
+-- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
     w.worker, w.queues, w.started_at, w.seen_at,

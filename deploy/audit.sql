@@ -138,6 +138,8 @@ comment on function jobq_private.record_audit is
 -- a server in the name of its clients, a tool in the name of a person.
 -- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
 -- beside it. Raises: 22004, 22023.
+-- Argument name: the person or client in whose name it acts, 1 to 256 characters.
+-- Example: select jobq.act_for('alice@example.org');
 create or replace function jobq.act_for(name text)
 returns void
 language plpgsql
@@ -167,6 +169,7 @@ comment on function jobq.act_for is
 
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
+-- Column action: what was done: cancel, redrive, pause_queue and more.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for

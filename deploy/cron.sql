@@ -897,6 +897,10 @@ comment on function jobq_private.preview_check is
 -- Purpose: the first firing of a cron expression after an instant, in a time zone.
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
+-- Argument after: the answer is strictly later than this instant, from 1900 to 9998.
+-- Returns: the firing; null when none is left, which only an expression with a year can
+-- come to.
+-- Example: select jobq.next_tick('0 9 * * MON', 'Asia/Kolkata');
 create or replace function jobq.next_tick(
     cron text,
     time_zone text default 'UTC',
@@ -942,6 +946,8 @@ comment on function jobq.next_tick is
 -- Purpose: the next firings of a cron expression, with what the clocks of its zone
 -- show.
 -- Invariant: reads no table. Raises: 22004, 22023, JQ009.
+-- Argument after: the first one is strictly later than this instant, from 1900 to 9998.
+-- Example: select * from jobq.preview_cron('30 2 * * *', 'America/New_York', 3);
 create or replace function jobq.preview_cron(
     cron text,
     time_zone text default 'UTC',

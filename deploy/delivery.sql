@@ -584,6 +584,7 @@ comment on view jobq_private.definition is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_config('unused');
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql
@@ -621,6 +622,7 @@ comment on function jobq.delete_config is
 -- Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
+-- Example: select jobq.delete_endpoint('send-welcome');
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql
@@ -645,6 +647,7 @@ comment on function jobq.delete_endpoint is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_payload_spec('unused');
 create or replace function jobq.delete_payload_spec(payload_spec text)
 returns void
 language plpgsql
@@ -683,6 +686,7 @@ comment on function jobq.delete_payload_spec is
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_secret('unused');
 create or replace function jobq.delete_secret(secret text)
 returns void
 language plpgsql
@@ -721,6 +725,19 @@ comment on function jobq.delete_secret is
 -- what a new job would get. Secrets are as they are now, encrypted; the config as it is
 -- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
+-- Argument delivery_version: the version that the job was made for; null means the one
+-- that a new job would get.
+-- Argument job_id: the job, for the config that its first attempt ran with.
+-- Returns: one row; none when the kind is no endpoint.
+-- Column spec: where to and in what shape, its templates as they were declared.
+-- Column version: the version of the endpoint.
+-- Column schema: the JSON Schema of the payload; null without a payload spec.
+-- Column config_entries: the values of the config; null without one.
+-- Column config_version: the config's version.
+-- Column config_valid_from: when that was declared.
+-- Column secrets: an object: by its name, for each secret the key_id and the ciphertext
+-- in base64.
+-- Example: select type, spec, version from jobq.get_delivery('send-welcome');
 create or replace function jobq.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )
@@ -782,6 +799,7 @@ comment on function jobq.get_delivery is
 
 -- Purpose: every secret as it is encrypted, for its rotation to another key.
 -- Invariant: nothing here can be read without the key. Raises: nothing.
+-- Example: select secret, version, key_id from jobq.list_ciphertexts();
 create or replace function jobq.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
 language plpgsql
@@ -806,6 +824,10 @@ comment on function jobq.list_ciphertexts is
 
 -- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
 -- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Column document: what was declared; {} for a secret.
+-- Example: select * from jobq.list_versions('config', 'email-service');
 create or replace function jobq.list_versions(type text, name text)
 returns table (version integer, document jsonb, created_at timestamptz)
 language plpgsql
@@ -838,6 +860,9 @@ comment on function jobq.list_versions is
 -- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
 -- page_jobs().
 -- Invariant: no value of a secret is in it. Raises: nothing.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument max_definitions: at most so many.
+-- Example: select * from jobq.page_definitions('endpoint');
 create or replace function jobq.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )
@@ -875,6 +900,10 @@ comment on function jobq.page_definitions is
 -- away.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument mode: put creates or replaces; create refuses a name that exists, update one
+-- that does not.
+-- Returns: the config as show_definition() returns it.
+-- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )
@@ -924,6 +953,17 @@ comment on function jobq.put_config is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
+-- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
+-- Argument queue: the queue of its jobs; null means the default.
+-- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
+-- 10000; null means 20.
+-- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
+-- 1000000; null means no limit.
+-- Argument payload_spec: the payload spec of its jobs; null means any payload.
+-- Argument config: the config that its templates refer to; null means none.
+-- Returns: the endpoint as show_definition() returns it.
+-- Example: select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "{{config.api_base_url}}/welcome",
+--     "body_template": {"user_id": "{{input.user_id}}"}}', config => 'email-service');
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,
@@ -999,6 +1039,9 @@ comment on function jobq.put_endpoint is
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
 -- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument schema: a JSON Schema (draft 2020-12).
+-- Returns: the payload spec as show_definition() returns it.
+-- Example: select jobq.put_payload_spec('welcome', '{"type": "object", "required": ["user_id"]}');
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )
@@ -1050,6 +1093,8 @@ comment on function jobq.put_payload_spec is
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Returns: the secret as show_definition() returns it, without its value.
+-- Example: select jobq.put_secret('api_key', decode(repeat('00', 44), 'hex'), 'key-1');
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )
@@ -1097,6 +1142,9 @@ comment on function jobq.put_secret is
 -- Raises: 22004, 22023, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Argument version: the version that was read, as list_ciphertexts() gives it.
+-- Returns: whether it was replaced; false when it has been changed meanwhile.
+-- Example: select jobq.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )
@@ -1129,6 +1177,13 @@ comment on function jobq.rotate_secret is
 
 -- Purpose: one payload spec, config, secret or endpoint as a JSON document.
 -- Invariant: no value of a secret is in it. Raises: 22004, 22023, JQ007.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
+-- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
+-- max_concurrency, max_per_second and retry_policy (max_attempts, backoff,
+-- initial_delay_ms, max_delay_ms).
+-- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json
 language plpgsql

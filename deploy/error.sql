@@ -37,6 +37,7 @@ comment on function jobq_private.raise_error is
 
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
 -- Invariant: the one list; clients map by sqlstate and code, never by text.
+-- Column message: the fixed text.
 create or replace view jobq.error as
 select e.code, e.sqlstate, e.http_status, e.message, e.hint
 from jobq_private.error as e;

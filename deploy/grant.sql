@@ -105,6 +105,8 @@ for each row execute function jobq_private.copy_kind_queue();
 -- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
 -- for transactions under way, 5 s at most for each table. For jobq_owner alone.
 -- Raises: 22004, 55P03.
+-- Argument enforced: false ends it.
+-- Example: select jobq.enforce_queue_grants();
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
 returns void
 language plpgsql
@@ -151,6 +153,8 @@ comment on function jobq.enforce_queue_grants is
 -- enforced: enqueue to add, see and cancel its jobs, work for everything else.
 -- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
 -- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * for all of them.
+-- Example: select jobq.grant_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql
@@ -195,6 +199,8 @@ comment on view jobq.queue_grant is
 -- Purpose: which queues log-ins may use once grants by queue are enforced.
 -- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
 -- nothing.
+-- Column queue: the queue, or * for all of them.
+-- Example: select * from jobq.list_queue_grants();
 create or replace function jobq.list_queue_grants()
 returns table (grantee text, queue text, privilege text)
 language sql
@@ -218,6 +224,8 @@ comment on function jobq.list_queue_grants is
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * as it was granted.
+-- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql

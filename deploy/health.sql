@@ -283,8 +283,17 @@ comment on function jobq_private.setting_health is
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
--- release (an object: for each function the MD5 sums that its body may have) are compared
--- where they are given. Raises: nothing.
+-- release are compared where they are given. Raises: nothing.
+-- Argument client_time: the client's clock; null means that it is not compared.
+-- Argument release: the client's release: for each function an array of the MD5 sums
+-- that its body may have; null means that it is not compared.
+-- Returns: what is not in order comes first.
+-- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- see [reliability](reliability.md).
+-- Column is_ok: whether it is in order.
+-- Column finding: what was found.
+-- Column remedy: what to do.
+-- Example: select subject, finding, remedy from jobq.health() where not is_ok;
 create or replace function jobq.health(
     client_time timestamptz default null, release jsonb default null
 )
@@ -320,6 +329,9 @@ comment on function jobq.health is
 -- with no row; bounded in rows, and in what it waits for.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Returns: no row when somebody else is at it.
+-- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
 returns table (task text, affected bigint)
 language plpgsql
@@ -354,6 +366,11 @@ comment on function jobq.maintain is
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
+-- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column queue: null for figures of all queues.
+-- Column value: the figure.
+-- Example: select * from jobq.metrics();
 create or replace function jobq.metrics()
 returns table (name text, queue text, value double precision)
 language plpgsql
@@ -444,6 +461,14 @@ comment on function jobq.metrics is
 -- Invariant: reads the live table once, and of the archive the dead and the last minute.
 -- oldest_runnable is how long the job that has waited longest could have run already.
 -- Raises: nothing.
+-- Column queued: how many wait and could run now.
+-- Column scheduled: how many wait for their run_at.
+-- Column running: how many run.
+-- Column retrying: how many wait for another attempt.
+-- Column dead: how many are dead, and not yet redriven or dropped.
+-- Column oldest_runnable: for how long the job that has waited longest could have run;
+-- null when none waits.
+-- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
     queue text,
@@ -512,6 +537,10 @@ comment on function jobq.queue_stats is
 -- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
 -- Invariant: touches what the two need; a server that only reads has no queue.
 -- Raises: nothing.
+-- Returns: one row.
+-- Column queue: ok, or error(reason).
+-- Column repo: ok, or error(reason).
+-- Example: select * from jobq.ready();
 create or replace function jobq.ready()
 returns table (queue text, repo text)
 language plpgsql

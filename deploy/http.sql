@@ -206,6 +206,10 @@ comment on function jobq_private.job_document is
 -- another key. The last use is written at most once a minute, and never waited for.
 -- While grants by queue are enforced, a key opens the servers of the log-in that made it.
 -- Raises: nothing.
+-- Returns: one row; none when nobody holds the key, or when it has expired or been
+-- revoked.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
 language plpgsql
@@ -249,8 +253,12 @@ comment on function jobq_http.authenticate is
 
 -- Purpose: cancel an execution that still waits, and leave it alone when it does not.
 -- Invariant: the row lock decides between this and claim; whoever comes second sees what
--- the first has done. Returns the execution, or null when it runs or has ended.
+-- the first has done.
 -- Raises: 22004, 22023, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Returns: the execution as show_execution() returns it; null when it runs or has
+-- ended.
+-- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
 create or replace function jobq_http.cancel_execution(
     execution_id uuid, reason text default null
 )
@@ -286,6 +294,11 @@ comment on function jobq_http.cancel_execution is
 -- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
 -- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
 -- Raises: 22004, 22023, JQ004.
+-- Argument name: the key's name, 1 to 128 characters, never used before.
+-- Argument prefix: the first letters of the key, to know it by; 1 to 16 characters.
+-- Argument requests_per_second: how many requests its holder may make in a second; null
+-- means the server's default.
+-- Example: select jobq_http.create_api_key('ci', sha256('a key'), 'jobq_a', '{produce,read}');
 create or replace function jobq_http.create_api_key(
     name text,
     key_hash bytea,
@@ -339,6 +352,8 @@ comment on function jobq_http.create_api_key is
 
 -- Purpose: the keys of the HTTP API, without anything that would let one be used.
 -- Invariant: reads only. Raises: nothing.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.list_api_keys();
 create or replace function jobq_http.list_api_keys()
 returns table (
     name text,
@@ -372,6 +387,10 @@ comment on function jobq_http.list_api_keys is
 -- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
 -- Invariant: each attempt once; its number is what the next page starts after.
 -- Raises: 22004, JQ001.
+-- Argument after: only attempts with a higher number; null for the first page.
+-- Argument max_attempts: at most so many.
+-- Members item: page_attempts
+-- Example: select * from jobq_http.page_attempts(:'dead');
 create or replace function jobq_http.page_attempts(
     job_id uuid, after integer default null, max_attempts integer default 50
 )
@@ -430,6 +449,10 @@ comment on function jobq_http.page_attempts is
 -- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
+-- Argument before: only slots before this one; null for the first page.
+-- Argument max_executions: at most so many.
+-- Members item: execution_document
+-- Example: select * from jobq_http.page_executions(:'waiting');
 create or replace function jobq_http.page_executions(
     job_id uuid, before timestamptz default null, max_executions integer default 50
 )
@@ -472,6 +495,16 @@ comment on function jobq_http.page_executions is
 -- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
 -- each starts with a descent of the primary keys, wherever it lies. The times compare the
 -- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+-- Argument states: only these; null means all.
+-- Argument created_after: only those made after this instant.
+-- Argument created_before: only those made before this instant.
+-- Argument metadata: only those whose metadata contain this object.
+-- Argument before: only jobs made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Members item: job_document
+-- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);
 create or replace function jobq_http.page_jobs(
     states text[] default null,
     kind text default null,
@@ -556,6 +589,10 @@ comment on function jobq_http.page_jobs is
 -- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
 -- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+-- Argument after: only lines after this one; null for the first page.
+-- Argument max_lines: at most so many.
+-- Members item: page_logs
+-- Example: select * from jobq_http.page_logs(:'running');
 create or replace function jobq_http.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50
 )
@@ -602,6 +639,10 @@ comment on function jobq_http.page_logs is
 
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.
+-- Argument after: only queues whose names come after this one.
+-- Argument max_queues: at most so many.
+-- Members item: page_queues
+-- Example: select * from jobq_http.page_queues();
 create or replace function jobq_http.page_queues(
     after text default null, max_queues integer default 50
 )
@@ -648,6 +689,10 @@ comment on function jobq_http.page_queues is
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Argument before: only versions before this number; null for the first page.
+-- Argument max_versions: at most so many.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedule_versions('weekly summary');
 create or replace function jobq_http.page_schedule_versions(
     schedule text, before integer default null, max_versions integer default 50
 )
@@ -682,6 +727,13 @@ comment on function jobq_http.page_schedule_versions is
 
 -- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
 -- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument before: only versions made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
     status text default null,
     kind text default null,
@@ -724,6 +776,11 @@ comment on function jobq_http.page_schedules is
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the id of the recurring job's version.
+-- Members changes: create_schedule, but not name
+-- Returns: the new version as show_schedule() returns it; null for a job that is not
+-- recurring.
+-- Example: select jobq_http.revise_job(:'schedule', '{"cron": "0 10 * * MON"}');
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql
@@ -755,6 +812,8 @@ comment on function jobq_http.revise_job is
 -- Purpose: take a key of the HTTP API out of use.
 -- Invariant: the row stays, so that its name and its last use can still be read; revoking
 -- it again changes nothing. Raises: 22004, JQ007.
+-- Argument name: the key's name.
+-- Example: select jobq_http.revoke_api_key('web');
 create or replace function jobq_http.revoke_api_key(name text)
 returns void
 language plpgsql
@@ -786,6 +845,10 @@ comment on function jobq_http.revoke_api_key is
 
 -- Purpose: one execution as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Members return: execution_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_execution(:'running');
 create or replace function jobq_http.show_execution(execution_id uuid)
 returns json
 language plpgsql
@@ -810,6 +873,10 @@ comment on function jobq_http.show_execution is
 -- Invariant: reads only; ids of schedules and of jobs never meet.
 -- Raises: 22004, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Members return: job_document
+-- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Example: select jobq_http.show_job(:'waiting');
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql
@@ -837,6 +904,9 @@ comment on function jobq_http.show_job is
 
 -- Purpose: a schedule as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Members return: schedule_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_schedule('weekly summary');
 create or replace function jobq_http.show_schedule(schedule text)
 returns json
 language plpgsql
@@ -860,10 +930,13 @@ comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
--- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'.
+-- Invariant: what a recurring job has fired already goes on.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Returns: cancelled, cancel_requested, already_finished or, of a recurring job,
+-- retired.
+-- Example: select jobq_http.stop_job(:'waiting');
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -898,6 +971,8 @@ comment on function jobq_http.stop_job is
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 -- Never: JOB_NOT_FOUND.
+-- Column item: the job as show_job() returns it.
+-- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',
@@ -948,6 +1023,11 @@ comment on function jobq_http.submit_job is
 -- key yields its job. Without a name it gets one of its own.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument given: the definition as a JSON object; without a name it gets one of its
+-- own.
+-- Members given: create_schedule
+-- Column item: the schedule as show_schedule() returns it.
+-- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )

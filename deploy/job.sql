@@ -6,6 +6,10 @@ set local role jobq_owner;
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
 -- job_insert and job_update. attempts counts what counts against max_attempts.
+-- Column attempts: how many attempts count against max_attempts.
+-- Column result: what the attempt that succeeded returned.
+-- Column worker: who runs it, or ran it last.
+-- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
 select
     j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
@@ -1423,6 +1427,9 @@ comment on function jobq_private.yield_dedup_key is
 -- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
 -- one that runs.
 -- Invariant: an attempt stands in one of three places, and so here once.
+-- Column state: what became of it: succeeded, retrying, dead, cancelled, queued (given
+-- back), or running.
+-- Column result: the result of the attempt that succeeded.
 create or replace view jobq.attempt as
 select
     t.job_id, t.attempt, t.state, t.started_at, t.finished_at,
@@ -1451,8 +1458,10 @@ comment on view jobq.attempt is
 
 -- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
 -- Invariant: the row lock decides between cancel and complete; whoever comes second sees
--- what the first has done. Returns 'cancelled', 'cancel_requested' or
--- 'already_finished'. Raises: 22004, 22023, JQ001.
+-- what the first has done. Raises: 22004, 22023, JQ001.
+-- Returns: cancelled when it waited, cancel_requested when it runs, already_finished
+-- when it has ended.
+-- Example: select jobq.cancel(:'waiting', 'ordered twice');
 create or replace function jobq.cancel(job_id uuid, reason text default null)
 returns text
 language plpgsql
@@ -1509,6 +1518,16 @@ comment on function jobq.cancel is
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
+-- setting.
+-- Argument max_attempts: after how many failed attempts it is dead, 1 to 10000; null
+-- takes the setting.
+-- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
+-- setting.
+-- Argument run_at: not before this instant; null means now.
+-- Returns: the id of the job: the new one, or the one that holds the key already.
+-- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
     kind text,
     payload jsonb default '{}',
@@ -1546,10 +1565,14 @@ comment on function jobq.enqueue is
 
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- Invariant: all or none. An unknown member is
 -- refused, so that no misspelt option is passed over. Planned once: a plan made for the
 -- batch as a constant copies it several times.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Members jobs: enqueue
+-- Column job_id: the id of the job: the new one, or the one that holds the key already.
+-- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
+--     {"kind": "send_email", "payload": {"to": "bob@example.org"}, "priority": 5}]');
 create or replace function jobq.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -1606,6 +1629,8 @@ comment on function jobq.enqueue_many is
 -- Invariant: the archive is looked at from the day before the id's own time, so that older
 -- partitions are passed over, and a clock that was set back hides nothing.
 -- Raises: 22004, JQ001.
+-- Returns: a row of jobq.job.
+-- Example: select state, attempts, last_error from jobq.get_job(:'dead');
 create or replace function jobq.get_job(job_id uuid)
 returns jobq.job
 language plpgsql
@@ -1647,6 +1672,10 @@ comment on function jobq.get_job is
 -- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
+-- Returns: a row for each reason that holds, the first one first.
+-- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column explanation: the same in words, with the values.
+-- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
 returns table (reason text, explanation text)
 language plpgsql
@@ -1711,6 +1740,8 @@ comment on function jobq.explain is
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
 -- Raises: 22004.
+-- Returns: the job's id, or null.
+-- Example: select jobq.find_job('send_email', 'welcome-ada');
 create or replace function jobq.find_job(kind text, idempotency_key text)
 returns uuid
 language plpgsql
@@ -1740,6 +1771,8 @@ comment on function jobq.find_job is
 
 -- Purpose: the attempts of one job, in their order.
 -- Invariant: one row for each attempt. Raises: 22004, JQ001.
+-- Returns: rows of jobq.attempt.
+-- Example: select attempt, state, error from jobq.list_attempts(:'dead');
 create or replace function jobq.list_attempts(job_id uuid)
 returns setof jobq.attempt
 language plpgsql
@@ -1767,6 +1800,13 @@ comment on function jobq.list_attempts is
 -- Purpose: a page of jobs, newest first.
 -- Invariant: before is the last id of the page before: ids are ordered by time, so pages
 -- are stable while jobs are added. Raises: 22004, 22023.
+-- Argument state: only this one; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only jobs made before this one: the last id of the page before.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Returns: rows of jobq.job.
+-- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
 create or replace function jobq.list_jobs(
     state text default null,
     kind text default null,
@@ -1815,6 +1855,7 @@ comment on function jobq.list_jobs is
 
 -- Purpose: the log of one job, in its order.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Example: select * from jobq.list_logs(:'running');
 create or replace function jobq.list_logs(job_id uuid)
 returns table (attempt integer, logged_at timestamptz, level text, message text)
 language plpgsql
@@ -1842,6 +1883,7 @@ comment on function jobq.list_logs is
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
 -- token. Raises: 22004, JQ001, JQ002, JQ004.
+-- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
 returns void
 language plpgsql
@@ -1878,7 +1920,14 @@ comment on function jobq.redrive is
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+-- older one of these, stays where it is. Raises: 22004, 22023.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument since: only those that ended since this instant.
+-- Argument error_code: only those whose last error has this code; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Returns: the ids of the jobs that went back.
+-- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
     queue text default null,
     kind text default null,
@@ -1949,6 +1998,9 @@ comment on function jobq.redrive_many is
 -- before the job is looked at again, so a completion that commits between the two looks is
 -- seen; one that is in flight may not be, so the client looks again within 250 ms.
 -- Raises: 22004, JQ001, and then nothing is locked.
+-- Returns: true when it has ended already; else a notification on jobq_ended tells its
+-- id when it does.
+-- Example: select jobq.wait(:'running');
 create or replace function jobq.wait(job_id uuid)
 returns boolean
 language plpgsql

@@ -1038,6 +1038,21 @@ comment on function jobq_private.schedule_succeed is
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Argument name: the schedule's name, 1 to 128 characters, no UUID.
+-- Argument kind: the kind of its jobs.
+-- Argument payload: the payload of its jobs.
+-- Argument queue: the queue of its jobs; null means the kind's, else default.
+-- Argument missed: what becomes of slots that were missed: all fire, the latest does,
+-- or none; null means all for cron, latest for every.
+-- Argument dedup: what becomes of a slot while a job of its key lives: enqueue, skip or
+-- replace; null means enqueue for cron, skip for every.
+-- Argument dedup_key: the key of its jobs; null means the name.
+-- Argument priority: of its jobs; null takes the setting.
+-- Argument max_attempts: of its jobs; null takes the setting.
+-- Argument timeout: of its jobs; null takes the setting.
+-- Argument metadata: of its jobs.
+-- Returns: the id of the version in force.
+-- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
     name text,
     kind text,
@@ -1105,6 +1120,9 @@ comment on function jobq.create_schedule is
 
 -- Purpose: every version of every schedule, for people.
 -- Invariant: reads only; the functions change schedules. Retired versions are history.
+-- Column schedule_id: the id of this version.
+-- Column name: the schedule's name.
+-- Column created_at: when this version was declared.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
@@ -1123,6 +1141,8 @@ comment on view jobq.schedule is
 
 -- Purpose: a schedule by its name, or one of its versions by its id.
 -- Invariant: a name means the newest version. Raises: 22004, JQ007.
+-- Returns: a row of jobq.schedule.
+-- Example: select version, status, next_run_at from jobq.get_schedule('weekly summary');
 create or replace function jobq.get_schedule(schedule text)
 returns jobq.schedule
 language plpgsql
@@ -1154,6 +1174,8 @@ comment on function jobq.get_schedule is
 -- Purpose: every version of a schedule, newest first.
 -- Invariant: a name's versions are one chain, also across its retirement.
 -- Raises: 22004, JQ007.
+-- Returns: rows of jobq.schedule.
+-- Example: select version, status, cron from jobq.list_schedule_versions('weekly summary');
 create or replace function jobq.list_schedule_versions(schedule text)
 returns setof jobq.schedule
 language plpgsql
@@ -1185,6 +1207,13 @@ comment on function jobq.list_schedule_versions is
 -- Purpose: a page of schedules, newest version first.
 -- Invariant: without a status, those in force: active and paused. before is the last id
 -- of the page before: ids are ordered by time. Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only versions made before this one: the last id of the page before.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Returns: rows of jobq.schedule.
+-- Example: select name, next_run_at from jobq.list_schedules();
 create or replace function jobq.list_schedules(
     status text default null,
     kind text default null,
@@ -1236,6 +1265,7 @@ comment on function jobq.list_schedules is
 -- Purpose: stop a schedule from firing until it is resumed.
 -- Invariant: jobs that it has made go on; pausing it again changes nothing.
 -- Raises: 22004, JQ002, JQ007.
+-- Example: select jobq.pause_schedule('weekly summary', 'nobody reads it in August');
 create or replace function jobq.pause_schedule(schedule text, reason text default null)
 returns void
 language plpgsql
@@ -1270,6 +1300,7 @@ comment on function jobq.pause_schedule is
 -- Invariant: of one that counts from completion only the next slot is known; of one
 -- that is paused, the slots that it would have if it were resumed now; of a retired
 -- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+-- Example: select * from jobq.preview_schedule('weekly summary', 3);
 create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
 returns table (slot_at timestamptz, local_time timestamp)
 language plpgsql
@@ -1313,6 +1344,7 @@ comment on function jobq.preview_schedule is
 -- Invariant: slots that came while it was paused do not fire; a fixed rate keeps its
 -- beat. Resuming one that is not paused changes nothing.
 -- Raises: 22004, 22023, JQ002, JQ007, JQ009.
+-- Example: select jobq.resume_schedule('weekly summary');
 create or replace function jobq.resume_schedule(schedule text)
 returns void
 language plpgsql
@@ -1353,6 +1385,7 @@ comment on function jobq.resume_schedule is
 -- Invariant: it fires no more; jobs that it has made run to their end, and its history
 -- stays. Its name may be declared again. Retiring it again changes nothing.
 -- Raises: 22004, JQ007.
+-- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)
 returns void
 language plpgsql
@@ -1383,6 +1416,9 @@ comment on function jobq.retire_schedule is
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
 -- ended in a day. Raises: 22004, JQ007.
+-- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
+-- active_executions, cron, stats.last_24h, and what names the version.
+-- Example: select jobq.schedule_status('weekly summary') ->> 'health';
 create or replace function jobq.schedule_status(schedule text)
 returns json
 language plpgsql
@@ -1449,8 +1485,12 @@ comment on function jobq.schedule_status is
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
 -- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- created is false where the overlap rule gave the slot to a job that is still live.
 -- Raises: 22004, 22023, JQ004.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- Column job_id: the job that stands for the slot.
+-- Column created: false where the overlap rule gave the slot to a job that is still
+-- live.
+-- Example: select * from jobq.tick();
 create or replace function jobq.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql
@@ -1505,6 +1545,9 @@ comment on function jobq.tick is
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Members changes: create_schedule, but not name
+-- Returns: the id of the new version; of the old one when nothing changes.
+-- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
 create or replace function jobq.update_schedule(schedule text, changes jsonb)
 returns uuid
 language plpgsql

@@ -419,6 +419,8 @@ comment on function jobq_private.settings_for is
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
 create or replace function jobq.configure(
     priority integer default null,
     max_attempts integer default null,
@@ -475,6 +477,7 @@ comment on function jobq.configure is
 -- Purpose: forget what was declared of a kind.
 -- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
 -- JQ007, JQ008.
+-- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
 language plpgsql
@@ -518,6 +521,7 @@ comment on function jobq.delete_kind is
 -- Purpose: forget what was declared of a queue.
 -- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
 -- JQ007, JQ008.
+-- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
 language plpgsql
@@ -561,6 +565,8 @@ comment on function jobq.delete_queue is
 -- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
+-- Column schema: the JSON Schema; kinds without one have no row.
+-- Example: select * from jobq.list_payload_schemas('{send_email}');
 create or replace function jobq.list_payload_schemas(kinds text[])
 returns table (kind text, schema jsonb)
 language plpgsql
@@ -585,6 +591,7 @@ comment on function jobq.list_payload_schemas is
 
 -- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
 -- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+-- Example: select jobq.pause_queue('mail', 'the provider is down');
 create or replace function jobq.pause_queue(queue text, reason text default null)
 returns void
 language plpgsql
@@ -619,7 +626,16 @@ comment on function jobq.pause_queue is
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff. Raises: 22004, 22023, JQ006.
+-- but for the backoff.
+-- Raises: 22004, 22023, JQ006.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
+-- Argument queue: the queue of its jobs where the call names none.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
+-- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
+-- maxLength and pattern.
+-- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
     queue text default null,
@@ -693,6 +709,7 @@ comment on function jobq.put_kind is
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
     priority integer default null,
@@ -743,6 +760,7 @@ comment on function jobq.put_queue is
 
 -- Purpose: allow claims from a paused queue again, and wake its workers.
 -- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+-- Example: select jobq.resume_queue('mail');
 create or replace function jobq.resume_queue(queue text)
 returns void
 language plpgsql
@@ -775,6 +793,11 @@ comment on function jobq.resume_queue is
 
 -- Purpose: show what would hold for a job of this kind in this queue.
 -- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+-- Argument kind: the kind; null means one that nobody has declared.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- max_depth, retry_strategy and what else holds.
+-- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
 language sql

@@ -435,6 +435,13 @@ comment on function jobq_private.wake is
 -- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
 -- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 -- Raises: 22004, 22023.
+-- Argument strategy: fixed, linear, exponential or decorrelated.
+-- Argument initial_delay: the delay before the second attempt; up to a year.
+-- Argument max_delay: no delay is longer than this; up to a year.
+-- Argument jitter: by which share the delay is changed at random, 0 to 1.
+-- Argument attempt: the attempt that failed, from 1.
+-- Returns: the delay.
+-- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);
 create or replace function jobq.backoff(
     strategy text,
     initial_delay interval,
@@ -491,6 +498,10 @@ comment on function jobq.backoff is
 -- producer that missed W has committed: claim once more, then sleep until notified.
 -- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
 -- which locks stand for a queue. Raises: 22004, 22023.
+-- Argument queues: the queues that the worker claims from.
+-- Returns: true: claim once more, and when that brings nothing, sleep until notified;
+-- false: claim, and call again after some milliseconds.
+-- Example: select jobq.begin_wait('{default}');
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql
@@ -540,6 +551,9 @@ comment on function jobq.begin_wait is
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
 -- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
 -- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Returns: rows of jobq.claimed_job, none when nothing can run now.
+-- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
 returns setof jobq.claimed_job
 language plpgsql
@@ -613,6 +627,8 @@ comment on function jobq.claim is
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
 -- Raises: 22004, 22023.
+-- Returns: a row of jobq.claimed_job, or none.
+-- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
 create or replace function jobq.claim_job(job_id uuid, worker text)
 returns setof jobq.claimed_job
 language plpgsql
@@ -660,6 +676,8 @@ comment on function jobq.claim_job is
 -- nothing.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Never: INVALID_ARGUMENT.
+-- Returns: true; false when this very attempt has completed the job before.
+-- Example: select jobq.complete(:'running', 1, '{"message_id": "42"}');
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )
@@ -700,6 +718,8 @@ comment on function jobq.complete is
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
 )
@@ -732,6 +752,7 @@ comment on function jobq.complete_many is
 -- Purpose: a worker that saw the request to cancel ends the attempt.
 -- Invariant: only where it was asked for, and only by the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ002, JQ003.
+-- Example: select jobq.confirm_cancel(:'cancelling', 1);
 create or replace function jobq.confirm_cancel(job_id uuid, attempt integer)
 returns void
 language plpgsql
@@ -771,6 +792,9 @@ comment on function jobq.confirm_cancel is
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Returns: how long until the next job is due; zero or less when there is work now,
+-- null when none waits.
+-- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[])
 returns interval
 language plpgsql
@@ -794,6 +818,7 @@ comment on function jobq.due_in is
 -- that it waits for no job.
 -- Invariant: drops every advisory lock of its session, so the session must be a
 -- listener and nothing else. Raises: nothing.
+-- Example: select jobq.end_wait();
 create or replace function jobq.end_wait()
 returns void
 language sql
@@ -814,9 +839,17 @@ comment on function jobq.end_wait is
 
 -- Purpose: finish a batch and claim the next, in one call and one commit.
 -- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
--- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- they free can be claimed.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument job_ids: the jobs that succeeded.
+-- Members failures: fail
+-- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
+-- cancelled); lost for an attempt that no longer held its job. Attempts that succeeded
+-- have no row.
+-- Column attempt: of a claimed job the attempt that begins, else that which was
+-- settled.
+-- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(
     queues text[],
     worker text,
@@ -889,6 +922,10 @@ comment on function jobq.exchange is
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
 -- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
+-- and metrics.
+-- Returns: the new state: retrying, dead or cancelled.
+-- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(
     job_id uuid,
     attempt integer,
@@ -933,11 +970,15 @@ grant execute on function jobq.fail to jobq_worker;
 comment on function jobq.fail is
 'Ends an attempt as failed and returns the new state: retrying, dead or cancelled.';
 
--- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
--- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
--- member is refused, so that no misspelt retryable is passed over.
+-- Purpose: end many attempts as failed, given as a JSON array.
+-- Invariant: a stale attempt changes nothing. An unknown member is refused, so that no
+-- misspelt retryable is passed over.
 -- Raises: 22004, 22023.
+-- Members failures: fail
+-- Column state: the new state: retrying, dead or cancelled; null where the attempt no
+-- longer held the job.
+-- Example: select * from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+--     'job_id', :'running', 'attempt', 1, 'error', 'no such user', 'retryable', false)));
 create or replace function jobq.fail_many(failures jsonb)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
@@ -996,10 +1037,14 @@ comment on function jobq.fail_many is
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids; a lease is never extended past
--- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
--- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument queues: the queues that the worker claims from, for explain() and
+-- jobq.worker; null leaves them as they are.
+-- Returns: a row for each job, in the order given.
+-- Column outcome: extended; cancel_requested, which is extended too; or lost.
+-- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )
@@ -1065,6 +1110,8 @@ comment on function jobq.heartbeat is
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+-- Argument message: the text, cut at 8192 characters.
+-- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
 )
@@ -1098,6 +1145,8 @@ comment on function jobq.log is
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Returns: the instant; one in the past when there is work now, null when none waits.
+-- Example: select jobq.next_due('{default}');
 create or replace function jobq.next_due(queues text[])
 returns timestamptz
 language plpgsql
@@ -1146,6 +1195,9 @@ comment on function jobq.next_due is
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
 -- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Column state: the new state: retrying, dead or cancelled.
+-- Example: select * from jobq.recover();
 create or replace function jobq.recover(max_jobs integer default 1000)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql
@@ -1202,6 +1254,9 @@ comment on function jobq.recover is
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
 -- Invariant: the attempt is not counted; a stale one changes nothing.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Returns: the new state: queued, or cancelled where that was asked for.
+-- Example: select jobq.release(:'running', 1, now() + interval '5 min');
 create or replace function jobq.release(
     job_id uuid, attempt integer, run_at timestamptz default null
 )
@@ -1237,6 +1292,10 @@ comment on function jobq.release is
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Column state: queued, or cancelled where that was asked for; null where the attempt
+-- no longer held the job.
+-- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )
@@ -1307,6 +1366,7 @@ comment on function jobq.release_many is
 
 -- Purpose: a worker that stops takes its name off the list.
 -- Invariant: leases do not depend on it. Raises: nothing.
+-- Example: select jobq.retire_worker('worker-1');
 create or replace function jobq.retire_worker(worker text)
 returns void
 language sql
@@ -1327,6 +1387,7 @@ comment on function jobq.retire_worker is
 -- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
+-- Example: select jobq.set_progress(:'running', 1, '{"done": 50, "of": 100}');
 create or replace function jobq.set_progress(job_id uuid, attempt integer, progress jsonb)
 returns void
 language plpgsql
@@ -1362,6 +1423,9 @@ comment on function jobq.set_progress is
 
 -- Purpose: who works, on what, and how many jobs they hold.
 -- Invariant: a worker is live when it was seen within the last minute.
+-- Column jobs: how many jobs it runs.
+-- Column queues: what it claims from.
+-- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
     w.worker, w.queues, w.started_at, w.seen_at,

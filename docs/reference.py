@@ -4,14 +4,13 @@ Usage: python docs/reference.py [--check] [DATABASE_URL]
 
 Without a URL it starts a private PostgreSQL and installs jobq.sql there.
 
-The descriptions are the comments of the functions and views, so there is one source.
+What they say comes from the comments in the database, the headers of sql/ and docs/glossary.toml.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
@@ -23,37 +22,20 @@ import psycopg
 
 from jobq.embedded import Server
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "sql"))
+
+from chapters import Reference, Unexplained, table  # noqa: E402
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).resolve().parent.parent
-
-FUNCTIONS = """
-    select p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
-        obj_description(p.oid, 'pg_proc'),
-        (select string_agg(r.rolname, ', ' order by r.rolname)
-         from aclexplode(p.proacl) as a join pg_roles as r on r.oid = a.grantee
-         where r.rolname <> 'jobq_owner')
-    from pg_proc as p
-    where p.pronamespace = 'jobq'::regnamespace
-    order by p.proname, p.oid
-"""
-VIEWS = """
-    select c.relname, obj_description(c.oid, 'pg_class'),
-        (select string_agg(a.attname, ', ' order by a.attnum) from pg_attribute as a
-         where a.attrelid = c.oid and a.attnum > 0)
-    from pg_class as c
-    where c.relnamespace = 'jobq'::regnamespace and c.relkind = 'v'
-    order by c.relname
-"""
+FIRST_DAY = """
+    enqueue enqueue_many cancel get_job list_jobs explain redrive claim heartbeat complete fail
+    release exchange maintain queue_stats health put_kind put_queue create_schedule
+""".split()
 ROLES = ("producer", "worker", "operator", "reader")
 ERRORS = "select sqlstate, code, http_status, message, hint from jobq.error order by 1, 2"
-
-
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Render rows as a Markdown table."""
-    lines = [header, tuple("---" for _ in header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def error_table(errors: list[tuple[str, str, int, str, str]]) -> str:
@@ -84,27 +66,25 @@ ERROR_TABLE: Final = {{
 '''
 
 
+def between(path: str, name: str, text: str) -> str:
+    """Return a page with a text in place of what stands between its markers."""
+    begin, end = f"<!-- {name}: make docs -->\n", "<!-- end -->"
+    head, _, rest = (ROOT / path).read_text().partition(begin)
+    return f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}"
+
+
 def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
     """Return the text of each generated page, by path."""
-    functions = connection.execute(FUNCTIONS).fetchall()
-    views = connection.execute(VIEWS).fetchall()
     errors = connection.execute(ERRORS).fetchall()
-
+    reference = Reference(connection)
+    functions = [f for f in reference.functions.values() if f.schema == "jobq"]
+    of_first_day = [f for name in FIRST_DAY for f in functions if f.name == name]
     names = table(
         ("function", "meaning"),
-        [(f"`{name}`", comment) for name, _, _, comment, _ in functions],
+        [(f"[`{f.name}`](docs/reference.md#{f.name})", f.comment) for f in of_first_day],
     )
-    codes = table(
-        ("SQLSTATE", "code", "HTTP", "message"),
-        [(f"`{s}`", f"`{c}`", str(h), m) for s, c, h, m, _ in errors],
-    )
-    readme = (ROOT / "README.md").read_text()
-    for marker, text in (("functions", names), ("errors", codes)):
-        begin, end = f"<!-- {marker}: make docs -->\n", "<!-- end -->"
-        head, _, rest = readme.partition(begin)
-        readme = f"{head}{begin}{text}\n{end}{rest.partition(end)[2]}"
 
-    roles_of = {name: set((roles or "").split(", ")) for name, _, _, _, roles in functions}
+    roles_of = {f.name: set((f.roles or "").split(", ")) for f in functions}
     for held in roles_of.values():
         if "jobq_reader" in held:
             held.add("jobq_operator")
@@ -115,32 +95,14 @@ def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
             for name, held in roles_of.items()
         ],
     )
-    security = (ROOT / "docs/security.md").read_text()
-    begin, end = "<!-- matrix: make docs -->\n", "<!-- end -->"
-    head, _, rest = security.partition(begin)
-    security = f"{head}{begin}{matrix}\n{end}{rest.partition(end)[2]}"
-
-    page = ["# Reference\n\nGenerated from the comments in the database by `make docs`.\n"]
-    page.append("## Functions\n")
-    for name, arguments, result, comment, roles in functions:
-        listed = "".join(f"\n    {a}," for a in re.split(r", (?=\w+ )", arguments) if a)
-        page.append(
-            f"### {name}\n\n```sql\njobq.{name}({listed.rstrip(',')}\n) → {result}\n```\n\n"
-            f"{comment}\n\nMay be called by: {roles or 'jobq_owner'}.\n"
-        )
-    page.append("## Views\n")
-    page.extend(f"### {name}\n\n{comment}\n\nColumns: {cols}.\n" for name, comment, cols in views)
-    page.append("## Errors\n")
-    page.append(
-        table(
-            ("SQLSTATE", "code", "HTTP", "message", "hint"),
-            [(f"`{s}`", f"`{c}`", str(h), m, hint) for s, c, h, m, hint in errors],
-        )
+    listed = table(
+        ("SQLSTATE", "code", "HTTP", "message", "hint"),
+        [(f"`{s}`", f"`{c}`", str(h), m, hint) for s, c, h, m, hint in errors],
     )
     return {
-        ROOT / "README.md": readme,
-        ROOT / "docs/reference.md": "\n".join(page) + "\n",
-        ROOT / "docs/security.md": security,
+        ROOT / "README.md": between("README.md", "functions", names),
+        ROOT / "docs/reference.md": reference.page(listed),
+        ROOT / "docs/security.md": between("docs/security.md", "matrix", matrix),
         ROOT / "python/src/jobq/error_table.py": error_table(errors),
     }
 
@@ -160,7 +122,11 @@ def main(arguments: list[str]) -> int:
     urls = [a for a in arguments if a != "--check"]
     with ExitStack() as stack:
         url = urls[0] if urls else stack.enter_context(installed())
-        pages = render(stack.enter_context(psycopg.connect(url)))
+        try:
+            pages = render(stack.enter_context(psycopg.connect(url)))
+        except Unexplained as error:
+            print(f"{error}: say it in the header, or in docs/glossary.toml", file=sys.stderr)
+            return 1
     stale = [p for p, text in pages.items() if not p.exists() or p.read_text() != text]
     if "--check" in arguments:
         for path in stale:

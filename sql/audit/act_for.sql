@@ -2,6 +2,8 @@
 -- a server in the name of its clients, a tool in the name of a person.
 -- Invariant: what the log-in says, and nothing depends on it; the audit notes the log-in
 -- beside it. Raises: 22004, 22023.
+-- Argument name: the person or client in whose name it acts, 1 to 256 characters.
+-- Example: select jobq.act_for('alice@example.org');
 create or replace function jobq.act_for(name text)
 returns void
 language plpgsql

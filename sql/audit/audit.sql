@@ -1,5 +1,6 @@
 -- Purpose: what operators have done, for operators.
 -- Invariant: reads only; the table takes nothing but additions.
+-- Column action: what was done: cancel, redrive, pause_queue and more.
 create or replace view jobq.audit as
 select a.audit_id, a.acted_at, a.actor, a.application, a.action, a.subject, a.reason,
     a.acting_for

@@ -1,6 +1,10 @@
 -- Purpose: the first firing of a cron expression after an instant, in a time zone.
 -- Invariant: reads no table and takes no lock.
 -- Raises: 22004, 22023, JQ009.
+-- Argument after: the answer is strictly later than this instant, from 1900 to 9998.
+-- Returns: the firing; null when none is left, which only an expression with a year can
+-- come to.
+-- Example: select jobq.next_tick('0 9 * * MON', 'Asia/Kolkata');
 create or replace function jobq.next_tick(
     cron text,
     time_zone text default 'UTC',

@@ -1,6 +1,8 @@
 -- Purpose: the next firings of a cron expression, with what the clocks of its zone
 -- show.
 -- Invariant: reads no table. Raises: 22004, 22023, JQ009.
+-- Argument after: the first one is strictly later than this instant, from 1900 to 9998.
+-- Example: select * from jobq.preview_cron('30 2 * * *', 'America/New_York', 3);
 create or replace function jobq.preview_cron(
     cron text,
     time_zone text default 'UTC',

@@ -2,6 +2,7 @@
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_config('unused');
 create or replace function jobq.delete_config(config text)
 returns void
 language plpgsql

@@ -3,6 +3,7 @@
 -- Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
+-- Example: select jobq.delete_endpoint('send-welcome');
 create or replace function jobq.delete_endpoint(endpoint text)
 returns void
 language plpgsql

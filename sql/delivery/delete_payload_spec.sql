@@ -2,6 +2,7 @@
 -- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
 -- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Example: select jobq.delete_payload_spec('unused');
 create or replace function jobq.delete_payload_spec(payload_spec text)
 returns void
 language plpgsql

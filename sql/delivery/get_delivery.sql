@@ -4,6 +4,19 @@
 -- what a new job would get. Secrets are as they are now, encrypted; the config as it is
 -- now, or, for a job_id in a later attempt, as it was when the first began.
 -- Raises: 22004.
+-- Argument delivery_version: the version that the job was made for; null means the one
+-- that a new job would get.
+-- Argument job_id: the job, for the config that its first attempt ran with.
+-- Returns: one row; none when the kind is no endpoint.
+-- Column spec: where to and in what shape, its templates as they were declared.
+-- Column version: the version of the endpoint.
+-- Column schema: the JSON Schema of the payload; null without a payload spec.
+-- Column config_entries: the values of the config; null without one.
+-- Column config_version: the config's version.
+-- Column config_valid_from: when that was declared.
+-- Column secrets: an object: by its name, for each secret the key_id and the ciphertext
+-- in base64.
+-- Example: select type, spec, version from jobq.get_delivery('send-welcome');
 create or replace function jobq.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )

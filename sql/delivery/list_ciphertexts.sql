@@ -1,5 +1,6 @@
 -- Purpose: every secret as it is encrypted, for its rotation to another key.
 -- Invariant: nothing here can be read without the key. Raises: nothing.
+-- Example: select secret, version, key_id from jobq.list_ciphertexts();
 create or replace function jobq.list_ciphertexts()
 returns table (secret text, version integer, key_id text, ciphertext bytea)
 language plpgsql

@@ -1,5 +1,9 @@
 -- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
 -- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Column document: what was declared; {} for a secret.
+-- Example: select * from jobq.list_versions('config', 'email-service');
 create or replace function jobq.list_versions(type text, name text)
 returns table (version integer, document jsonb, created_at timestamptz)
 language plpgsql

@@ -1,6 +1,9 @@
 -- Purpose: a page of payload specs, configs, secrets or endpoints by name; cursor as in
 -- page_jobs().
 -- Invariant: no value of a secret is in it. Raises: nothing.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument max_definitions: at most so many.
+-- Example: select * from jobq.page_definitions('endpoint');
 create or replace function jobq.page_definitions(
     type text, after text default null, max_definitions integer default 50
 )

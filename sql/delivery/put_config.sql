@@ -3,6 +3,10 @@
 -- away.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument mode: put creates or replaces; create refuses a name that exists, update one
+-- that does not.
+-- Returns: the config as show_definition() returns it.
+-- Example: select jobq.put_config('email-service', '{"api_base_url": "https://api.example.org"}');
 create or replace function jobq.put_config(
     config text, entries jsonb, mode text default 'put'
 )

@@ -4,6 +4,17 @@
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
+-- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
+-- Argument queue: the queue of its jobs; null means the default.
+-- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
+-- 10000; null means 20.
+-- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
+-- 1000000; null means no limit.
+-- Argument payload_spec: the payload spec of its jobs; null means any payload.
+-- Argument config: the config that its templates refer to; null means none.
+-- Returns: the endpoint as show_definition() returns it.
+-- Example: select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "{{config.api_base_url}}/welcome",
+--     "body_template": {"user_id": "{{input.user_id}}"}}', config => 'email-service');
 create or replace function jobq.put_endpoint(
     endpoint text,
     type text,

@@ -3,6 +3,9 @@
 -- understands all of a schema, enqueue() refuses what does not fit; delivery always does.
 -- Raises: 22004, 22023, JQ004, JQ006, JQ007.
 -- Never: CONFIG_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Argument schema: a JSON Schema (draft 2020-12).
+-- Returns: the payload spec as show_definition() returns it.
+-- Example: select jobq.put_payload_spec('welcome', '{"type": "object", "required": ["user_id"]}');
 create or replace function jobq.put_payload_spec(
     payload_spec text, schema jsonb, mode text default 'put'
 )

@@ -2,6 +2,8 @@
 -- Invariant: neither the secret nor its key is ever here; versions keep no ciphertext.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, ENDPOINT_NOT_FOUND.
+-- Returns: the secret as show_definition() returns it, without its value.
+-- Example: select jobq.put_secret('api_key', decode(repeat('00', 44), 'hex'), 'key-1');
 create or replace function jobq.put_secret(
     secret text, ciphertext bytea, key_id text, mode text default 'put'
 )

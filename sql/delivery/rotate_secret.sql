@@ -3,6 +3,9 @@
 -- Raises: 22004, 22023, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- ENDPOINT_NOT_FOUND.
+-- Argument version: the version that was read, as list_ciphertexts() gives it.
+-- Returns: whether it was replaced; false when it has been changed meanwhile.
+-- Example: select jobq.rotate_secret('api_key', 1, decode(repeat('01', 44), 'hex'), 'key-2');
 create or replace function jobq.rotate_secret(
     secret text, version integer, ciphertext bytea, key_id text
 )

@@ -4,6 +4,8 @@
 -- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
 -- for transactions under way, 5 s at most for each table. For jobq_owner alone.
 -- Raises: 22004, 55P03.
+-- Argument enforced: false ends it.
+-- Example: select jobq.enforce_queue_grants();
 create or replace function jobq.enforce_queue_grants(enforced boolean default true)
 returns void
 language plpgsql

@@ -2,6 +2,8 @@
 -- enforced: enqueue to add, see and cancel its jobs, work for everything else.
 -- Invariant: says which queues, as EXECUTE says which functions; a role needs both. For
 -- jobq_owner alone. Granting again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * for all of them.
+-- Example: select jobq.grant_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.grant_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql

@@ -1,6 +1,8 @@
 -- Purpose: which queues log-ins may use once grants by queue are enforced.
 -- Invariant: reads only; as jobq.queue_grant, decided by who has logged in. Raises:
 -- nothing.
+-- Column queue: the queue, or * for all of them.
+-- Example: select * from jobq.list_queue_grants();
 create or replace function jobq.list_queue_grants()
 returns table (grantee text, queue text, privilege text)
 language sql

@@ -1,6 +1,8 @@
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
+-- Argument queue: the queue, or * as it was granted.
+-- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
 returns void
 language plpgsql

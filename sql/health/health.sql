@@ -1,7 +1,16 @@
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
--- release (an object: for each function the MD5 sums that its body may have) are compared
--- where they are given. Raises: nothing.
+-- release are compared where they are given. Raises: nothing.
+-- Argument client_time: the client's clock; null means that it is not compared.
+-- Argument release: the client's release: for each function an array of the MD5 sums
+-- that its body may have; null means that it is not compared.
+-- Returns: what is not in order comes first.
+-- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- see [reliability](reliability.md).
+-- Column is_ok: whether it is in order.
+-- Column finding: what was found.
+-- Column remedy: what to do.
+-- Example: select subject, finding, remedy from jobq.health() where not is_ok;
 create or replace function jobq.health(
     client_time timestamptz default null, release jsonb default null
 )

@@ -4,6 +4,9 @@
 -- with no row; bounded in rows, and in what it waits for.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Returns: no row when somebody else is at it.
+-- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
 returns table (task text, affected bigint)
 language plpgsql

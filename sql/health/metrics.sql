@@ -2,6 +2,11 @@
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
+-- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column queue: null for figures of all queues.
+-- Column value: the figure.
+-- Example: select * from jobq.metrics();
 create or replace function jobq.metrics()
 returns table (name text, queue text, value double precision)
 language plpgsql

@@ -2,6 +2,14 @@
 -- Invariant: reads the live table once, and of the archive the dead and the last minute.
 -- oldest_runnable is how long the job that has waited longest could have run already.
 -- Raises: nothing.
+-- Column queued: how many wait and could run now.
+-- Column scheduled: how many wait for their run_at.
+-- Column running: how many run.
+-- Column retrying: how many wait for another attempt.
+-- Column dead: how many are dead, and not yet redriven or dropped.
+-- Column oldest_runnable: for how long the job that has waited longest could have run;
+-- null when none waits.
+-- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
     queue text,

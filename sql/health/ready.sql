@@ -1,6 +1,10 @@
 -- Purpose: whether jobs can be taken in here (queue) and looked up (repo).
 -- Invariant: touches what the two need; a server that only reads has no queue.
 -- Raises: nothing.
+-- Returns: one row.
+-- Column queue: ok, or error(reason).
+-- Column repo: ok, or error(reason).
+-- Example: select * from jobq.ready();
 create or replace function jobq.ready()
 returns table (queue text, repo text)
 language plpgsql

@@ -4,6 +4,10 @@
 -- another key. The last use is written at most once a minute, and never waited for.
 -- While grants by queue are enforced, a key opens the servers of the log-in that made it.
 -- Raises: nothing.
+-- Returns: one row; none when nobody holds the key, or when it has expired or been
+-- revoked.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.authenticate(sha256('a key'));
 create or replace function jobq_http.authenticate(key_hash bytea)
 returns table (name text, scopes text[], requests_per_second integer)
 language plpgsql

@@ -1,7 +1,11 @@
 -- Purpose: cancel an execution that still waits, and leave it alone when it does not.
 -- Invariant: the row lock decides between this and claim; whoever comes second sees what
--- the first has done. Returns the execution, or null when it runs or has ended.
+-- the first has done.
 -- Raises: 22004, 22023, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Returns: the execution as show_execution() returns it; null when it runs or has
+-- ended.
+-- Example: select jobq_http.cancel_execution(:'waiting', 'ordered twice');
 create or replace function jobq_http.cancel_execution(
     execution_id uuid, reason text default null
 )

@@ -2,6 +2,11 @@
 -- Invariant: the database sees the SHA-256 of the key alone; whoever makes it (256 random
 -- bits) shows it once. A name is used once, revoked or not, so that logs stay clear.
 -- Raises: 22004, 22023, JQ004.
+-- Argument name: the key's name, 1 to 128 characters, never used before.
+-- Argument prefix: the first letters of the key, to know it by; 1 to 16 characters.
+-- Argument requests_per_second: how many requests its holder may make in a second; null
+-- means the server's default.
+-- Example: select jobq_http.create_api_key('ci', sha256('a key'), 'jobq_a', '{produce,read}');
 create or replace function jobq_http.create_api_key(
     name text,
     key_hash bytea,

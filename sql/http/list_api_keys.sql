@@ -1,5 +1,7 @@
 -- Purpose: the keys of the HTTP API, without anything that would let one be used.
 -- Invariant: reads only. Raises: nothing.
+-- Column name: the key's name.
+-- Example: select * from jobq_http.list_api_keys();
 create or replace function jobq_http.list_api_keys()
 returns table (
     name text,

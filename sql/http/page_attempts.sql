@@ -1,6 +1,10 @@
 -- Purpose: a page of the attempts of a job, in their order; cursor as in page_jobs().
 -- Invariant: each attempt once; its number is what the next page starts after.
 -- Raises: 22004, JQ001.
+-- Argument after: only attempts with a higher number; null for the first page.
+-- Argument max_attempts: at most so many.
+-- Members item: page_attempts
+-- Example: select * from jobq_http.page_attempts(:'dead');
 create or replace function jobq_http.page_attempts(
     job_id uuid, after integer default null, max_attempts integer default 50
 )

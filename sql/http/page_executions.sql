@@ -2,6 +2,10 @@
 -- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
 -- its index. Raises: 22004, JQ001.
+-- Argument before: only slots before this one; null for the first page.
+-- Argument max_executions: at most so many.
+-- Members item: execution_document
+-- Example: select * from jobq_http.page_executions(:'waiting');
 create or replace function jobq_http.page_executions(
     job_id uuid, before timestamptz default null, max_executions integer default 50
 )

@@ -3,6 +3,16 @@
 -- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
 -- each starts with a descent of the primary keys, wherever it lies. The times compare the
 -- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
+-- Argument states: only these; null means all.
+-- Argument created_after: only those made after this instant.
+-- Argument created_before: only those made before this instant.
+-- Argument metadata: only those whose metadata contain this object.
+-- Argument before: only jobs made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Members item: job_document
+-- Example: select * from jobq_http.page_jobs('{queued,running}', max_jobs => 10);
 create or replace function jobq_http.page_jobs(
     states text[] default null,
     kind text default null,

@@ -1,6 +1,10 @@
 -- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
 -- was, and each starts with a descent of the index. Raises: 22004, JQ001.
+-- Argument after: only lines after this one; null for the first page.
+-- Argument max_lines: at most so many.
+-- Members item: page_logs
+-- Example: select * from jobq_http.page_logs(:'running');
 create or replace function jobq_http.page_logs(
     job_id uuid, after bigint default null, max_lines integer default 50
 )

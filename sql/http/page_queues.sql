@@ -1,5 +1,9 @@
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.
+-- Argument after: only queues whose names come after this one.
+-- Argument max_queues: at most so many.
+-- Members item: page_queues
+-- Example: select * from jobq_http.page_queues();
 create or replace function jobq_http.page_queues(
     after text default null, max_queues integer default 50
 )

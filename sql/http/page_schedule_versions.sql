@@ -2,6 +2,10 @@
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Argument before: only versions before this number; null for the first page.
+-- Argument max_versions: at most so many.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedule_versions('weekly summary');
 create or replace function jobq_http.page_schedule_versions(
     schedule text, before integer default null, max_versions integer default 50
 )

@@ -1,5 +1,12 @@
 -- Purpose: a page of schedules as documents, newest first; cursor as in page_jobs().
 -- Invariant: reads only; filters as list_schedules(). Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument before: only versions made before this one; null for the first page.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Members item: schedule_document
+-- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
     status text default null,
     kind text default null,

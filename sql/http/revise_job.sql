@@ -2,6 +2,11 @@
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the id of the recurring job's version.
+-- Members changes: create_schedule, but not name
+-- Returns: the new version as show_schedule() returns it; null for a job that is not
+-- recurring.
+-- Example: select jobq_http.revise_job(:'schedule', '{"cron": "0 10 * * MON"}');
 create or replace function jobq_http.revise_job(job_id uuid, changes jsonb)
 returns json
 language plpgsql

@@ -1,5 +1,9 @@
 -- Purpose: one execution as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Argument execution_id: the id of the execution, which is that of its job.
+-- Members return: execution_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_execution(:'running');
 create or replace function jobq_http.show_execution(execution_id uuid)
 returns json
 language plpgsql

@@ -2,6 +2,10 @@
 -- Invariant: reads only; ids of schedules and of jobs never meet.
 -- Raises: 22004, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Members return: job_document
+-- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Example: select jobq_http.show_job(:'waiting');
 create or replace function jobq_http.show_job(job_id uuid)
 returns json
 language plpgsql

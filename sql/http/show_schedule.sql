@@ -1,5 +1,8 @@
 -- Purpose: a schedule as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Members return: schedule_document
+-- Returns: a JSON object.
+-- Example: select jobq_http.show_schedule('weekly summary');
 create or replace function jobq_http.show_schedule(schedule text)
 returns json
 language plpgsql

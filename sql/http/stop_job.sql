@@ -1,8 +1,11 @@
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
--- Invariant: what a recurring job has fired already goes on. Returns what cancel()
--- returns, or 'retired'.
+-- Invariant: what a recurring job has fired already goes on.
 -- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument job_id: the job's id, or that of a recurring job's version.
+-- Returns: cancelled, cancel_requested, already_finished or, of a recurring job,
+-- retired.
+-- Example: select jobq_http.stop_job(:'waiting');
 create or replace function jobq_http.stop_job(job_id uuid, reason text default null)
 returns text
 language plpgsql

@@ -2,6 +2,8 @@
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 -- Never: JOB_NOT_FOUND.
+-- Column item: the job as show_job() returns it.
+-- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(
     kind text,
     payload jsonb default '{}',

@@ -5,6 +5,11 @@
 -- key yields its job. Without a name it gets one of its own.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
+-- Argument given: the definition as a JSON object; without a name it gets one of its
+-- own.
+-- Members given: create_schedule
+-- Column item: the schedule as show_schedule() returns it.
+-- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
 create or replace function jobq_http.submit_schedule(
     given jsonb, out created boolean, out item json
 )

@@ -1,6 +1,9 @@
 -- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
 -- one that runs.
 -- Invariant: an attempt stands in one of three places, and so here once.
+-- Column state: what became of it: succeeded, retrying, dead, cancelled, queued (given
+-- back), or running.
+-- Column result: the result of the attempt that succeeded.
 create or replace view jobq.attempt as
 select
     t.job_id, t.attempt, t.state, t.started_at, t.finished_at,

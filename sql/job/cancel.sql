@@ -1,7 +1,9 @@
 -- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
 -- Invariant: the row lock decides between cancel and complete; whoever comes second sees
--- what the first has done. Returns 'cancelled', 'cancel_requested' or
--- 'already_finished'. Raises: 22004, 22023, JQ001.
+-- what the first has done. Raises: 22004, 22023, JQ001.
+-- Returns: cancelled when it waited, cancel_requested when it runs, already_finished
+-- when it has ended.
+-- Example: select jobq.cancel(:'waiting', 'ordered twice');
 create or replace function jobq.cancel(job_id uuid, reason text default null)
 returns text
 language plpgsql

@@ -2,6 +2,16 @@
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
+-- setting.
+-- Argument max_attempts: after how many failed attempts it is dead, 1 to 10000; null
+-- takes the setting.
+-- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
+-- setting.
+-- Argument run_at: not before this instant; null means now.
+-- Returns: the id of the job: the new one, or the one that holds the key already.
+-- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
     kind text,
     payload jsonb default '{}',

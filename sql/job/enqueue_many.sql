@@ -1,9 +1,13 @@
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. Tells for each job whether it was created. An unknown member is
+-- Invariant: all or none. An unknown member is
 -- refused, so that no misspelt option is passed over. Planned once: a plan made for the
 -- batch as a constant copies it several times.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Members jobs: enqueue
+-- Column job_id: the id of the job: the new one, or the one that holds the key already.
+-- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
+--     {"kind": "send_email", "payload": {"to": "bob@example.org"}, "priority": 5}]');
 create or replace function jobq.enqueue_many(jobs jsonb)
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql

@@ -1,6 +1,10 @@
 -- Purpose: say why a job is not running, in the words of somebody who looks at 3 a.m.
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
+-- Returns: a row for each reason that holds, the first one first.
+-- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column explanation: the same in words, with the values.
+-- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
 returns table (reason text, explanation text)
 language plpgsql

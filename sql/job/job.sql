@@ -1,6 +1,10 @@
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
 -- job_insert and job_update. attempts counts what counts against max_attempts.
+-- Column attempts: how many attempts count against max_attempts.
+-- Column result: what the attempt that succeeded returned.
+-- Column worker: who runs it, or ran it last.
+-- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
 select
     j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,

@@ -1,5 +1,7 @@
 -- Purpose: the attempts of one job, in their order.
 -- Invariant: one row for each attempt. Raises: 22004, JQ001.
+-- Returns: rows of jobq.attempt.
+-- Example: select attempt, state, error from jobq.list_attempts(:'dead');
 create or replace function jobq.list_attempts(job_id uuid)
 returns setof jobq.attempt
 language plpgsql

@@ -1,6 +1,13 @@
 -- Purpose: a page of jobs, newest first.
 -- Invariant: before is the last id of the page before: ids are ordered by time, so pages
 -- are stable while jobs are added. Raises: 22004, 22023.
+-- Argument state: only this one; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only jobs made before this one: the last id of the page before.
+-- Argument max_jobs: at most so many, 1 to 1000.
+-- Returns: rows of jobq.job.
+-- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
 create or replace function jobq.list_jobs(
     state text default null,
     kind text default null,

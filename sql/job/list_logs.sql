@@ -1,5 +1,6 @@
 -- Purpose: the log of one job, in its order.
 -- Invariant: reads only. Raises: 22004, JQ001.
+-- Example: select * from jobq.list_logs(:'running');
 create or replace function jobq.list_logs(job_id uuid)
 returns table (attempt integer, logged_at timestamptz, level text, message text)
 language plpgsql

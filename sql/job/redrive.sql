@@ -1,6 +1,7 @@
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
 -- token. Raises: 22004, JQ001, JQ002, JQ004.
+-- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
 returns void
 language plpgsql

@@ -1,7 +1,14 @@
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Returns the ids that went back. Raises: 22004, 22023.
+-- older one of these, stays where it is. Raises: 22004, 22023.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument since: only those that ended since this instant.
+-- Argument error_code: only those whose last error has this code; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Returns: the ids of the jobs that went back.
+-- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
     queue text default null,
     kind text default null,

@@ -3,6 +3,9 @@
 -- before the job is looked at again, so a completion that commits between the two looks is
 -- seen; one that is in flight may not be, so the client looks again within 250 ms.
 -- Raises: 22004, JQ001, and then nothing is locked.
+-- Returns: true when it has ended already; else a notification on jobq_ended tells its
+-- id when it does.
+-- Example: select jobq.wait(:'running');
 create or replace function jobq.wait(job_id uuid)
 returns boolean
 language plpgsql

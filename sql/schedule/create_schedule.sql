@@ -3,6 +3,21 @@
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Argument name: the schedule's name, 1 to 128 characters, no UUID.
+-- Argument kind: the kind of its jobs.
+-- Argument payload: the payload of its jobs.
+-- Argument queue: the queue of its jobs; null means the kind's, else default.
+-- Argument missed: what becomes of slots that were missed: all fire, the latest does,
+-- or none; null means all for cron, latest for every.
+-- Argument dedup: what becomes of a slot while a job of its key lives: enqueue, skip or
+-- replace; null means enqueue for cron, skip for every.
+-- Argument dedup_key: the key of its jobs; null means the name.
+-- Argument priority: of its jobs; null takes the setting.
+-- Argument max_attempts: of its jobs; null takes the setting.
+-- Argument timeout: of its jobs; null takes the setting.
+-- Argument metadata: of its jobs.
+-- Returns: the id of the version in force.
+-- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
     name text,
     kind text,

@@ -1,5 +1,7 @@
 -- Purpose: a schedule by its name, or one of its versions by its id.
 -- Invariant: a name means the newest version. Raises: 22004, JQ007.
+-- Returns: a row of jobq.schedule.
+-- Example: select version, status, next_run_at from jobq.get_schedule('weekly summary');
 create or replace function jobq.get_schedule(schedule text)
 returns jobq.schedule
 language plpgsql

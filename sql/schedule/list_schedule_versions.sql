@@ -1,6 +1,8 @@
 -- Purpose: every version of a schedule, newest first.
 -- Invariant: a name's versions are one chain, also across its retirement.
 -- Raises: 22004, JQ007.
+-- Returns: rows of jobq.schedule.
+-- Example: select version, status, cron from jobq.list_schedule_versions('weekly summary');
 create or replace function jobq.list_schedule_versions(schedule text)
 returns setof jobq.schedule
 language plpgsql

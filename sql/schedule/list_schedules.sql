@@ -1,6 +1,13 @@
 -- Purpose: a page of schedules, newest version first.
 -- Invariant: without a status, those in force: active and paused. before is the last id
 -- of the page before: ids are ordered by time. Raises: 22004, 22023.
+-- Argument status: only these; null means those in force, active and paused.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument before: only versions made before this one: the last id of the page before.
+-- Argument max_schedules: at most so many, 1 to 1000.
+-- Returns: rows of jobq.schedule.
+-- Example: select name, next_run_at from jobq.list_schedules();
 create or replace function jobq.list_schedules(
     status text default null,
     kind text default null,

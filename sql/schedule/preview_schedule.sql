@@ -2,6 +2,7 @@
 -- Invariant: of one that counts from completion only the next slot is known; of one
 -- that is paused, the slots that it would have if it were resumed now; of a retired
 -- one, none. Jitter is not counted. Raises: 22004, 22023, JQ007.
+-- Example: select * from jobq.preview_schedule('weekly summary', 3);
 create or replace function jobq.preview_schedule(schedule text, ticks integer default 5)
 returns table (slot_at timestamptz, local_time timestamp)
 language plpgsql

@@ -2,6 +2,7 @@
 -- Invariant: it fires no more; jobs that it has made run to their end, and its history
 -- stays. Its name may be declared again. Retiring it again changes nothing.
 -- Raises: 22004, JQ007.
+-- Example: select jobq.retire_schedule('weekly summary');
 create or replace function jobq.retire_schedule(schedule text)
 returns void
 language plpgsql

@@ -1,5 +1,8 @@
 -- Purpose: every version of every schedule, for people.
 -- Invariant: reads only; the functions change schedules. Retired versions are history.
+-- Column schedule_id: the id of this version.
+-- Column name: the schedule's name.
+-- Column created_at: when this version was declared.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,

@@ -1,8 +1,12 @@
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
 -- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- created is false where the overlap rule gave the slot to a job that is still live.
 -- Raises: 22004, 22023, JQ004.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- Column job_id: the job that stands for the slot.
+-- Column created: false where the overlap rule gave the slot to a job that is still
+-- live.
+-- Example: select * from jobq.tick();
 create or replace function jobq.tick(max_schedules integer default 1000)
 returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
 language plpgsql

@@ -1,6 +1,7 @@
 -- Purpose: forget what was declared of a queue.
 -- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
 -- JQ007, JQ008.
+-- Example: select jobq.delete_queue('unused');
 create or replace function jobq.delete_queue(queue text)
 returns void
 language plpgsql

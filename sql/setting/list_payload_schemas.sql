@@ -1,6 +1,8 @@
 -- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
+-- Column schema: the JSON Schema; kinds without one have no row.
+-- Example: select * from jobq.list_payload_schemas('{send_email}');
 create or replace function jobq.list_payload_schemas(kinds text[])
 returns table (kind text, schema jsonb)
 language plpgsql

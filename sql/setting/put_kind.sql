@@ -1,7 +1,16 @@
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff. Raises: 22004, 22023, JQ006.
+-- but for the backoff.
+-- Raises: 22004, 22023, JQ006.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
+-- Argument queue: the queue of its jobs where the call names none.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
+-- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
+-- maxLength and pattern.
+-- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
     queue text default null,

@@ -1,5 +1,10 @@
 -- Purpose: show what would hold for a job of this kind in this queue.
 -- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+-- Argument kind: the kind; null means one that nobody has declared.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- max_depth, retry_strategy and what else holds.
+-- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
 language sql

@@ -3,6 +3,13 @@
 -- clamped to max_delay. decorrelated: uniform from d to the lesser of max_delay and d·3^n
 -- (after "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
 -- Raises: 22004, 22023.
+-- Argument strategy: fixed, linear, exponential or decorrelated.
+-- Argument initial_delay: the delay before the second attempt; up to a year.
+-- Argument max_delay: no delay is longer than this; up to a year.
+-- Argument jitter: by which share the delay is changed at random, 0 to 1.
+-- Argument attempt: the attempt that failed, from 1.
+-- Returns: the delay.
+-- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);
 create or replace function jobq.backoff(
     strategy text,
     initial_delay interval,

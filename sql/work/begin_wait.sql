@@ -3,6 +3,10 @@
 -- producer that missed W has committed: claim once more, then sleep until notified.
 -- False: a producer is in flight; claim, and call again shortly. jobq_private.wake() says
 -- which locks stand for a queue. Raises: 22004, 22023.
+-- Argument queues: the queues that the worker claims from.
+-- Returns: true: claim once more, and when that brings nothing, sleep until notified;
+-- false: claim, and call again after some milliseconds.
+-- Example: select jobq.begin_wait('{default}');
 create or replace function jobq.begin_wait(queues text[])
 returns boolean
 language plpgsql

@@ -3,6 +3,9 @@
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
 -- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
 -- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Returns: rows of jobq.claimed_job, none when nothing can run now.
+-- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
 returns setof jobq.claimed_job
 language plpgsql

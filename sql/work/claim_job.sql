@@ -1,6 +1,8 @@
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
 -- Raises: 22004, 22023.
+-- Returns: a row of jobq.claimed_job, or none.
+-- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
 create or replace function jobq.claim_job(job_id uuid, worker text)
 returns setof jobq.claimed_job
 language plpgsql

@@ -4,6 +4,8 @@
 -- nothing.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
 -- Never: INVALID_ARGUMENT.
+-- Returns: true; false when this very attempt has completed the job before.
+-- Example: select jobq.complete(:'running', 1, '{"message_id": "42"}');
 create or replace function jobq.complete(
     job_id uuid, attempt integer, result jsonb default null
 )

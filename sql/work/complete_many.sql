@@ -2,6 +2,8 @@
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
 )

@@ -1,6 +1,9 @@
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Returns: how long until the next job is due; zero or less when there is work now,
+-- null when none waits.
+-- Example: select jobq.due_in('{default}');
 create or replace function jobq.due_in(queues text[])
 returns interval
 language plpgsql

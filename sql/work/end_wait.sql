@@ -2,6 +2,7 @@
 -- that it waits for no job.
 -- Invariant: drops every advisory lock of its session, so the session must be a
 -- listener and nothing else. Raises: nothing.
+-- Example: select jobq.end_wait();
 create or replace function jobq.end_wait()
 returns void
 language sql

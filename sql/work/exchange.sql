@@ -1,8 +1,16 @@
 -- Purpose: finish a batch and claim the next, in one call and one commit.
 -- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed. outcome is 'claimed' for a job; for each failure the new state
--- ('retrying', 'dead' or 'cancelled'); 'lost' for an attempt that no longer held its job.
+-- they free can be claimed.
 -- Raises: 22004, 22023, JQ005, JQ006.
+-- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument job_ids: the jobs that succeeded.
+-- Members failures: fail
+-- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
+-- cancelled); lost for an attempt that no longer held its job. Attempts that succeeded
+-- have no row.
+-- Column attempt: of a claimed job the attempt that begins, else that which was
+-- settled.
+-- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
 create or replace function jobq.exchange(
     queues text[],
     worker text,

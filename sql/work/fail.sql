@@ -3,6 +3,10 @@
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
 -- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
+-- and metrics.
+-- Returns: the new state: retrying, dead or cancelled.
+-- Example: select jobq.fail(:'running', 1, 'status 503', 'HTTP_ERROR', retry_in => '30 s');
 create or replace function jobq.fail(
     job_id uuid,
     attempt integer,

@@ -1,8 +1,12 @@
--- Purpose: end many attempts as failed, given as a JSON array of objects with the members
--- job_id, attempt, error, error_code, retryable (default true), retry_in and details.
--- Invariant: a stale attempt changes nothing and comes back with state null. An unknown
--- member is refused, so that no misspelt retryable is passed over.
+-- Purpose: end many attempts as failed, given as a JSON array.
+-- Invariant: a stale attempt changes nothing. An unknown member is refused, so that no
+-- misspelt retryable is passed over.
 -- Raises: 22004, 22023.
+-- Members failures: fail
+-- Column state: the new state: retrying, dead or cancelled; null where the attempt no
+-- longer held the job.
+-- Example: select * from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+--     'job_id', :'running', 'attempt', 1, 'error', 'no such user', 'retryable', false)));
 create or replace function jobq.fail_many(failures jsonb)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql

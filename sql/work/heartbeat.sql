@@ -1,10 +1,14 @@
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids; a lease is never extended past
--- claimed_at + timeout + lease. outcome is 'extended', 'cancel_requested' (extended too)
--- or 'lost'. queues, where given, tells explain() what the worker serves.
+-- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument queues: the queues that the worker claims from, for explain() and
+-- jobq.worker; null leaves them as they are.
+-- Returns: a row for each job, in the order given.
+-- Column outcome: extended; cancel_requested, which is extended too; or lost.
+-- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
 )

@@ -1,6 +1,8 @@
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
+-- Argument message: the text, cut at 8192 characters.
+-- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
 create or replace function jobq.log(
     job_id uuid, attempt integer, level text, message text
 )

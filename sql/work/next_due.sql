@@ -1,6 +1,8 @@
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Returns: the instant; one in the past when there is work now, null when none waits.
+-- Example: select jobq.next_due('{default}');
 create or replace function jobq.next_due(queues text[])
 returns timestamptz
 language plpgsql

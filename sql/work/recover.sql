@@ -2,6 +2,9 @@
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
 -- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Column state: the new state: retrying, dead or cancelled.
+-- Example: select * from jobq.recover();
 create or replace function jobq.recover(max_jobs integer default 1000)
 returns table (job_id uuid, attempt integer, state text)
 language plpgsql

@@ -1,6 +1,9 @@
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
 -- Invariant: the attempt is not counted; a stale one changes nothing.
 -- Raises: 22004, 22023, JQ001, JQ003.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Returns: the new state: queued, or cancelled where that was asked for.
+-- Example: select jobq.release(:'running', 1, now() + interval '5 min');
 create or replace function jobq.release(
     job_id uuid, attempt integer, run_at timestamptz default null
 )

@@ -3,6 +3,10 @@
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Argument run_at: not before this instant; null means as soon as possible.
+-- Column state: queued, or cancelled where that was asked for; null where the attempt
+-- no longer held the job.
+-- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
 )

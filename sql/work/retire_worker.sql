@@ -1,5 +1,6 @@
 -- Purpose: a worker that stops takes its name off the list.
 -- Invariant: leases do not depend on it. Raises: nothing.
+-- Example: select jobq.retire_worker('worker-1');
 create or replace function jobq.retire_worker(worker text)
 returns void
 language sql

@@ -1,5 +1,8 @@
 -- Purpose: who works, on what, and how many jobs they hold.
 -- Invariant: a worker is live when it was seen within the last minute.
+-- Column jobs: how many jobs it runs.
+-- Column queues: what it claims from.
+-- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
     w.worker, w.queues, w.started_at, w.seen_at,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from contract import Contracts, Header
+from servers import ROOT
 
 
 def transcript() -> list[tuple[str, str]]:
@@ -48,3 +48,59 @@ def test_reference_is_up_to_date(database: str) -> None:
         check=False,
     )
     assert run.returncode == 0, run.stderr
+
+
+CONTRACTS = Contracts(ROOT)
+KNOWN = re.compile(r"_known constant text\[\] := array\[(.*?)\]", re.DOTALL)
+
+
+def headers() -> dict[str, Header]:
+    """The headers of the public functions, by name."""
+    public = {"jobq", "jobq_http"}
+    return {
+        name: promise.header
+        for name, promise in CONTRACTS.by_name.items()
+        if promise.schema in public and "Example" in promise.header.texts
+    }
+
+
+def test_every_example_of_the_reference_runs(database: str) -> None:
+    examples = {name: header.texts["Example"] for name, header in headers().items()}
+    assert len(examples) > 90
+    setup = (ROOT / "docs/examples.sql").read_text()
+    steps = "".join(
+        f"savepoint example;\n\\qecho ~~ {name}\n{example}\nrollback to example;\n"
+        for name, example in sorted(examples.items())
+    )
+    run = subprocess.run(
+        ["psql", "-X", "-q", "-d", database, "-f", "-"],
+        input=f"begin;\n{setup}\n{steps}\nrollback;\n",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    before, *printed = run.stdout.split("~~ ")
+    assert "ERROR" not in before, before
+    assert not [text for text in printed if "ERROR" in text]
+    assert len(printed) == len(examples)
+    assert not [n for n, example in examples.items() if f"{n}(" not in example]
+
+
+def test_members_of_json_arguments_are_those_that_the_function_knows() -> None:
+    checked = set()
+    for name, header in headers().items():
+        for said in header.named.get("Members", {}).values():
+            source, _, without = said.partition(", but not ")
+            known = KNOWN.search(CONTRACTS.by_name[name].code)
+            if known and f"jobq.{source}" in CONTRACTS.by_name:
+                members = set(re.findall(r"'(\w+)'", known[1]))
+                assert members == arguments_of(f"jobq.{source}") - {without}, name
+                checked.add(name)
+    assert {"jobq.enqueue_many", "jobq.fail_many", "jobq.update_schedule"} <= checked
+
+
+def arguments_of(name: str) -> set[str]:
+    signature = re.search(r"\((.*?)\n?\)\s*returns", CONTRACTS.by_name[name].code, re.DOTALL)
+    assert signature is not None
+    return set(re.findall(r"(?:^|,)\s*(\w+) ", signature[1]))
