@@ -77,6 +77,22 @@ with check (true);
 create policy job_log_all on jobq_private.job_log
 using (exists (select from jobq.job as j where j.job_id = job_log.job_id));
 
+create policy step_all on jobq_private.step
+using (exists (select from jobq.job as j where j.job_id = step.job_id));
+
+create policy waiter_all on jobq_private.waiter
+using (exists (select from jobq.job as j where j.job_id = waiter.job_id));
+
+-- An event that is no signal belongs to no queue.
+create policy event_all on jobq_private.event
+using (
+    (select h.any_of from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = event.job_id)
+);
+
+create policy late_event_all on jobq_private.late_event
+using (true);
+
 create policy idempotency_key_all on jobq_private.idempotency_key
 using (
     (select h.any_of from jobq_private.held_queue as h) && array['*']

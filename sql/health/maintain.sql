@@ -25,6 +25,7 @@ begin
     return query select 'recovered', count(*) from jobq.recover(1000);
     return query select 'ticked', count(*) from jobq.tick(1000);
     return query select 'pruned_keys', jobq_private.prune(1000);
+    return query select 'pruned_workflows', jobq_private.prune_workflows(1000);
     select p.made, p.dropped into _made, _dropped
     from jobq_private.maintain_partitions() as p;
     return query values ('made_partitions', _made), ('dropped_partitions', _dropped);
@@ -35,4 +36,4 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys and workers, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, makes and drops partitions; safe for any number of callers.';

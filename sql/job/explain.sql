@@ -38,6 +38,11 @@ begin
         coalesce(': ' || q.pause_reason, ''))
     from jobq_private.queue as q
     where q.queue = _job.queue and q.paused_at is not null;
+    return query
+    select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
+    from jobq_private.waiter as w
+    where w.job_id = _job.job_id and w.deadline > clock_timestamp()
+    order by w.since;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
@@ -64,4 +69,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, event, scheduled, backoff, no_worker, waiting, running or finished.';

@@ -20,6 +20,12 @@ where n.nspname in ('jobq', 'jobq_http', 'jobq_private');
 -- The matrix: p producer, w worker, o operator, r reader (o has all that r has).
 create temporary table may_execute (function text, roles text);
 insert into may_execute values
+('wait_for', 'w'),
+('signal', 'p w o'),
+('save_steps', 'w'),
+('save_step', 'w'),
+('list_steps', 'w o r'),
+('emit', 'p w o'),
 ('act_for', 'p w o r'),
 ('authenticate', 'o r'),
 ('backoff', 'p w o r'),

@@ -28,7 +28,7 @@ select results_eq(
     'select task, affected from first_call order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 24::bigint),
-    ('pruned_keys', 1::bigint), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('ticked', 0::bigint)
     $$,
     'it tells what it has done'
 );
@@ -56,7 +56,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', 0::bigint), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('ticked', 0::bigint)
     $$,
     'when nothing is to be done it does nothing'
 );

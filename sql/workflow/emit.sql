@@ -1,0 +1,29 @@
+-- Purpose: say that something has happened, for all jobs that wait for it or will.
+-- Invariant: joins the caller's transaction, and is undone with it. The first emit of an
+-- event stays: true for that one, false for those that follow. An event is kept as long as
+-- finished jobs are, and longer while a job waits for it.
+-- Raises: 22004, 22023, JQ005, JQ006.
+-- Argument payload: what comes with it, for those that wait: any JSON up to max_payload_bytes
+-- Returns: true for the first emit of the event
+-- Example: select jobq.emit('payment:42', '{"euro": 5}');
+create or replace function jobq.emit(event text, payload jsonb default 'null')
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.check_event(emit.event, emit.payload);
+    return jobq_private.store_event(
+        emit.event, '00000000-0000-0000-0000-000000000000', emit.payload
+    );
+end
+$$;
+
+revoke all on function jobq.emit from public;
+grant execute on function jobq.emit to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.emit is
+'Says that an event has happened, for all jobs that wait for it or will; true for the first that says so.';

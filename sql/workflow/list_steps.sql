@@ -1,0 +1,32 @@
+-- Purpose: what the steps of a job have come to, in their order.
+-- Invariant: what wait_for() has recorded stands among them, its name beginning with
+-- event:. Raises: 22004, JQ001.
+-- Column name: the step's name
+-- Column value: what the step has come to
+-- Column attempt: the attempt that recorded it
+-- Column saved_at: when
+-- Example: select * from jobq.list_steps(:'running');
+create or replace function jobq.list_steps(job_id uuid)
+returns table (name text, value jsonb, attempt integer, saved_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform jobq.get_job(list_steps.job_id);
+    return query
+    select s.name, s.value, s.attempt, s.saved_at
+    from jobq_private.step as s
+    where s.job_id = list_steps.job_id
+    order by s.saved_at, s.name;
+end
+$$;
+
+revoke all on function jobq.list_steps from public;
+grant execute on function jobq.list_steps to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_steps is
+'Returns what the steps of a job have come to, in their order.';

@@ -1,0 +1,80 @@
+-- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
+-- release those that waited for what a transaction with one snapshot has emitted.
+-- Invariant: a bounded number of rows at a call. An event for which a job waits stays, and
+-- so do the steps of a job that can still be redriven. Returns how many rows went.
+-- Raises: nothing.
+create or replace function jobq_private.prune_workflows(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _before constant timestamptz := now() - (select g.retention from jobq_private.setting as g);
+    _gone bigint;
+    _rows bigint;
+    _late jobq_private.late_event;
+begin
+    for _late in
+        delete from jobq_private.late_event as l
+        where l.late_event_id in (
+            select e.late_event_id
+            from jobq_private.late_event as e
+            order by e.late_event_id
+            limit prune_workflows.max_rows
+            for update skip locked
+        )
+        returning l.*
+    loop
+        perform jobq_private.release_waiters(_late.event, _late.job_id);
+    end loop;
+
+    delete from jobq_private.event as e
+    where (e.event, e.job_id) in (
+        select o.event, o.job_id
+        from jobq_private.event as o
+        where o.emitted_at < _before
+        and not exists (select from jobq_private.waiter as w where w.event = o.event)
+        order by o.emitted_at
+        limit prune_workflows.max_rows
+    );
+    get diagnostics _gone = row_count;
+
+    delete from jobq_private.waiter as w
+    where (w.job_id, w.event) in (
+        select o.job_id, o.event
+        from (
+            select x.job_id, x.event
+            from jobq_private.waiter as x
+            where x.since < now() - interval '1 day'
+            order by x.since
+            limit prune_workflows.max_rows
+        ) as o
+        where not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+    );
+    get diagnostics _rows = row_count;
+    _gone := _gone + _rows;
+
+    delete from jobq_private.step as s
+    where s.job_id in (
+        select o.job_id
+        from (
+            select distinct x.job_id
+            from jobq_private.step as x
+            where x.job_id < jobq_private.id_floor(_before)
+            order by x.job_id
+            limit prune_workflows.max_rows
+        ) as o
+        where not exists (select from jobq.job as j where j.job_id = o.job_id)
+    );
+    get diagnostics _rows = row_count;
+    return _gone + _rows;
+end
+$$;
+
+revoke all on function jobq_private.prune_workflows from public;
+
+comment on function jobq_private.prune_workflows is
+'Forgets the steps and waits of jobs that have gone, and events past their retention.';

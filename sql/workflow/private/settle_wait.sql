@@ -1,0 +1,49 @@
+-- Purpose: how a wait of a job for an event has ended: what is recorded, what has come, or
+-- that its time is over; null while it goes on.
+-- Invariant: what is found is recorded as a step, so that every later attempt gets the
+-- same. A signal for the job goes before an event of that name. Raises: nothing.
+create or replace function jobq_private.settle_wait(job_id uuid, attempt integer, event text)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _end jsonb;
+begin
+    select s.value into _end
+    from jobq_private.step as s
+    where s.job_id = settle_wait.job_id and s.name = 'event:' || settle_wait.event;
+    if found then
+        return _end;
+    end if;
+
+    select jsonb_build_object('outcome', 'arrived', 'payload', e.payload) into _end
+    from jobq_private.event as e
+    where e.event = settle_wait.event and e.job_id in (settle_wait.job_id, _all)
+    order by e.job_id = _all
+    limit 1;
+    if not found then
+        select jsonb_build_object('outcome', 'timed_out', 'payload', null) into _end
+        from jobq_private.waiter as w
+        where w.job_id = settle_wait.job_id
+        and w.event = settle_wait.event
+        and w.deadline <= clock_timestamp();
+    end if;
+    if _end is not null then
+        insert into jobq_private.step (job_id, name, value, attempt)
+        values (settle_wait.job_id, 'event:' || settle_wait.event, _end, settle_wait.attempt);
+        delete from jobq_private.waiter as w
+        where w.job_id = settle_wait.job_id and w.event = settle_wait.event;
+    end if;
+    return _end;
+end
+$$;
+
+revoke all on function jobq_private.settle_wait from public;
+
+comment on function jobq_private.settle_wait is
+'How a wait of a job for an event has ended; null while it goes on.';

@@ -1,0 +1,39 @@
+-- Purpose: record what a step of a job has come to, and return it.
+-- Invariant: the first value stays: whoever saves again gets that one, and must go on with
+-- it. On a handler's own connection the step commits with what the handler has written.
+-- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
+-- Argument name: the step's name, 1 to 256 characters, unique within the job
+-- Argument value: what the step has come to: any JSON up to max_payload_bytes
+-- Returns: the value that is recorded: an earlier one where there was one
+-- Example: select jobq.save_step(:'running', 1, 'charge', '{"charge_id": 7}');
+create or replace function jobq.save_step(
+    job_id uuid, attempt integer, name text, value jsonb
+)
+returns jsonb
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _value jsonb;
+    _outcome text;
+begin
+    select s.value, s.outcome into _value, _outcome
+    from jobq.save_steps(
+        array[save_step.job_id], array[save_step.attempt], array[save_step.name],
+        jsonb_build_array(save_step.value)
+    ) as s;
+    if _outcome = 'lost' then
+        perform jobq_private.refuse_attempt(save_step.job_id, save_step.attempt);
+    end if;
+    return _value;
+end
+$$;
+
+revoke all on function jobq.save_step from public;
+grant execute on function jobq.save_step to jobq_worker;
+
+comment on function jobq.save_step is
+'Records what a step of a job has come to, and returns what is recorded: the first value stays.';

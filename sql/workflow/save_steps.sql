@@ -1,0 +1,76 @@
+-- Purpose: record what steps have come to, many with one call and one commit.
+-- Invariant: only the attempt that holds the job records, under the lock of its row; a
+-- value that is recorded stays, whoever comes later. outcome is 'saved', 'known' for a
+-- step that has a value already, which comes back, or 'lost' for an attempt that no longer
+-- holds its job. Rows are locked in the order of their ids.
+-- Raises: 22004, 22023, JQ005, JQ006.
+-- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each
+-- Argument results: what the steps have come to, a JSON array parallel to job_ids
+-- Column name: the step's name
+-- Column value: what is recorded; null where the attempt had lost its job
+-- Column outcome: `saved`, `known` or `lost`
+-- Example: select * from jobq.save_steps(array[:'running']::uuid[], '{1}', '{ship}', '[true]');
+create or replace function jobq.save_steps(
+    job_ids uuid[], attempts integer[], names text[], results jsonb
+)
+returns table (job_id uuid, name text, value jsonb, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+begin
+    perform jobq_private.check_steps(
+        save_steps.job_ids, save_steps.attempts, save_steps.names, save_steps.results
+    );
+    return query
+    with given as materialized (
+        select g.job_id, g.attempt, g.name, g.value, g.n
+        from rows from (
+            unnest(save_steps.job_ids, save_steps.attempts, save_steps.names),
+            jsonb_array_elements(save_steps.results)
+        ) with ordinality as g (job_id, attempt, name, value, n)
+    ),
+    held as materialized (
+        select j.job_id, j.attempt
+        from jobq_private.job as j
+        where j.job_id = any(save_steps.job_ids)
+        and j.lease_expires_at is not null
+        order by j.job_id
+        for no key update of j
+    ),
+    saved as (
+        insert into jobq_private.step as s (job_id, name, value, attempt)
+        select distinct on (g.job_id, g.name) g.job_id, g.name, g.value, g.attempt
+        from given as g
+        join held as h on h.job_id = g.job_id and h.attempt = g.attempt
+        order by g.job_id, g.name, g.n
+        on conflict on constraint step_pkey do nothing
+        returning s.job_id, s.name, s.value
+    )
+    select
+        g.job_id, g.name, coalesce(s.value, k.value),
+        case
+            when h.job_id is null then 'lost'
+            when s.job_id is not null then 'saved'
+            else 'known'
+        end
+    from given as g
+    left join held as h on h.job_id = g.job_id and h.attempt = g.attempt
+    left join saved as s on s.job_id = g.job_id and s.name = g.name
+    left join jobq_private.step as k
+        on h.job_id is not null and k.job_id = g.job_id and k.name = g.name
+    order by g.n;
+end
+$$;
+
+revoke all on function jobq.save_steps from public;
+grant execute on function jobq.save_steps to jobq_worker;
+
+comment on function jobq.save_steps is
+'Records the values of many steps, of one job or of many, and tells for each whether it was new.';

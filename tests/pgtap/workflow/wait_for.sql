@@ -1,0 +1,137 @@
+-- What wait_for(), emit() and signal() promise.
+begin;
+select plan(27);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+-- An event that comes later.
+select jobq.enqueue('work') as job_id \gset
+select from jobq.claim_job(:'job_id', 'w');
+select results_eq(
+    format('select outcome, payload from jobq.wait_for(%L, 1, ''paid:1'', ''1 h'')', :'job_id'),
+    $$ values ('waiting', null::jsonb) $$, 'the job is given back until the event comes'
+);
+select results_eq(
+    format('select state collate "default", worker, attempts, run_at > now() + interval ''59 min''
+        from jobq.job where job_id = %L', :'job_id'),
+    $$ values ('queued', null::text, 0, true) $$,
+    'it holds neither worker nor lease nor attempt, and is due at its deadline'
+);
+select is(
+    (select reason || ' ' || (explanation like 'waits for paid:1 since %')
+    from jobq.explain(:'job_id') limit 1), 'event true', 'explain() says what it waits for'
+);
+select ok(jobq.emit('paid:1', '{"euro": 5}'), 'the first emit is the one');
+select ok(not jobq.emit('paid:1', '{"euro": 6}'), 'a second one changes nothing');
+select is(
+    (select run_at <= clock_timestamp() from jobq.job where job_id = :'job_id'), true,
+    'the job is due at once'
+);
+select from jobq.claim_job(:'job_id', 'w');
+select results_eq(
+    format('select outcome, payload from jobq.wait_for(%L, 2, ''paid:1'', ''1 h'')', :'job_id'),
+    $$ values ('arrived', '{"euro": 5}'::jsonb) $$, 'and is told what has come'
+);
+select is(
+    (select count(*) from jobq_private.waiter), 0::bigint, 'nobody waits any more'
+);
+
+-- An event that came before, and one for this job alone.
+select jobq.emit('early', '1');
+select results_eq(
+    format('select outcome, payload from jobq.wait_for(%L, 2, ''early'')', :'job_id'),
+    $$ values ('arrived', '1'::jsonb) $$, 'an event that came early is not lost'
+);
+select ok(jobq.signal(:'job_id', 'approval', '"yes"'), 'a signal reaches a running job');
+select jobq.emit('approval', '"for all"');
+select results_eq(
+    format('select outcome, payload from jobq.wait_for(%L, 2, ''approval'')', :'job_id'),
+    $$ values ('arrived', '"yes"'::jsonb) $$, 'and goes before an event of its name'
+);
+select jobq.enqueue('work') as other \gset
+select from jobq.claim_job(:'other', 'w');
+select is(
+    (jobq.wait_for(:'other', 1, 'only')).outcome, 'waiting', 'another job waits'
+);
+select jobq.signal(:'job_id', 'only', '1');
+select is(
+    (select run_at > now() + interval '1 year' from jobq.job where job_id = :'other'), true,
+    'a signal to one job does not wake another; without a timeout a job waits on'
+);
+
+-- Time-outs count from the first call.
+select is(
+    (jobq.wait_for(:'job_id', 2, 'never', '1 h')).outcome, 'waiting', 'nothing comes'
+);
+update jobq_private.waiter set deadline = now() - interval '1 s' where job_id = :'job_id';
+select from jobq.claim_job(:'job_id', 'w');
+update jobq_private.job set run_at = now() where job_id = :'job_id';
+select from jobq.claim_job(:'job_id', 'w');
+select is(
+    (jobq.wait_for(:'job_id', 3, 'never', '1 h')).outcome, 'timed_out', 'the time is over'
+);
+select jobq.emit('never', '1');
+select is(
+    (jobq.wait_for(:'job_id', 3, 'never', '1 h')).outcome, 'timed_out',
+    'what was told once is told again, whatever has come since'
+);
+
+-- What cannot be meant.
+select is(
+    pg_temp.refusal(format('select jobq.wait_for(%s)', format(a.arguments, :'job_id'))),
+    a.refusal, format('wait_for(%s): %s', left(a.arguments, 40), a.refusal)
+)
+from (
+    values
+    ('%L, 1, ''x''', 'JQ003 LEASE_LOST'),
+    ('%L, 3, null', '22004 NULL_ARGUMENT'),
+    ('%L, 3, ''''', '22023 INVALID_ARGUMENT'),
+    ('%L, 3, repeat(''x'', 257)', '22023 INVALID_ARGUMENT'),
+    ('%L, 3, ''x'', ''-1 s''', '22023 INVALID_ARGUMENT'),
+    ('''00000000-0000-7000-8000-000000000000'', 1, ''x''', 'JQ001 JOB_NOT_FOUND')
+) as a (arguments, refusal);
+select is(
+    pg_temp.refusal('select jobq.signal(''00000000-0000-7000-8000-000000000000'', ''x'')'),
+    'JQ001 JOB_NOT_FOUND', 'an unknown job hears no signal'
+);
+select jobq.complete(:'job_id', 3);
+select is(
+    pg_temp.refusal(format('select jobq.signal(%L, ''x'')', :'job_id')),
+    'JQ002 ILLEGAL_STATE', 'nor does one that has ended'
+);
+
+-- Retention.
+update jobq_private.event set emitted_at = now() - interval '40 days';
+update jobq_private.waiter set since = now() - interval '40 days' where job_id = :'other';
+insert into jobq_private.event (event, payload, emitted_at)
+values ('only', '1', now() - interval '40 days');
+select jobq_private.prune_workflows(1000);
+select results_eq(
+    'select event collate "default" from jobq_private.event', $$ values ('only'), ('only') $$,
+    'old events are forgotten, but for those that somebody waits for'
+);
+select is(
+    (select count(*) from jobq_private.waiter), 1::bigint, 'a job that lives waits on'
+);
+select jobq.cancel(:'other');
+select jobq_private.prune_workflows(1000);
+select is(
+    (select count(*) from jobq_private.waiter), 0::bigint, 'what has ended waits no more'
+);
+
+select * from finish();
+rollback;
