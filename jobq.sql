@@ -8713,12 +8713,15 @@ revoke all on table jobq_private.definition from public;
 comment on view jobq_private.definition is
 'Payload specs, configs, secrets and endpoints as JSON documents.';
 
--- Purpose: delete a config; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
--- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND,
--- ENDPOINT_NOT_FOUND.
--- Example: select jobq.delete_config('unused');
-create or replace function jobq.delete_config(config text)
+-- Purpose: delete a payload spec, config, secret or endpoint; its versions stay.
+-- Invariant: refused while an endpoint refers to it, and an endpoint while live jobs or
+-- schedules of it exist; with an endpoint goes its kind.
+-- Raises: 22004, 22023, JQ007, JQ008.
+-- Never: DEFINITION_EXISTS.
+-- Argument type: payload_spec, config, secret or endpoint.
+-- Argument name: the definition's name.
+-- Example: select jobq.delete_definition('config', 'unused');
+create or replace function jobq.delete_definition(type text, name text)
 returns void
 language plpgsql
 volatile
@@ -8726,131 +8729,46 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
+    _type constant text := delete_definition.type;
+    _name constant text := delete_definition.name;
     _endpoint text;
 begin
-    perform jobq_private.begin_definition('config', delete_config.config, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint as e
-    where e.config = delete_config.config
-    order by e.endpoint
+    perform jobq_private.begin_definition(_type, _name, 'update');
+    select d.endpoint into _endpoint
+    from (
+        select 'payload_spec' as type, e.payload_spec as name, e.endpoint
+        from jobq_private.endpoint as e
+        union all
+        select 'config', e.config, e.endpoint
+        from jobq_private.endpoint as e
+        union all
+        select 'secret', s.secret, s.endpoint
+        from jobq_private.endpoint_secret as s
+    ) as d
+    where d.type = _type and d.name = _name
+    order by d.endpoint
     limit 1;
     if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format('endpoint %s', _endpoint));
+    elsif _type = 'payload_spec' then
+        delete from jobq_private.payload_spec as p where p.payload_spec = _name;
+    elsif _type = 'config' then
+        delete from jobq_private.config as c where c.config = _name;
+    elsif _type = 'secret' then
+        delete from jobq_private.secret as s where s.secret = _name;
+    else
+        perform jobq.delete_kind(_name);
     end if;
-    delete from jobq_private.config as d where d.config = delete_config.config;
 end
 $$;
 
-revoke all on function jobq.delete_config from public;
-grant execute on function jobq.delete_config to jobq_operator;
+revoke all on function jobq.delete_definition from public;
+grant execute on function jobq.delete_definition to jobq_operator;
 
-comment on function jobq.delete_config is
-'Deletes a config; refused while an endpoint refers to it.';
-
--- Purpose: delete an endpoint and its kind; its versions stay.
--- Invariant: refused while live jobs or schedules of it exist.
--- Raises: 22004, JQ007, JQ008.
--- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- SECRET_NOT_FOUND.
--- Example: select jobq.delete_endpoint('send-welcome');
-create or replace function jobq.delete_endpoint(endpoint text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.begin_definition('endpoint', delete_endpoint.endpoint, 'update');
-    perform jobq.delete_kind(delete_endpoint.endpoint);
-end
-$$;
-
-revoke all on function jobq.delete_endpoint from public;
-grant execute on function jobq.delete_endpoint to jobq_operator;
-
-comment on function jobq.delete_endpoint is
-'Deletes an endpoint and its kind; refused while live jobs or schedules of it exist.';
-
--- Purpose: delete a payload spec; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
--- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, SECRET_NOT_FOUND,
--- ENDPOINT_NOT_FOUND.
--- Example: select jobq.delete_payload_spec('unused');
-create or replace function jobq.delete_payload_spec(payload_spec text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _endpoint text;
-begin
-    perform jobq_private.begin_definition('payload_spec',
-        delete_payload_spec.payload_spec, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint as e
-    where e.payload_spec = delete_payload_spec.payload_spec
-    order by e.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
-    end if;
-    delete from jobq_private.payload_spec as d
-    where d.payload_spec = delete_payload_spec.payload_spec;
-end
-$$;
-
-revoke all on function jobq.delete_payload_spec from public;
-grant execute on function jobq.delete_payload_spec to jobq_operator;
-
-comment on function jobq.delete_payload_spec is
-'Deletes a payload spec; refused while an endpoint refers to it.';
-
--- Purpose: delete a secret; its versions stay.
--- Invariant: refused while an endpoint refers to it. Raises: 22004, JQ007, JQ008.
--- Never: INVALID_ARGUMENT, DEFINITION_EXISTS, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- ENDPOINT_NOT_FOUND.
--- Example: select jobq.delete_secret('unused');
-create or replace function jobq.delete_secret(secret text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _endpoint text;
-begin
-    perform jobq_private.begin_definition('secret', delete_secret.secret, 'update');
-    select e.endpoint into _endpoint
-    from jobq_private.endpoint_secret as e
-    where e.secret = delete_secret.secret
-    order by e.endpoint
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'endpoint %s', _endpoint
-        ));
-    end if;
-    delete from jobq_private.secret as d where d.secret = delete_secret.secret;
-end
-$$;
-
-revoke all on function jobq.delete_secret from public;
-grant execute on function jobq.delete_secret to jobq_operator;
-
-comment on function jobq.delete_secret is
-'Deletes a secret; refused while an endpoint refers to it.';
+comment on function jobq.delete_definition is
+'Deletes a payload spec, config, secret or endpoint; refused while something depends on it.';
 
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.

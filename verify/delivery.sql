@@ -7,10 +7,7 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
-        ('function', 'jobq.delete_config', '', 1),
-        ('function', 'jobq.delete_endpoint', '', 1),
-        ('function', 'jobq.delete_payload_spec', '', 1),
-        ('function', 'jobq.delete_secret', '', 1),
+        ('function', 'jobq.delete_definition', '', 1),
         ('function', 'jobq.get_delivery', '', 1),
         ('function', 'jobq.list_ciphertexts', '', 1),
         ('function', 'jobq.list_versions', '', 1),

@@ -185,14 +185,17 @@ async def test_definitions_are_put_looked_at_and_deleted(database: str) -> None:
             "values": {"url": "http://a.example/"}
         }
     async with AsyncClient(database) as other:
-        for refused in (other.delete_config("c"), other.delete_payload_spec("p")):
+        for refused in (
+            other.delete_definition("config", "c"),
+            other.delete_definition("payload_spec", "p"),
+        ):
             with pytest.raises(HasDependents) as said:
                 await refused
             assert said.value.sqlstate == "JQ008"
         assert (await other.get_definition("endpoint", "e"))["version"] == 1
-        await other.delete_endpoint("e")
-        await other.delete_config("c")
-        await other.delete_payload_spec("p")
+        await other.delete_definition("endpoint", "e")
+        await other.delete_definition("config", "c")
+        await other.delete_definition("payload_spec", "p")
         for sort in ("payload_spec", "config", "secret", "endpoint"):
             assert await other.list_definitions(sort) == []
         with pytest.raises(NotFound):

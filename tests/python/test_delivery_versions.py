@@ -89,7 +89,7 @@ async def test_the_type_of_an_endpoint_stays_with_its_jobs(post: Post, database:
             paths = (f"/jobs/{job.job_id}", f"/executions/{job.job_id}")
             return {(await api.ask("GET", path)).json()["endpoint_type"] for path in paths}
 
-        await post.client.delete_endpoint("reused")
+        await post.client.delete_definition("endpoint", "reused")
         assert await seen() == {"HTTP"}
         spec = {"redis_url": "redis://r.example", "stream": "s", "fields_template": {"a": "b"}}
         await post.endpoint("reused", spec, type="REDIS_STREAM")

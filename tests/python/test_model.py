@@ -141,12 +141,11 @@ OTHERS = {
         for name in ("s1", "s2")
         for hours in (1, 3)
     ),
-    "delete_config": ("'s1'", "'s2'"),
-    "delete_endpoint": ("'s1'",),
+    "delete_definition": tuple(
+        f"'{sort}', 's1'" for sort in ("payload_spec", "config", "secret", "endpoint")
+    ),
     "delete_kind": ("'other'",),
-    "delete_payload_spec": ("'s1'",),
     "delete_queue": ("'other'",),
-    "delete_secret": ("'s1'",),
     "due_in": ("'{q1,q2}'",),
     "end_wait": ("",),
     "grant_queue": ("'jobq_worker', 'other', 'work'",),

@@ -19,10 +19,7 @@ from jobq.models import Json, record
 __all__ = [
     "Ciphertext",
     "Version",
-    "delete_config",
-    "delete_endpoint",
-    "delete_payload_spec",
-    "delete_secret",
+    "delete_definition",
     "get_definition",
     "list_ciphertexts",
     "list_definitions",
@@ -189,44 +186,14 @@ def put_endpoint(
     return Call("put_endpoint", arguments, scalar)
 
 
-def delete_payload_spec(payload_spec: str) -> Call[None]:
-    """Delete a payload spec.
+def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002
+    """Delete a payload spec, config, secret or endpoint.
 
     Raises:
-        HasDependents: an endpoint refers to it.
+        HasDependents: an endpoint refers to it, or it is one that has live jobs or schedules.
         NotFound: there is none.
     """
-    return Call("delete_payload_spec", {"payload_spec": payload_spec}, nothing)
-
-
-def delete_config(config: str) -> Call[None]:
-    """Delete a config.
-
-    Raises:
-        HasDependents: an endpoint refers to it.
-        NotFound: there is none.
-    """
-    return Call("delete_config", {"config": config}, nothing)
-
-
-def delete_secret(secret: str) -> Call[None]:
-    """Delete a secret.
-
-    Raises:
-        HasDependents: an endpoint refers to it.
-        NotFound: there is none.
-    """
-    return Call("delete_secret", {"secret": secret}, nothing)
-
-
-def delete_endpoint(endpoint: str) -> Call[None]:
-    """Delete an endpoint.
-
-    Raises:
-        HasDependents: it has live jobs.
-        NotFound: there is none.
-    """
-    return Call("delete_endpoint", {"endpoint": endpoint}, nothing)
+    return Call("delete_definition", {"type": type, "name": name}, nothing)
 
 
 def get_definition(type: Sort, name: str) -> Call[dict[str, Any]]:  # noqa: A002

@@ -92,7 +92,7 @@ select results_eq(
 
 select max(audit_id) as start from jobq.audit \gset
 select jobq.put_secret('s', decode(repeat('ab', 40), 'hex'), 'key-1') \g /dev/null
-select jobq.delete_secret('s');
+select jobq.delete_definition('secret', 's');
 select results_eq(
     format('select * from pg_temp.noted(%s)', :start),
     $$ values ('put_secret', 's', null), ('delete_secret', 's', null) $$,

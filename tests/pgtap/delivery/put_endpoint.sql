@@ -1,4 +1,4 @@
--- What jobq.put_endpoint() and jobq.delete_endpoint() promise.
+-- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
 select plan(62);
 
@@ -141,12 +141,12 @@ select is(
 -- Deleting
 select jobq.enqueue('send-mail', '{"to": "a"}') as job_id \gset
 select is(
-    pg_temp.refusal('select jobq.delete_endpoint(''send-mail'')'), 'JQ008 HAS_DEPENDENTS',
+    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'JQ008 HAS_DEPENDENTS',
     'an endpoint with live jobs stays'
 );
 select jobq.cancel(:'job_id');
 select is(
-    pg_temp.refusal('select jobq.delete_endpoint(''send-mail'')'), 'none',
+    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''send-mail'')'), 'none',
     'finished jobs do not hold it'
 );
 select is_empty(
@@ -154,8 +154,8 @@ select is_empty(
     'its kind goes with it'
 );
 select is(
-    pg_temp.refusal(format('select jobq.delete_endpoint(%L)', a.name)), a.refusal,
-    format('delete_endpoint(%L): %s', a.name, a.refusal)
+    pg_temp.refusal(format('select jobq.delete_definition(''endpoint'', %L)', a.name)), a.refusal,
+    format('delete_definition(%L): %s', a.name, a.refusal)
 ) -- 2 cases
 from (
     values ('send-mail', 'JQ007 ENDPOINT_NOT_FOUND'), (null, '22004 NULL_ARGUMENT')

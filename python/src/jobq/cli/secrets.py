@@ -66,4 +66,4 @@ def rotate(database_url: str) -> None:
 def delete(name: str, database_url: str) -> None:
     """Delete the secret NAME; refused while an endpoint refers to it."""
     with asking(database_url) as client:
-        client.delete_secret(name)
+        client.delete_definition("secret", name)

@@ -163,7 +163,7 @@ class Sort:
 
     async def delete_definition(self, call: Call) -> Response:
         """Delete one that nothing depends on."""
-        await self._change(call, f"delete_{self.table}", **{self.table: call.text("name")})
+        await self._change(call, "delete_definition", type=self.table, name=call.text("name"))
         return Response(status_code=204)
 
     def operations(self) -> tuple[Operation, ...]:
