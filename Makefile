@@ -1,8 +1,9 @@
 # make run and make test do their own set-up. See `make help`.
 PYTHON ?= python3
 PG ?= 18
-# How many tests run side by side; those that are picked with ARGS run in pytest's own process.
-WORKERS ?= $(if $(ARGS),0,4)
+# The file or the name in ARGS, if any; what is picked like this runs in pytest's own process.
+PICKED := $(findstring .py,$(ARGS))$(filter -k% -m%,$(ARGS))
+WORKERS ?= $(if $(PICKED),0,4)
 VENV := .venv
 BIN := $(VENV)/bin
 RUFF := $(BIN)/ruff
@@ -21,8 +22,8 @@ setup: $(VENV)/.run ## Install what `make run` needs
 run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_URL; ARGS=--exit to end after them
 	@$(BIN)/jobq run $(ARGS)
 
-test: $(VENV)/.test ## Run all tests, those of the SQL on PostgreSQL 15, 16 and 18; ARGS="-k name" for fewer
-	@$(BIN)/pytest -q tests/python --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+test: $(VENV)/.test ## Run all tests side by side, those of the SQL on three PostgreSQLs; ARGS="-k name" or ARGS=FILE for fewer
+	@$(BIN)/pytest -q $(if $(findstring .py,$(ARGS)),,tests/python) --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to date
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)

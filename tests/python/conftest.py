@@ -26,7 +26,7 @@ from turns import turn
 from servers import VERSIONS, Cluster, copy_project
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator
     from types import FrameType
 
     Connection = psycopg.Connection[tuple[Any, ...]]
@@ -74,13 +74,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("pg", chosen, ids=ids, scope="session")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Keep the tests of an older server together, so that it starts once."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of an older server together, so that it starts once.
+
+    What one process does alone goes first, so that the others do not wait for it in the end.
+    """
     for item in items:
         call = getattr(item, "callspec", None)
         version = call and call.params.get("pg")
         if version not in (None, config.getoption("--pg")):
             item.add_marker(pytest.mark.xdist_group(f"pg{version}"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.hookimpl(wrapper=True)
