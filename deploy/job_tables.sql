@@ -170,12 +170,11 @@ create table jobq_private.job_log (
     level text not null,
     message text not null,
     region text not null default 'default',
+    constraint job_log_pkey primary key (job_id, sequence, logged_at),
     constraint job_log_level_check check (level in ('DEBUG', 'INFO', 'WARN', 'ERROR')),
     constraint job_log_message_check check (length(message) <= 8192)
 )
 partition by range (logged_at);
-
-create index job_log_job_id_idx on jobq_private.job_log (job_id, sequence);
 
 comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
 

@@ -29,6 +29,17 @@ comment on table jobq_private.region_status is 'Regions; there is one, and nothi
 
 insert into jobq_private.region_status (region) values ('default');
 
+create table jobq_private.failed_task (
+    task text not null,
+    sqlstate text not null,
+    error text not null,
+    failed_at timestamptz not null default now(),
+    failures bigint not null default 1,
+    constraint failed_task_pkey primary key (task)
+);
+
+comment on table jobq_private.failed_task is 'Tasks of maintenance that failed when they were last due.';
+
 create type jobq.claimed_job as (
     job_id uuid,
     attempt integer,

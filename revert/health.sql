@@ -8,6 +8,7 @@ drop function if exists jobq.queue_stats;
 drop function if exists jobq.metrics;
 drop function if exists jobq.maintain;
 drop function if exists jobq.health;
+drop function if exists jobq_private.upkeep;
 drop function if exists jobq_private.setting_health;
 drop function if exists jobq_private.server_health;
 drop function if exists jobq_private.queue_health;

@@ -1,34 +1,49 @@
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row; bounded in rows, and in what it waits for.
--- Raises: JQ004.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
+-- until it has done its work again.
+-- Raises: nothing.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Column affected: how many; null when the task has failed.
+-- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
-returns table (task text, affected bigint)
+returns table (task text, affected bigint, has_more boolean)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
-    _made bigint;
-    _dropped bigint;
+    _task text;
 begin
     if not pg_try_advisory_xact_lock(1785684595, 0) then
         return;
     end if;
-    return query select 'recovered', count(*) from jobq.recover(1000);
-    return query select 'ticked', count(*) from jobq.tick(1000);
-    return query select 'pruned_keys', jobq_private.prune(1000);
-    return query select 'pruned_workflows', jobq_private.prune_workflows(1000);
-    select p.made, p.dropped into _made, _dropped
-    from jobq_private.maintain_partitions() as p;
-    return query values ('made_partitions', _made), ('dropped_partitions', _dropped);
+    foreach _task in array array[
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
+        'dropped_partitions'
+    ] loop
+        begin
+            return query select _task, u.affected, u.has_more
+            from jobq_private.upkeep(_task, interval '0.5 s') as u;
+            delete from jobq_private.failed_task as f where f.task = _task;
+        exception
+            when others then
+                insert into jobq_private.failed_task as f (task, sqlstate, error)
+                values (_task, sqlstate, left(sqlerrm, 512))
+                on conflict on constraint failed_task_pkey do update
+                set sqlstate = excluded.sqlstate, error = excluded.error,
+                    failed_at = now(), failures = f.failures + 1;
+                return query values (_task, null::bigint, false);
+        end;
+    end loop;
 end
 $$;
 

@@ -836,7 +836,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.expire_one(pick)
 
         def act(session: Session, queue: Queue) -> str:
-            tasks = dict(session.rows("maintain"))
+            tasks = {task: affected for task, affected, _ in session.rows("maintain")}
             if any(other is not session and other.maintains for other in self.sessions):
                 assert not tasks, "two sessions maintain at once"
                 return "maintain (nothing)"

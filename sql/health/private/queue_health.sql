@@ -23,6 +23,18 @@ as $$
     from jobq_private.worker as w
     union all
     select
+        'maintenance', count(*) = 0,
+        coalesce(
+            left(string_agg(format(
+                '%s failed %s times, last at %s: %s %s',
+                f.task, f.failures, f.failed_at, f.sqlstate, f.error
+            ), '; ' order by f.task), 500),
+            'no task has failed'
+        ),
+        'mend what the error names; maintain() tries again at each call'
+    from jobq_private.failed_task as f
+    union all
+    select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
         format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
         'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'

@@ -305,9 +305,10 @@ select results_eq(
     $$,
     $$
     values ('jobq.enforce_queue_grants(boolean)'),
+    ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
-    ('jobq_private.maintain_partitions()'),
-    ('jobq_private.make_partition(text,date)')
+    ('jobq_private.make_partition(text,date)'),
+    ('jobq_private.make_partitions()')
     $$,
     'only what changes tables, or calls an extension, runs dynamic SQL'
 );

@@ -1,7 +1,7 @@
 -- What jobq.maintain() promises; partitions.sql has the partitions, and
 -- tests/python/test_races.py several callers at once.
 begin;
-select plan(10);
+select plan(14);
 
 select hold_off_vacuum();
 
@@ -70,14 +70,70 @@ select is(
 );
 insert into jobq_private.idempotency_key
 select 'bulk', n::text, gen_random_uuid(), now() - interval '1 day'
-from generate_series(1, 1500) as n;
+from generate_series(1, 2500) as n;
 select results_eq(
-    $$ select m.affected from jobq.maintain() as m where m.task = 'pruned_keys' $$,
-    'values (1000::bigint)', 'one call forgets a bounded number'
+    $$ select m.affected, m.has_more from jobq.maintain() as m where m.task = 'pruned_keys' $$,
+    'values (2500::bigint, false)', 'a task is repeated while it comes back full'
 );
+
+-- Each task by itself
+create function pg_temp.refuse() returns trigger language plpgsql as $$
+begin
+    raise exception 'the disk of schedules is full';
+end
+$$;
+create trigger refuse before delete on jobq_private.idempotency_key
+for each statement execute function pg_temp.refuse();
+select jobq.enqueue('work') as lost_again \gset
+select from jobq.claim_job(:'lost_again', 'w');
+set local session_replication_role = replica;
+update jobq_private.job set lease_expires_at = now() - interval '1 s'
+where job_id = :'lost_again';
+set local session_replication_role = origin;
+create temporary table failing as select * from jobq.maintain();
 select results_eq(
-    $$ select m.affected from jobq.maintain() as m where m.task = 'pruned_keys' $$,
-    'values (500::bigint)', 'and the next call the rest'
+    'select task, affected from failing order by task',
+    $$
+    values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
+    ('pruned_keys', null), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    $$,
+    'a task that fails leaves the others alone'
+);
+select from jobq.maintain();
+select matches(
+    (select h.finding from jobq.health() as h where h.subject = 'maintenance' and not h.is_ok),
+    'pruned_keys failed 2 times, .*P0001 the disk of schedules is full',
+    'health() says which and why'
+);
+drop trigger refuse on jobq_private.idempotency_key;
+select from jobq.maintain();
+select ok(
+    (select h.is_ok from jobq.health() as h where h.subject = 'maintenance'),
+    'until it has done its work again'
+);
+
+-- A publication of all tables asks for a key where something is deleted or updated
+select is_empty(
+    $$
+    select c.oid::regclass from pg_catalog.pg_class as c
+    where c.relnamespace = 'jobq_private'::regnamespace and c.relkind in ('r', 'p')
+    and not exists (
+        select from pg_catalog.pg_index as i where i.indrelid = c.oid and i.indisprimary
+    )
+    $$,
+    'every table has a primary key'
+);
+set local client_min_messages = error;
+create publication everything for all tables;
+select jobq.log(:'live', 1, 'INFO', 'before');
+update jobq_private.job_log set logged_at = now() - interval '2 days';
+select results_eq(
+    'select task, affected from jobq.maintain() order by task',
+    $$
+    values ('dropped_partitions', 0::bigint), ('made_partitions', 1::bigint),
+    ('pruned_keys', 0::bigint), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    $$,
+    'maintenance goes on under a publication for all tables'
 );
 
 select * from finish();

@@ -25,7 +25,9 @@ async def maintain(database: Database, every: float) -> None:
     """
     while True:
         try:
-            await database.fetch("jobq_worker", "maintain")
+            rows = await database.fetch_named("jobq_worker", "maintain")
+            if any(row["has_more"] for row in rows):
+                continue
         except psycopg.Error as error:
             logger.warning("maintain: %s", error)
         await asyncio.sleep(every * random.uniform(0.8, 1.2))  # noqa: S311

@@ -30,7 +30,7 @@ RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, 
 CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 DUE_IN: Final = "select jobq.due_in(%s)"
-MAINTAIN: Final = "select task, affected from jobq.maintain()"
+MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
 RETIRE: Final = "select jobq.retire_worker(%s)"
 SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
@@ -104,9 +104,15 @@ class Protocol:
         [[wait]] = await self._links.call(DUE_IN, [self._queues])
         return None if wait is None else seconds_of(wait)
 
-    async def maintain(self) -> dict[str, int]:
-        """Do the database's upkeep, unless another worker does; return what was done."""
-        return dict(await self._links.call(MAINTAIN))
+    async def maintain(self) -> tuple[dict[str, int | None], bool]:
+        """Do the database's upkeep, unless another worker does.
+
+        Returns:
+            How much of each task was done, None where it failed, and whether more is to do.
+        """
+        rows = await self._links.call(MAINTAIN)
+        done = {task: affected for task, affected, _ in rows}
+        return done, any(has_more for _, _, has_more in rows)
 
     async def retire(self) -> None:
         """Leave the list of workers."""

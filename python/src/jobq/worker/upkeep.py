@@ -42,12 +42,17 @@ async def maintain(protocol: Protocol, links: Links) -> None:
     """
     complaints = Sparing(logger)
     while True:
+        has_more = False
         try:
-            recovered = (await protocol.maintain()).get("recovered")
-            if recovered:
-                logger.info("took back %d jobs whose lease had expired", recovered)
+            done, has_more = await protocol.maintain()
+            for task in [task for task, affected in done.items() if affected is None]:
+                complaints.warning("%s: this maintenance fails, jobq doctor says why", task)
+            if done.get("recovered"):
+                logger.info("took back %d jobs whose lease had expired", done["recovered"])
         except JobqError as error:
             complaints.warning("no maintenance: %s", error)
+        if has_more:
+            continue
         await links.close_idle()
         await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.5))  # noqa: S311 - spreads workers
 

@@ -1,0 +1,37 @@
+-- Purpose: one task of maintain(), repeated while it comes back full.
+-- Invariant: 1,000 rows at a time; the last time begins within the time given.
+-- Raises: what the task raises.
+create or replace function jobq_private.upkeep(
+    task text, at_most interval, out affected bigint, out has_more boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + at_most;
+    _done bigint;
+begin
+    affected := 0;
+    loop
+        _done := case task
+            when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'pruned_keys' then jobq_private.prune(1000)
+            when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'made_partitions' then jobq_private.make_partitions()
+            when 'dropped_partitions' then jobq_private.drop_partitions()
+        end;
+        affected := affected + _done;
+        has_more := _done >= 1000;
+        exit when not has_more or clock_timestamp() > _until;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.upkeep from public;
+
+comment on function jobq_private.upkeep is
+'Does one task of maintain(), again while it comes back full.';
