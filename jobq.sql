@@ -188,6 +188,7 @@ create table jobq_private.setting (
     max_payload_depth integer not null default 64,
     retention interval not null default '30 days',
     key_retention interval not null default '30 days',
+    redact_emails boolean not null default false,
     constraint setting_pkey primary key (is_singleton),
     constraint setting_is_singleton_check check (is_singleton),
     constraint setting_max_attempts_check check (max_attempts between 1 and 10000),
@@ -369,6 +370,8 @@ create table jobq_private.job (
     constraint job_pkey primary key (job_id),
     constraint job_transition_fkey foreign key (previous_state, state)
     references jobq_private.transition (from_state, to_state),
+    constraint job_run_at_check
+    check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
     check (previous_state is not null or (state = 'queued' and attempt = 0)),
     constraint job_lease_check
@@ -473,12 +476,11 @@ create table jobq_private.job_log (
     level text not null,
     message text not null,
     region text not null default 'default',
+    constraint job_log_pkey primary key (job_id, sequence, logged_at),
     constraint job_log_level_check check (level in ('DEBUG', 'INFO', 'WARN', 'ERROR')),
     constraint job_log_message_check check (length(message) <= 8192)
 )
 partition by range (logged_at);
-
-create index job_log_job_id_idx on jobq_private.job_log (job_id, sequence);
 
 comment on table jobq_private.job_log is 'Lines that handlers have logged for a job.';
 
@@ -570,6 +572,17 @@ create table jobq_private.region_status (
 comment on table jobq_private.region_status is 'Regions; there is one, and nothing fails over yet.';
 
 insert into jobq_private.region_status (region) values ('default');
+
+create table jobq_private.failed_task (
+    task text not null,
+    sqlstate text not null,
+    error text not null,
+    failed_at timestamptz not null default now(),
+    failures bigint not null default 1,
+    constraint failed_task_pkey primary key (task)
+);
+
+comment on table jobq_private.failed_task is 'Tasks of maintenance that failed when they were last due.';
 
 create type jobq.claimed_job as (
     job_id uuid,
@@ -1451,7 +1464,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(
         octet_length(value::text) > 308
-        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+        and jsonb_path_exists(value, 'strict $.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
     )
 $$;
 
@@ -1462,8 +1475,9 @@ comment on function jobq_private.has_huge_number is
 
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
 -- when it is. size is the bytes of payload and metadata as text.
--- Invariant: the depth of a payload is looked at only where its text is long enough to be
--- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Invariant: a payload is looked at only where its text is long enough to be too deep or to
+-- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
+-- that it is inlined, for one job as for a batch.
 -- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
@@ -1486,8 +1500,8 @@ as $$
         then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
         when job.timeout not between '1 ms' and '365 days'
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
-        when not pg_catalog.isfinite(job.run_at)
-        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
@@ -1500,8 +1514,13 @@ as $$
         then array[
             'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
         ]
-        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
-            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        when size > 2 * max_depth and (
+            pg_catalog.jsonb_path_exists(
+                job.payload, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
+            or pg_catalog.jsonb_path_exists(
+                job.metadata, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
         when size > 308 and (
@@ -1708,6 +1727,54 @@ revoke all on function jobq_private.check_queue_depth from public;
 
 comment on function jobq_private.check_queue_depth is
 'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+-- Purpose: drop the partitions of the history that are past retention.
+-- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
+-- next call. Returns how many were dropped. Raises: nothing.
+create or replace function jobq_private.drop_partitions()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _oldest constant date := (
+        now() - (select g.retention from jobq_private.setting as g)
+    )::date;
+    _partition text;
+    _dropped bigint := 0;
+begin
+    for _partition in
+        select c.relname
+        from pg_catalog.pg_inherits as i
+        join pg_catalog.pg_class as c on c.oid = i.inhrelid
+        where i.inhparent in (
+            'jobq_private.job_archive'::regclass, 'jobq_private.attempt'::regclass,
+            'jobq_private.job_log'::regclass
+        )
+        and c.relname ~ '_[0-9]{8}$'
+        and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+    loop
+        execute format('drop table jobq_private.%I', _partition);
+        _dropped := _dropped + 1;
+    end loop;
+    return _dropped;
+exception
+    when lock_not_available then
+        raise notice using
+            message = 'a history table is in use; what is past retention is left to the next call';
+        return 0;
+end
+$$;
+
+revoke all on function jobq_private.drop_partitions from public;
+
+comment on function jobq_private.drop_partitions is
+'Drops the partitions of the history that are past retention.';
 
 -- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
 -- Invariant: the key's primary key decides between concurrent callers. Where a
@@ -2162,7 +2229,7 @@ begin
         update jobq_private.job as j
         set
             state = new.state, worker = new.worker, run_at = new.run_at,
-            last_error = left(new.last_error, 512),
+            last_error = jobq_private.redacted(new.last_error),
             last_error_code = new.last_error_code, last_error_details = null,
             cancel_reason = new.cancel_reason
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
@@ -2216,69 +2283,6 @@ revoke all on function jobq_private.jobs_ahead from public;
 comment on function jobq_private.jobs_ahead is
 'Counts the jobs of a queue that are claimed before the one with this place.';
 
--- Purpose: have partitions for today and the week ahead, and drop those past retention.
--- Invariant: what a missing partition would hold goes to the default partition, and from
--- there to one for its day, also when that has passed; so nothing outlives its retention.
--- A lock that is not had at once is tried again at the next call. Returns how many were
--- made and dropped. Raises: nothing.
-create or replace function jobq_private.maintain_partitions(
-    out made bigint, out dropped bigint
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
-declare
-    _today constant date := now()::date;
-    _oldest constant date := (
-        now() - (select g.retention from jobq_private.setting as g)
-    )::date;
-    _relation text;
-    _day date;
-    _partition text;
-begin
-    made := 0;
-    dropped := 0;
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            _today,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            made := made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
-        for _partition in
-            select c.relname
-            from pg_catalog.pg_inherits as i
-            join pg_catalog.pg_class as c on c.oid = i.inhrelid
-            where i.inhparent = to_regclass('jobq_private.' || _relation)
-            and c.relname ~ '_[0-9]{8}$'
-            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
-        loop
-            execute format('drop table jobq_private.%I', _partition);
-            dropped := dropped + 1;
-        end loop;
-    end loop;
-exception
-    when lock_not_available then
-        made := 0;
-        dropped := 0;
-        raise notice using
-            message = 'a history table is in use; its partitions are left to the next call';
-end
-$$;
-
-revoke all on function jobq_private.maintain_partitions from public;
-
-comment on function jobq_private.maintain_partitions is
-'Makes partitions ahead of time and drops those past retention.';
-
 -- Purpose: make a history table ready for one day (UTC).
 -- Invariant: rows that came to the default partition meanwhile are moved. The parent is
 -- locked first, so that a completion waits there and not with its row on the way to the
@@ -2331,6 +2335,50 @@ revoke all on function jobq_private.make_partition from public;
 
 comment on function jobq_private.make_partition is
 'Makes a history table ready for one day; true when it was not.';
+
+-- Purpose: have partitions for today and the week ahead.
+-- Invariant: what a missing partition would hold goes to the default partition, and from
+-- there to one for its day, also when that has passed; so nothing outlives its retention.
+-- A lock that is not had at once is tried again at the next call. Returns how many were
+-- made. Raises: nothing.
+create or replace function jobq_private.make_partitions()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+    _relation text;
+    _day date;
+    _made bigint := 0;
+begin
+    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
+        for _day in execute format(
+            'select %L::date + n from generate_series(0, 7) as n'
+            ' union select d.%I::date from jobq_private.%I as d',
+            now()::date,
+            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
+            _relation || '_default'
+        ) loop
+            _made := _made + jobq_private.make_partition(_relation, _day)::integer;
+        end loop;
+    end loop;
+    return _made;
+exception
+    when lock_not_available then
+        raise notice using
+            message = 'a history table is in use; its partitions are left to the next call';
+        return 0;
+end
+$$;
+
+revoke all on function jobq_private.make_partitions from public;
+
+comment on function jobq_private.make_partitions is
+'Makes partitions of the history ahead of time.';
 
 -- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
 -- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
@@ -2574,6 +2622,41 @@ revoke all on function jobq_private.tell_ended from public;
 
 comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
+-- can. size is the bytes of its text.
+-- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
+-- not be read by clients. strict, for lax looks at nested arrays over and over; for new
+-- jobs new_job_problem() does the same inline.
+-- Raises: by its callers, JQ005, JQ006.
+create or replace function jobq_private.value_problem(
+    value jsonb, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when size > max_bytes
+        then array['PAYLOAD_TOO_LARGE', format(
+            '%s bytes, at most %s', size, max_bytes
+        )]
+        when size > 2 * max_depth and jsonb_path_exists(
+            value, format('strict $.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
+        when size > 308 and jobq_private.has_huge_number(value)
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.value_problem from public;
+
+comment on function jobq_private.value_problem is
+'Says why a JSON value cannot be stored, as the code of an error and its detail.';
 
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.
@@ -7745,7 +7828,8 @@ create or replace function jobq.configure(
     max_payload_bytes integer default null,
     max_payload_depth integer default null,
     retention interval default null,
-    key_retention interval default null
+    key_retention interval default null,
+    redact_emails boolean default null
 )
 returns void
 language plpgsql
@@ -7772,7 +7856,8 @@ begin
         max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
         max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
         retention = coalesce(configure.retention, g.retention),
-        key_retention = coalesce(configure.key_retention, g.key_retention);
+        key_retention = coalesce(configure.key_retention, g.key_retention),
+        redact_emails = coalesce(configure.redact_emails, g.redact_emails);
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -9300,6 +9385,51 @@ revoke all on function jobq_private.raise_error from public;
 comment on function jobq_private.raise_error is
 'Raises the error with this symbolic code, with the values in DETAIL.';
 
+-- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
+-- what follows a name such as password; without e-mail addresses where settings say so; cut
+-- at 512 characters.
+-- Invariant: looks at the first 8,192 characters. Raises: nothing.
+create or replace function jobq_private.redacted(error text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select left(
+        case when g.redact_emails
+            then regexp_replace(n.text, '[\w.+-]+@[\w-]+(\.[\w-]+)+', '***', 'g')
+            else n.text
+        end, 512
+    )
+    from jobq_private.setting as g
+    cross join lateral (
+        select regexp_replace(
+            left(redacted.error, 8192), '(?<=://)[^/\s@''"]+(?=@)', '***', 'g'
+        ) as text
+    ) as u
+    cross join lateral (
+        select regexp_replace(
+            u.text, '\y(bearer|basic|digest|token)\s+[-\w.~+/=]{8,}', '\1 ***', 'gi'
+        ) as text
+    ) as c
+    cross join lateral (
+        select regexp_replace(
+            c.text,
+            '((?:authorization|cookie|pass(?:word|wd|phrase)?|secret|token|api[-_]?key|'
+            'access[-_]?key|private[-_]?key)[\w-]*["'']?\s*[:=]\s*)'
+            '(?:"[^"]*"|''[^'']*''|[^\s,;&)}\]]+)',
+            '\1***', 'gi'
+        ) as text
+    ) as n
+$$;
+
+revoke all on function jobq_private.redacted from public;
+
+comment on function jobq_private.redacted is
+'Returns an error as it is stored: without passwords, tokens and the like.';
+
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
 -- Invariant: the one list; clients map by sqlstate and code, never by text.
 -- Column message: the fixed text.
@@ -9432,6 +9562,18 @@ as $$
             count(*) filter (where w.seen_at > now() - interval '1 min')),
         'start a worker'
     from jobq_private.worker as w
+    union all
+    select
+        'maintenance', count(*) = 0,
+        coalesce(
+            left(string_agg(format(
+                '%s failed %s times, last at %s: %s %s',
+                f.task, f.failures, f.failed_at, f.sqlstate, f.error
+            ), '; ' order by f.task), 500),
+            'no task has failed'
+        ),
+        'mend what the error names; maintain() tries again at each call'
+    from jobq_private.failed_task as f
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
@@ -9597,6 +9739,44 @@ revoke all on function jobq_private.setting_health from public;
 comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
 
+-- Purpose: one task of maintain(), repeated while it comes back full.
+-- Invariant: 1,000 rows at a time; the last time begins within the time given.
+-- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+create or replace function jobq_private.upkeep(
+    task text, at_most interval, out affected bigint, out has_more boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + at_most;
+    _done bigint;
+begin
+    affected := 0;
+    loop
+        _done := case task
+            when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'pruned_keys' then jobq_private.prune(1000)
+            when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'made_partitions' then jobq_private.make_partitions()
+            when 'dropped_partitions' then jobq_private.drop_partitions()
+        end;
+        affected := affected + _done;
+        has_more := _done >= 1000;
+        exit when not has_more or clock_timestamp() > _until;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.upkeep from public;
+
+comment on function jobq_private.upkeep is
+'Does one task of maintain(), again while it comes back full.';
+
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
 -- release are compared where they are given. Raises: nothing.
@@ -9642,34 +9822,50 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row; bounded in rows, and in what it waits for.
--- Raises: JQ004.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
+-- until it has done its work again.
+-- Raises: nothing.
+-- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
+-- dropped_partitions.
+-- Column affected: how many; null when the task has failed.
+-- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
-returns table (task text, affected bigint)
+returns table (task text, affected bigint, has_more boolean)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
-    _made bigint;
-    _dropped bigint;
+    _task text;
 begin
     if not pg_try_advisory_xact_lock(1785684595, 0) then
         return;
     end if;
-    return query select 'recovered', count(*) from jobq.recover(1000);
-    return query select 'ticked', count(*) from jobq.tick(1000);
-    return query select 'pruned_keys', jobq_private.prune(1000);
-    return query select 'pruned_workflows', jobq_private.prune_workflows(1000);
-    select p.made, p.dropped into _made, _dropped
-    from jobq_private.maintain_partitions() as p;
-    return query values ('made_partitions', _made), ('dropped_partitions', _dropped);
+    foreach _task in array array[
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
+        'dropped_partitions'
+    ] loop
+        begin
+            return query select _task, u.affected, u.has_more
+            from jobq_private.upkeep(_task, interval '0.5 s') as u;
+            delete from jobq_private.failed_task as f where f.task = _task;
+        exception
+            when others then
+                insert into jobq_private.failed_task as f (task, sqlstate, error)
+                values (_task, sqlstate, left(sqlerrm, 512))
+                on conflict on constraint failed_task_pkey do update
+                set sqlstate = excluded.sqlstate, error = excluded.error,
+                    failed_at = now(), failures = f.failures + 1;
+                return query values (_task, null::bigint, false);
+        end;
+    end loop;
 end
 $$;
 
@@ -9964,17 +10160,15 @@ begin
         );
     end if;
 
-    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem
     from jsonb_array_elements(results) with ordinality as r (result, n)
     cross join jobq_private.setting as g
-    cross join lateral (select octet_length(r.result::text) as bytes) as t
     cross join lateral (
-        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
-        where t.bytes > g.max_payload_bytes
-        union all
-        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
-        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
-    ) as c (code, problem)
+        select jobq_private.value_problem(
+            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+        ) as problem
+    ) as c
+    where c.problem is not null
     limit 1;
     if found then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
@@ -10023,6 +10217,39 @@ revoke all on function jobq_private.keep_mark from public;
 
 comment on function jobq_private.keep_mark is
 'Has the next claims of the session go on where this one ended.';
+
+-- Purpose: the details of a failure as they are stored: what is too large or too deep to be
+-- read again is left out, with the reason, for the failure itself must be told.
+-- Invariant: the limits are those of a payload, read only where there are details.
+-- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.kept_details(details jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if details is not null then
+        select jobq_private.value_problem(
+            details, octet_length(details::text), g.max_payload_bytes, g.max_payload_depth
+        ) into _problem
+        from jobq_private.setting as g;
+    end if;
+    return case
+        when _problem is null then details
+        else jsonb_build_object('omitted', _problem[2])
+    end;
+end
+$$;
+
+revoke all on function jobq_private.kept_details from public;
+
+comment on function jobq_private.kept_details is
+'Returns the details of a failure as they are stored.';
 
 -- Purpose: the row with which exchange() tells of an attempt that is no new job.
 -- Invariant: only job_id and attempt are set. Raises: nothing.
@@ -10809,7 +11036,8 @@ comment on function jobq.exchange is
 -- Purpose: end an attempt as failed.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- is redacted and cut at 512 characters; details, a JSON object, goes beside it in the
+-- attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
 -- and metrics.
@@ -10843,8 +11071,9 @@ begin
     end if;
     select s.state into _state
     from jobq_private.settle_failures(array[row(
-        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in, fail.details
+        fail.job_id, fail.attempt, jobq_private.redacted(fail.error),
+        coalesce(fail.error_code, 'ERROR'), fail.retryable, fail.retry_in,
+        jobq_private.kept_details(fail.details)
     )::jobq_private.failure], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
@@ -10896,7 +11125,11 @@ begin
             'each failure must be an object with members among %s', _known
         ));
     end if;
-    select array_agg(f::jobq_private.failure) into _failures
+    select array_agg(row(
+        f.job_id, f.attempt, jobq_private.redacted(f.error),
+        coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
+        jobq_private.kept_details(f.details)
+    )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (
         select from unnest(_failures) as f
@@ -10928,7 +11161,7 @@ comment on function jobq.fail_many is
 -- locked in the order of their ids; a lease is never extended past
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
 -- Returns: a row for each job, in the order given.
@@ -11180,7 +11413,7 @@ comment on function jobq.release is
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Column state: queued, or cancelled where that was asked for; null where the attempt
 -- no longer held the job.
@@ -11204,8 +11437,10 @@ declare
     _queues text[];
 begin
     perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
-    if not isfinite(release_many.run_at) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999'
+        );
     end if;
 
     return query
@@ -11285,13 +11520,13 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _problem constant text[] := jobq_private.value_problem(
+        set_progress.progress, octet_length(set_progress.progress::text), 65536, 64
+    );
 begin
-    if octet_length(set_progress.progress::text) > 65536 then
-        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
-    elsif jobq_private.has_huge_number(set_progress.progress) then
-        perform jobq_private.raise_error(
-            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
-        );
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], 'progress: ' || _problem[2]);
     end if;
     update jobq_private.job as j
     set progress = set_progress.progress

@@ -35,6 +35,51 @@ revoke all on function jobq_private.raise_error from public;
 comment on function jobq_private.raise_error is
 'Raises the error with this symbolic code, with the values in DETAIL.';
 
+-- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
+-- what follows a name such as password; without e-mail addresses where settings say so; cut
+-- at 512 characters.
+-- Invariant: looks at the first 8,192 characters. Raises: nothing.
+create or replace function jobq_private.redacted(error text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select left(
+        case when g.redact_emails
+            then regexp_replace(n.text, '[\w.+-]+@[\w-]+(\.[\w-]+)+', '***', 'g')
+            else n.text
+        end, 512
+    )
+    from jobq_private.setting as g
+    cross join lateral (
+        select regexp_replace(
+            left(redacted.error, 8192), '(?<=://)[^/\s@''"]+(?=@)', '***', 'g'
+        ) as text
+    ) as u
+    cross join lateral (
+        select regexp_replace(
+            u.text, '\y(bearer|basic|digest|token)\s+[-\w.~+/=]{8,}', '\1 ***', 'gi'
+        ) as text
+    ) as c
+    cross join lateral (
+        select regexp_replace(
+            c.text,
+            '((?:authorization|cookie|pass(?:word|wd|phrase)?|secret|token|api[-_]?key|'
+            'access[-_]?key|private[-_]?key)[\w-]*["'']?\s*[:=]\s*)'
+            '(?:"[^"]*"|''[^'']*''|[^\s,;&)}\]]+)',
+            '\1***', 'gi'
+        ) as text
+    ) as n
+$$;
+
+revoke all on function jobq_private.redacted from public;
+
+comment on function jobq_private.redacted is
+'Returns an error as it is stored: without passwords, tokens and the like.';
+
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
 -- Invariant: the one list; clients map by sqlstate and code, never by text.
 -- Column message: the fixed text.

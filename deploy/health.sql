@@ -118,6 +118,18 @@ as $$
     from jobq_private.worker as w
     union all
     select
+        'maintenance', count(*) = 0,
+        coalesce(
+            left(string_agg(format(
+                '%s failed %s times, last at %s: %s %s',
+                f.task, f.failures, f.failed_at, f.sqlstate, f.error
+            ), '; ' order by f.task), 500),
+            'no task has failed'
+        ),
+        'mend what the error names; maintain() tries again at each call'
+    from jobq_private.failed_task as f
+    union all
+    select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
         format('%s dead and %s live rows in the table of live jobs', d.dead, d.live),
         'end what holds back vacuum (see snapshot), then vacuum jobq_private.job'
@@ -281,6 +293,44 @@ revoke all on function jobq_private.setting_health from public;
 comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
 
+-- Purpose: one task of maintain(), repeated while it comes back full.
+-- Invariant: 1,000 rows at a time; the last time begins within the time given.
+-- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+create or replace function jobq_private.upkeep(
+    task text, at_most interval, out affected bigint, out has_more boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + at_most;
+    _done bigint;
+begin
+    affected := 0;
+    loop
+        _done := case task
+            when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'pruned_keys' then jobq_private.prune(1000)
+            when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'made_partitions' then jobq_private.make_partitions()
+            when 'dropped_partitions' then jobq_private.drop_partitions()
+        end;
+        affected := affected + _done;
+        has_more := _done >= 1000;
+        exit when not has_more or clock_timestamp() > _until;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.upkeep from public;
+
+comment on function jobq_private.upkeep is
+'Does one task of maintain(), again while it comes back full.';
+
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
 -- release are compared where they are given. Raises: nothing.
@@ -326,34 +376,50 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row; bounded in rows, and in what it waits for.
--- Raises: JQ004.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
+-- until it has done its work again.
+-- Raises: nothing.
+-- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
+-- dropped_partitions.
+-- Column affected: how many; null when the task has failed.
+-- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
 create or replace function jobq.maintain()
-returns table (task text, affected bigint)
+returns table (task text, affected bigint, has_more boolean)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
-    _made bigint;
-    _dropped bigint;
+    _task text;
 begin
     if not pg_try_advisory_xact_lock(1785684595, 0) then
         return;
     end if;
-    return query select 'recovered', count(*) from jobq.recover(1000);
-    return query select 'ticked', count(*) from jobq.tick(1000);
-    return query select 'pruned_keys', jobq_private.prune(1000);
-    return query select 'pruned_workflows', jobq_private.prune_workflows(1000);
-    select p.made, p.dropped into _made, _dropped
-    from jobq_private.maintain_partitions() as p;
-    return query values ('made_partitions', _made), ('dropped_partitions', _dropped);
+    foreach _task in array array[
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
+        'dropped_partitions'
+    ] loop
+        begin
+            return query select _task, u.affected, u.has_more
+            from jobq_private.upkeep(_task, interval '0.5 s') as u;
+            delete from jobq_private.failed_task as f where f.task = _task;
+        exception
+            when others then
+                insert into jobq_private.failed_task as f (task, sqlstate, error)
+                values (_task, sqlstate, left(sqlerrm, 512))
+                on conflict on constraint failed_task_pkey do update
+                set sqlstate = excluded.sqlstate, error = excluded.error,
+                    failed_at = now(), failures = f.failures + 1;
+                return query values (_task, null::bigint, false);
+        end;
+    end loop;
 end
 $$;
 

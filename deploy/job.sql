@@ -256,7 +256,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(
         octet_length(value::text) > 308
-        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+        and jsonb_path_exists(value, 'strict $.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
     )
 $$;
 
@@ -267,8 +267,9 @@ comment on function jobq_private.has_huge_number is
 
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
 -- when it is. size is the bytes of payload and metadata as text.
--- Invariant: the depth of a payload is looked at only where its text is long enough to be
--- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Invariant: a payload is looked at only where its text is long enough to be too deep or to
+-- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
+-- that it is inlined, for one job as for a batch.
 -- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
@@ -291,8 +292,8 @@ as $$
         then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
         when job.timeout not between '1 ms' and '365 days'
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
-        when not pg_catalog.isfinite(job.run_at)
-        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
@@ -305,8 +306,13 @@ as $$
         then array[
             'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
         ]
-        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
-            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        when size > 2 * max_depth and (
+            pg_catalog.jsonb_path_exists(
+                job.payload, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
+            or pg_catalog.jsonb_path_exists(
+                job.metadata, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
         when size > 308 and (
@@ -513,6 +519,54 @@ revoke all on function jobq_private.check_queue_depth from public;
 
 comment on function jobq_private.check_queue_depth is
 'Refuses a batch of new jobs when a queue would pass its max_depth.';
+
+-- Purpose: drop the partitions of the history that are past retention.
+-- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
+-- next call. Returns how many were dropped. Raises: nothing.
+create or replace function jobq_private.drop_partitions()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'
+set timezone = 'UTC'
+as $$
+declare
+    _oldest constant date := (
+        now() - (select g.retention from jobq_private.setting as g)
+    )::date;
+    _partition text;
+    _dropped bigint := 0;
+begin
+    for _partition in
+        select c.relname
+        from pg_catalog.pg_inherits as i
+        join pg_catalog.pg_class as c on c.oid = i.inhrelid
+        where i.inhparent in (
+            'jobq_private.job_archive'::regclass, 'jobq_private.attempt'::regclass,
+            'jobq_private.job_log'::regclass
+        )
+        and c.relname ~ '_[0-9]{8}$'
+        and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
+    loop
+        execute format('drop table jobq_private.%I', _partition);
+        _dropped := _dropped + 1;
+    end loop;
+    return _dropped;
+exception
+    when lock_not_available then
+        raise notice using
+            message = 'a history table is in use; what is past retention is left to the next call';
+        return 0;
+end
+$$;
+
+revoke all on function jobq_private.drop_partitions from public;
+
+comment on function jobq_private.drop_partitions is
+'Drops the partitions of the history that are past retention.';
 
 -- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
 -- Invariant: the key's primary key decides between concurrent callers. Where a
@@ -967,7 +1021,7 @@ begin
         update jobq_private.job as j
         set
             state = new.state, worker = new.worker, run_at = new.run_at,
-            last_error = left(new.last_error, 512),
+            last_error = jobq_private.redacted(new.last_error),
             last_error_code = new.last_error_code, last_error_details = null,
             cancel_reason = new.cancel_reason
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
@@ -1021,69 +1075,6 @@ revoke all on function jobq_private.jobs_ahead from public;
 comment on function jobq_private.jobs_ahead is
 'Counts the jobs of a queue that are claimed before the one with this place.';
 
--- Purpose: have partitions for today and the week ahead, and drop those past retention.
--- Invariant: what a missing partition would hold goes to the default partition, and from
--- there to one for its day, also when that has passed; so nothing outlives its retention.
--- A lock that is not had at once is tried again at the next call. Returns how many were
--- made and dropped. Raises: nothing.
-create or replace function jobq_private.maintain_partitions(
-    out made bigint, out dropped bigint
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set timezone = 'UTC'
-as $$
-declare
-    _today constant date := now()::date;
-    _oldest constant date := (
-        now() - (select g.retention from jobq_private.setting as g)
-    )::date;
-    _relation text;
-    _day date;
-    _partition text;
-begin
-    made := 0;
-    dropped := 0;
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            _today,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            made := made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
-        for _partition in
-            select c.relname
-            from pg_catalog.pg_inherits as i
-            join pg_catalog.pg_class as c on c.oid = i.inhrelid
-            where i.inhparent = to_regclass('jobq_private.' || _relation)
-            and c.relname ~ '_[0-9]{8}$'
-            and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
-        loop
-            execute format('drop table jobq_private.%I', _partition);
-            dropped := dropped + 1;
-        end loop;
-    end loop;
-exception
-    when lock_not_available then
-        made := 0;
-        dropped := 0;
-        raise notice using
-            message = 'a history table is in use; its partitions are left to the next call';
-end
-$$;
-
-revoke all on function jobq_private.maintain_partitions from public;
-
-comment on function jobq_private.maintain_partitions is
-'Makes partitions ahead of time and drops those past retention.';
-
 -- Purpose: make a history table ready for one day (UTC).
 -- Invariant: rows that came to the default partition meanwhile are moved. The parent is
 -- locked first, so that a completion waits there and not with its row on the way to the
@@ -1136,6 +1127,50 @@ revoke all on function jobq_private.make_partition from public;
 
 comment on function jobq_private.make_partition is
 'Makes a history table ready for one day; true when it was not.';
+
+-- Purpose: have partitions for today and the week ahead.
+-- Invariant: what a missing partition would hold goes to the default partition, and from
+-- there to one for its day, also when that has passed; so nothing outlives its retention.
+-- A lock that is not had at once is tried again at the next call. Returns how many were
+-- made. Raises: nothing.
+create or replace function jobq_private.make_partitions()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+declare
+    _relation text;
+    _day date;
+    _made bigint := 0;
+begin
+    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
+        for _day in execute format(
+            'select %L::date + n from generate_series(0, 7) as n'
+            ' union select d.%I::date from jobq_private.%I as d',
+            now()::date,
+            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
+            _relation || '_default'
+        ) loop
+            _made := _made + jobq_private.make_partition(_relation, _day)::integer;
+        end loop;
+    end loop;
+    return _made;
+exception
+    when lock_not_available then
+        raise notice using
+            message = 'a history table is in use; its partitions are left to the next call';
+        return 0;
+end
+$$;
+
+revoke all on function jobq_private.make_partitions from public;
+
+comment on function jobq_private.make_partitions is
+'Makes partitions of the history ahead of time.';
 
 -- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
 -- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
@@ -1379,6 +1414,41 @@ revoke all on function jobq_private.tell_ended from public;
 
 comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
+-- can. size is the bytes of its text.
+-- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
+-- not be read by clients. strict, for lax looks at nested arrays over and over; for new
+-- jobs new_job_problem() does the same inline.
+-- Raises: by its callers, JQ005, JQ006.
+create or replace function jobq_private.value_problem(
+    value jsonb, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when size > max_bytes
+        then array['PAYLOAD_TOO_LARGE', format(
+            '%s bytes, at most %s', size, max_bytes
+        )]
+        when size > 2 * max_depth and jsonb_path_exists(
+            value, format('strict $.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
+        when size > 308 and jobq_private.has_huge_number(value)
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.value_problem from public;
+
+comment on function jobq_private.value_problem is
+'Says why a JSON value cannot be stored, as the code of an error and its detail.';
 
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.

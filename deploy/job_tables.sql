@@ -66,6 +66,8 @@ create table jobq_private.job (
     constraint job_pkey primary key (job_id),
     constraint job_transition_fkey foreign key (previous_state, state)
     references jobq_private.transition (from_state, to_state),
+    constraint job_run_at_check
+    check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
     check (previous_state is not null or (state = 'queued' and attempt = 0)),
     constraint job_lease_check

@@ -39,6 +39,7 @@ create table jobq_private.setting (
     max_payload_depth integer not null default 64,
     retention interval not null default '30 days',
     key_retention interval not null default '30 days',
+    redact_emails boolean not null default false,
     constraint setting_pkey primary key (is_singleton),
     constraint setting_is_singleton_check check (is_singleton),
     constraint setting_max_attempts_check check (max_attempts between 1 and 10000),

@@ -75,17 +75,15 @@ begin
         );
     end if;
 
-    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem
     from jsonb_array_elements(results) with ordinality as r (result, n)
     cross join jobq_private.setting as g
-    cross join lateral (select octet_length(r.result::text) as bytes) as t
     cross join lateral (
-        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
-        where t.bytes > g.max_payload_bytes
-        union all
-        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
-        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
-    ) as c (code, problem)
+        select jobq_private.value_problem(
+            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+        ) as problem
+    ) as c
+    where c.problem is not null
     limit 1;
     if found then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
@@ -134,6 +132,39 @@ revoke all on function jobq_private.keep_mark from public;
 
 comment on function jobq_private.keep_mark is
 'Has the next claims of the session go on where this one ended.';
+
+-- Purpose: the details of a failure as they are stored: what is too large or too deep to be
+-- read again is left out, with the reason, for the failure itself must be told.
+-- Invariant: the limits are those of a payload, read only where there are details.
+-- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.kept_details(details jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text[];
+begin
+    if details is not null then
+        select jobq_private.value_problem(
+            details, octet_length(details::text), g.max_payload_bytes, g.max_payload_depth
+        ) into _problem
+        from jobq_private.setting as g;
+    end if;
+    return case
+        when _problem is null then details
+        else jsonb_build_object('omitted', _problem[2])
+    end;
+end
+$$;
+
+revoke all on function jobq_private.kept_details from public;
+
+comment on function jobq_private.kept_details is
+'Returns the details of a failure as they are stored.';
 
 -- Purpose: the row with which exchange() tells of an attempt that is no new job.
 -- Invariant: only job_id and attempt are set. Raises: nothing.
@@ -920,7 +951,8 @@ comment on function jobq.exchange is
 -- Purpose: end an attempt as failed.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- is redacted and cut at 512 characters; details, a JSON object, goes beside it in the
+-- attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
 -- and metrics.
@@ -954,8 +986,9 @@ begin
     end if;
     select s.state into _state
     from jobq_private.settle_failures(array[row(
-        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in, fail.details
+        fail.job_id, fail.attempt, jobq_private.redacted(fail.error),
+        coalesce(fail.error_code, 'ERROR'), fail.retryable, fail.retry_in,
+        jobq_private.kept_details(fail.details)
     )::jobq_private.failure], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);
@@ -1007,7 +1040,11 @@ begin
             'each failure must be an object with members among %s', _known
         ));
     end if;
-    select array_agg(f::jobq_private.failure) into _failures
+    select array_agg(row(
+        f.job_id, f.attempt, jobq_private.redacted(f.error),
+        coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
+        jobq_private.kept_details(f.details)
+    )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (
         select from unnest(_failures) as f
@@ -1039,7 +1076,7 @@ comment on function jobq.fail_many is
 -- locked in the order of their ids; a lease is never extended past
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
 -- Returns: a row for each job, in the order given.
@@ -1291,7 +1328,7 @@ comment on function jobq.release is
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Column state: queued, or cancelled where that was asked for; null where the attempt
 -- no longer held the job.
@@ -1315,8 +1352,10 @@ declare
     _queues text[];
 begin
     perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
-    if not isfinite(release_many.run_at) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999'
+        );
     end if;
 
     return query
@@ -1396,13 +1435,13 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _problem constant text[] := jobq_private.value_problem(
+        set_progress.progress, octet_length(set_progress.progress::text), 65536, 64
+    );
 begin
-    if octet_length(set_progress.progress::text) > 65536 then
-        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
-    elsif jobq_private.has_huge_number(set_progress.progress) then
-        perform jobq_private.raise_error(
-            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
-        );
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], 'progress: ' || _problem[2]);
     end if;
     update jobq_private.job as j
     set progress = set_progress.progress

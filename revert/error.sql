@@ -4,6 +4,7 @@ begin;
 set local role jobq_owner;
 
 drop view if exists jobq.error;
+drop function if exists jobq_private.redacted;
 drop function if exists jobq_private.raise_error;
 
 commit;

@@ -27,6 +27,7 @@ drop function if exists jobq.enqueue;
 drop function if exists jobq.cancel;
 drop view if exists jobq.attempt;
 drop function if exists jobq_private.yield_dedup_key;
+drop function if exists jobq_private.value_problem;
 drop function if exists jobq_private.tell_ended;
 drop function if exists jobq_private.store_jobs;
 drop function if exists jobq_private.store_job;

@@ -8,6 +8,7 @@ begin
     with wanted (kind, name, trigger, many) as (
         values
         ('function', 'jobq_private.raise_error', '', 1),
+        ('function', 'jobq_private.redacted', '', 1),
         ('view', 'jobq.error', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

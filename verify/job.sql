@@ -48,6 +48,7 @@ begin
         ('function', 'jobq_private.store_jobs', '', 1),
         ('function', 'jobq_private.tell_ended', '', 1),
         ('function', 'jobq_private.update_from_view', '', 1),
+        ('function', 'jobq_private.value_problem', '', 1),
         ('function', 'jobq_private.yield_dedup_key', '', 1),
         ('trigger', 'jobq.job', 'job_insert', 1),
         ('trigger', 'jobq.job', 'job_update', 1),

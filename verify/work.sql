@@ -30,6 +30,7 @@ begin
         ('function', 'jobq_private.check_claim', '', 1),
         ('function', 'jobq_private.check_results', '', 1),
         ('function', 'jobq_private.keep_mark', '', 1),
+        ('function', 'jobq_private.kept_details', '', 1),
         ('function', 'jobq_private.lost_job', '', 1),
         ('function', 'jobq_private.next_mark', '', 1),
         ('function', 'jobq_private.notify', '', 1),

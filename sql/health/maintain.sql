@@ -5,9 +5,10 @@
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
 -- until it has done its work again.
 -- Raises: nothing.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT, DEDUP_CONFLICT.
+-- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, made_partitions or dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
+-- dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();

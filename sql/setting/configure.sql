@@ -14,7 +14,8 @@ create or replace function jobq.configure(
     max_payload_bytes integer default null,
     max_payload_depth integer default null,
     retention interval default null,
-    key_retention interval default null
+    key_retention interval default null,
+    redact_emails boolean default null
 )
 returns void
 language plpgsql
@@ -41,7 +42,8 @@ begin
         max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
         max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
         retention = coalesce(configure.retention, g.retention),
-        key_retention = coalesce(configure.key_retention, g.key_retention);
+        key_retention = coalesce(configure.key_retention, g.key_retention),
+        redact_emails = coalesce(configure.redact_emails, g.redact_emails);
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

@@ -1,7 +1,8 @@
 -- Purpose: end an attempt as failed.
 -- Invariant: retrying while attempts are left and the failure is retryable, else dead; a
 -- stale attempt changes nothing. Without retry_in the kind's backoff decides. The error
--- is cut at 512 characters; details, a JSON object, goes beside it in the attempt.
+-- is redacted and cut at 512 characters; details, a JSON object, goes beside it in the
+-- attempt.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument error_code: a word for the kind of error, cut at 128 characters; for filters
 -- and metrics.
@@ -35,8 +36,9 @@ begin
     end if;
     select s.state into _state
     from jobq_private.settle_failures(array[row(
-        fail.job_id, fail.attempt, fail.error, fail.error_code, fail.retryable,
-        fail.retry_in, fail.details
+        fail.job_id, fail.attempt, jobq_private.redacted(fail.error),
+        coalesce(fail.error_code, 'ERROR'), fail.retryable, fail.retry_in,
+        jobq_private.kept_details(fail.details)
     )::jobq_private.failure], false) as s;
     if not found then
         perform jobq_private.refuse_attempt(fail.job_id, fail.attempt);

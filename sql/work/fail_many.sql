@@ -35,7 +35,11 @@ begin
             'each failure must be an object with members among %s', _known
         ));
     end if;
-    select array_agg(f::jobq_private.failure) into _failures
+    select array_agg(row(
+        f.job_id, f.attempt, jobq_private.redacted(f.error),
+        coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
+        jobq_private.kept_details(f.details)
+    )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (
         select from unnest(_failures) as f

@@ -3,7 +3,7 @@
 -- locked in the order of their ids; a lease is never extended past
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
 -- Returns: a row for each job, in the order given.

@@ -2,7 +2,7 @@
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
 -- cancelled. A stale attempt changes nothing and comes back with state null.
 -- Raises: 22004, 22023.
--- Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Column state: queued, or cancelled where that was asked for; null where the attempt
 -- no longer held the job.
@@ -26,8 +26,10 @@ declare
     _queues text[];
 begin
     perform jobq_private.check_results(release_many.job_ids, release_many.attempts, null);
-    if not isfinite(release_many.run_at) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'run_at must be finite');
+    if release_many.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999'
+        );
     end if;
 
     return query

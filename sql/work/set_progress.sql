@@ -10,13 +10,13 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _problem constant text[] := jobq_private.value_problem(
+        set_progress.progress, octet_length(set_progress.progress::text), 65536, 64
+    );
 begin
-    if octet_length(set_progress.progress::text) > 65536 then
-        perform jobq_private.raise_error('PAYLOAD_TOO_LARGE', 'progress: at most 65536 bytes');
-    elsif jobq_private.has_huge_number(set_progress.progress) then
-        perform jobq_private.raise_error(
-            'PAYLOAD_INVALID', 'progress: a number beyond the range of a double'
-        );
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], 'progress: ' || _problem[2]);
     end if;
     update jobq_private.job as j
     set progress = set_progress.progress

@@ -32,6 +32,7 @@ def configure(
     max_payload_depth: int | None = None,
     retention: timedelta | str | None = None,
     key_retention: timedelta | str | None = None,
+    redact_emails: bool | None = None,
 ) -> Call[None]:
     """Change global defaults; None leaves a default as it is.
 
@@ -48,6 +49,7 @@ def configure(
         max_payload_depth: levels of nesting.
         retention: how long finished jobs are kept.
         key_retention: how long idempotency keys are kept.
+        redact_emails: whether e-mail addresses are kept out of stored errors too.
 
     Raises:
         InvalidArgument: a value is out of range.
@@ -65,5 +67,6 @@ def configure(
         "max_payload_depth": max_payload_depth,
         "retention": retention,
         "key_retention": key_retention,
+        "redact_emails": redact_emails,
     }
     return Call("configure", arguments, nothing)

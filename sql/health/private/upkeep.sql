@@ -1,6 +1,6 @@
 -- Purpose: one task of maintain(), repeated while it comes back full.
 -- Invariant: 1,000 rows at a time; the last time begins within the time given.
--- Raises: what the task raises.
+-- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )

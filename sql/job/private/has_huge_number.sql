@@ -12,7 +12,7 @@ set search_path = pg_catalog, pg_temp
 as $$
     select coalesce(
         octet_length(value::text) > 308
-        and jsonb_path_exists(value, '$.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+        and jsonb_path_exists(value, 'strict $.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
     )
 $$;
 

@@ -39,7 +39,7 @@ begin
         update jobq_private.job as j
         set
             state = new.state, worker = new.worker, run_at = new.run_at,
-            last_error = left(new.last_error, 512),
+            last_error = jobq_private.redacted(new.last_error),
             last_error_code = new.last_error_code, last_error_details = null,
             cancel_reason = new.cancel_reason
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;

@@ -1,7 +1,8 @@
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
 -- when it is. size is the bytes of payload and metadata as text.
--- Invariant: the depth of a payload is looked at only where its text is long enough to be
--- too deep. No SET clause, so that it is inlined, for one job as for a batch.
+-- Invariant: a payload is looked at only where its text is long enough to be too deep or to
+-- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
+-- that it is inlined, for one job as for a batch.
 -- Raises: by its callers, 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.new_job_problem(
     job jobq_private.new_job, size integer, max_bytes integer, max_depth integer
@@ -24,8 +25,8 @@ as $$
         then array['INVALID_ARGUMENT', 'max_attempts must be from 1 to 10000']
         when job.timeout not between '1 ms' and '365 days'
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
-        when not pg_catalog.isfinite(job.run_at)
-        then array['INVALID_ARGUMENT', 'run_at must be finite']
+        when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
@@ -38,8 +39,13 @@ as $$
         then array[
             'PAYLOAD_TOO_LARGE', pg_catalog.format('%s bytes, at most %s', size, max_bytes)
         ]
-        when size > 2 * max_depth and pg_catalog.jsonb_path_exists(
-            job.payload, pg_catalog.format('$.**{%s}', max_depth)::jsonpath
+        when size > 2 * max_depth and (
+            pg_catalog.jsonb_path_exists(
+                job.payload, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
+            or pg_catalog.jsonb_path_exists(
+                job.metadata, pg_catalog.format('strict $.**{%s}', max_depth)::jsonpath
+            )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
         when size > 308 and (

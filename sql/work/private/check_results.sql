@@ -30,17 +30,15 @@ begin
         );
     end if;
 
-    select array[c.code, format('result %s: %s', r.n, c.problem)] into _problem
+    select array[c.problem[1], format('result %s: %s', r.n, c.problem[2])] into _problem
     from jsonb_array_elements(results) with ordinality as r (result, n)
     cross join jobq_private.setting as g
-    cross join lateral (select octet_length(r.result::text) as bytes) as t
     cross join lateral (
-        select 'PAYLOAD_TOO_LARGE', format('at most %s bytes', g.max_payload_bytes)
-        where t.bytes > g.max_payload_bytes
-        union all
-        select 'PAYLOAD_INVALID', 'a number beyond the range of a double'
-        where t.bytes > 308 and jobq_private.has_huge_number(r.result)
-    ) as c (code, problem)
+        select jobq_private.value_problem(
+            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+        ) as problem
+    ) as c
+    where c.problem is not null
     limit 1;
     if found then
         perform jobq_private.raise_error(_problem[1], _problem[2]);

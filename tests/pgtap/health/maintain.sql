@@ -95,7 +95,7 @@ select results_eq(
     'select task, affected from failing order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', null), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('ticked', 0::bigint)
     $$,
     'a task that fails leaves the others alone'
 );
@@ -131,7 +131,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 1::bigint),
-    ('pruned_keys', 0::bigint), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('ticked', 0::bigint)
     $$,
     'maintenance goes on under a publication for all tables'
 );

@@ -28,7 +28,7 @@ select jobq.configure(
     priority => 1, max_attempts => 2, timeout => '3 s', lease => '4 s',
     retry_preset => 'delivery', dedup => 'enqueue', reuse_key_after_failure => true,
     max_expiries => 5, max_payload_bytes => 2048, max_payload_depth => 7,
-    retention => '8 days', key_retention => '9 h'
+    retention => '8 days', key_retention => '9 h', redact_emails => true
 );
 create temporary table after as select * from jobq_private.setting;
 select results_eq(
@@ -36,7 +36,7 @@ select results_eq(
     $$
     values (true, 1::smallint, 2, interval '3 s', interval '4 s', 'delivery', 'enqueue',
         true,
-        5, 2048, 7, interval '8 days', interval '9 h')
+        5, 2048, 7, interval '8 days', interval '9 h', true)
     $$,
     'every default can be set'
 );

@@ -1,6 +1,6 @@
 -- What jobq.fail() promises.
 begin;
-select plan(29);
+select plan(38);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -93,7 +93,7 @@ select is(
 );
 select results_eq(
     format('select last_error, last_error_code from jobq.get_job(%L)', :'three'),
-    'values (null::text, null::text)', 'and has neither error nor code'
+    'values (null::text, ''ERROR'')', 'and has no error, but a code'
 );
 
 -- Bounds of the error
@@ -195,6 +195,44 @@ select results_eq(
     ('{"type": "CONNECTION_ERROR", "message": "cannot connect"}')
     $$,
     'and stand beside type and message, in place of neither'
+);
+
+-- Redaction
+create temporary table told (nth integer, error text, stored text);
+insert into told values
+(1, 'at https://user:hunter2@example.org/x', 'at https://***@example.org/x'),
+(2, 'Authorization: Bearer abcdef123456', 'Authorization: *** ***'),
+(3, 'sent Bearer abcdef123456 on', 'sent Bearer *** on'),
+(4, 'password=hunter2, user=ann', 'password=***, user=ann'),
+(5, '{"api_key": "hunter2", "n": 1}', '{"api_key": ***, "n": 1}'),
+(6, 'no token at all', 'no token at all'),
+(7, 'mail to ann@example.org failed', 'mail to ann@example.org failed');
+select jobq.enqueue('secretive', max_attempts => 20) as secretive \gset
+create function pg_temp.stored(job_id uuid, error text)
+returns text
+language plpgsql
+as $$
+declare
+    _attempt integer;
+begin
+    select c.attempt into _attempt from jobq.claim_job(job_id, 'w') as c;
+    perform jobq.fail(job_id, _attempt, error, retry_in => '0');
+    return (jobq.get_job(job_id)).last_error;
+end
+$$;
+select is(pg_temp.stored(:'secretive', t.error), t.stored, t.error) from told as t
+order by t.nth;
+select jobq.configure(redact_emails => true);
+select is(
+    pg_temp.stored(:'secretive', 'mail to ann@example.org failed'), 'mail to *** failed',
+    'e-mail addresses are an option'
+);
+select from jobq.claim_job(:'secretive', 'w') as c
+cross join lateral jobq.fail_many(jsonb_build_array(jsonb_build_object(
+    'job_id', c.job_id, 'attempt', c.attempt, 'error', 'secret: hunter2'
+))) as f;
+select is(
+    (jobq.get_job(:'secretive')).last_error, 'secret: ***', 'batches are redacted too'
 );
 
 select * from finish();

@@ -57,8 +57,8 @@ select results_eq(
     'select b.n, j.state, j.last_error, j.last_error_code from batch as b
     join jobq.job as j using (job_id) order by b.n',
     $$
-    values (1, 'retrying' collate "C", 'transient', 'BUSY'), (2, 'dead', 'last', null),
-    (3, 'dead', 'permanent', 'GONE'), (4, 'cancelled', 'unwanted', null),
+    values (1, 'retrying' collate "C", 'transient', 'BUSY'), (2, 'dead', 'last', 'ERROR'),
+    (3, 'dead', 'permanent', 'GONE'), (4, 'cancelled', 'unwanted', 'ERROR'),
     (5, 'running', null, null), (6, 'running', null, null), (7, 'queued', null, null)
     $$,
     'a lost attempt holds up no other and changes nothing'

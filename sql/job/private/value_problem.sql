@@ -1,0 +1,34 @@
+-- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
+-- can. size is the bytes of its text.
+-- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
+-- not be read by clients. strict, for lax looks at nested arrays over and over; for new
+-- jobs new_job_problem() does the same inline.
+-- Raises: by its callers, JQ005, JQ006.
+create or replace function jobq_private.value_problem(
+    value jsonb, size integer, max_bytes integer, max_depth integer
+)
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when size > max_bytes
+        then array['PAYLOAD_TOO_LARGE', format(
+            '%s bytes, at most %s', size, max_bytes
+        )]
+        when size > 2 * max_depth and jsonb_path_exists(
+            value, format('strict $.**{%s}', max_depth)::jsonpath
+        )
+        then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
+        when size > 308 and jobq_private.has_huge_number(value)
+        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+    end
+$$;
+
+revoke all on function jobq_private.value_problem from public;
+
+comment on function jobq_private.value_problem is
+'Says why a JSON value cannot be stored, as the code of an error and its detail.';
