@@ -141,9 +141,9 @@ values
  'select name from pg_timezone_names lists the zones; name a place, such as Europe/Berlin'),
 ('QUEUE_FULL', 'JQ010', 429, 'the queue is full',
  'enqueue later, or raise max_depth of the queue'),
-('NULL_ARGUMENT', '22004', 422, 'an argument that is needed is null',
+('NULL_ARGUMENT', '22004', 400, 'an argument that is needed is null',
  'give the argument that the detail names'),
-('INVALID_ARGUMENT', '22023', 422, 'an argument has a value that it may not have',
+('INVALID_ARGUMENT', '22023', 400, 'an argument has a value that it may not have',
  'the detail names the argument and what it may hold');
 
 reset role;

@@ -267,7 +267,7 @@ def test_every_error_of_the_database_has_its_status(database: str) -> None:
             answer = translate(caught.value)
             expected = RENAMED.get(code, code)
             assert answer.code == expected
-            assert answer.status == (400 if expected == "INVALID_REQUEST" else status)
+            assert answer.status == status
             assert answer.detail == "x"
     assert len(rows) > 10
 

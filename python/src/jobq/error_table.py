@@ -16,12 +16,12 @@ class ErrorRow(NamedTuple):
 ERROR_TABLE: Final = {
     "NULL_ARGUMENT": ErrorRow(
         "22004",
-        422,
+        400,
         "an argument that is needed is null",
     ),
     "INVALID_ARGUMENT": ErrorRow(
         "22023",
-        422,
+        400,
         "an argument has a value that it may not have",
     ),
     "JOB_NOT_FOUND": ErrorRow(

@@ -100,8 +100,8 @@ select is_empty(
         ('PAYLOAD_TOO_DEEP', 'JQ006', 422), ('PAYLOAD_INVALID', 'JQ006', 422),
         ('SCHEMA_INVALID', 'JQ006', 422), ('QUEUE_NOT_FOUND', 'JQ007', 404),
         ('KIND_NOT_FOUND', 'JQ007', 404), ('HAS_DEPENDENTS', 'JQ008', 409),
-        ('QUEUE_FULL', 'JQ010', 429), ('NULL_ARGUMENT', '22004', 422),
-        ('INVALID_ARGUMENT', '22023', 422)
+        ('QUEUE_FULL', 'JQ010', 429), ('NULL_ARGUMENT', '22004', 400),
+        ('INVALID_ARGUMENT', '22023', 400)
     ) as c (code, sqlstate, http_status)
     left join jobq_private.error as e
         on e.code = c.code and e.sqlstate = c.sqlstate and e.http_status = c.http_status
