@@ -306,7 +306,7 @@ reset role;
 -- Deploy jobq:job_tables to pg
 set local role jobq_owner;
 
--- The state machine: jobs reference these rows, so no other change can be stored.
+-- The state machine: no change but these can be stored.
 create table jobq_private.transition (
     from_state text collate "C" not null,
     to_state text collate "C" not null,
@@ -314,7 +314,7 @@ create table jobq_private.transition (
     constraint transition_pkey primary key (from_state, to_state)
 );
 
-comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to their copies in transition_lane.';
 
 insert into jobq_private.transition (from_state, to_state, cause)
 values
@@ -331,6 +331,31 @@ values
 ('retrying', 'dead', 'expired before it could start'),
 ('dead', 'queued', 'redrive by an operator'),
 ('cancelled', 'queued', 'redrive by an operator');
+
+-- What the foreign keys refer to: the legal changes once more in each lane, a session's
+-- being the low bits of its pid. A row that many transactions refer to at once gets a
+-- multixact for each of them, with all of them as members. Neighbours lie on pages of
+-- their own.
+create table jobq_private.transition_lane (
+    lane smallint not null,
+    from_state text collate "C" not null,
+    to_state text collate "C" not null
+);
+
+comment on table jobq_private.transition_lane is
+'The legal changes of a job''s state, in each lane; made from transition.';
+
+insert into jobq_private.transition_lane (lane, from_state, to_state)
+select n.lane, t.from_state, t.to_state
+from generate_series(0, 1023) as n (lane)
+cross join jobq_private.transition as t
+order by n.lane % 64, n.lane;
+
+alter table jobq_private.transition_lane
+add constraint transition_lane_pkey primary key (lane, from_state, to_state),
+add constraint transition_lane_transition_fkey foreign key (from_state, to_state)
+references jobq_private.transition (from_state, to_state)
+on update cascade on delete cascade;
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
 create table jobq_private.job (
@@ -351,6 +376,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
+    lane smallint not null default (pg_backend_pid() & 1023),
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
     region text not null default 'default',
@@ -368,8 +394,8 @@ create table jobq_private.job (
     progress jsonb,
     payload jsonb not null default '{}',
     constraint job_pkey primary key (job_id),
-    constraint job_transition_fkey foreign key (previous_state, state)
-    references jobq_private.transition (from_state, to_state),
+    constraint job_transition_fkey foreign key (lane, previous_state, state)
+    references jobq_private.transition_lane (lane, from_state, to_state),
     constraint job_run_at_check
     check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
@@ -424,8 +450,8 @@ create table jobq_private.job_archive (
     finished_at timestamptz not null,
     result jsonb,
     constraint job_archive_pkey primary key (job_id, finished_at),
-    constraint job_archive_transition_fkey foreign key (previous_state, state)
-    references jobq_private.transition (from_state, to_state),
+    constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
+    references jobq_private.transition_lane (lane, from_state, to_state),
     constraint job_archive_state_check
     check (
         previous_state is not null
@@ -1298,8 +1324,8 @@ execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
 -- may go back to queued.
--- Invariant: a change of state stamps previous_state, and the foreign key decides; the
--- rest of the row stays as it is. Raises: JQ002.
+-- Invariant: a change of state stamps previous_state and its lane, and the foreign key
+-- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
 returns trigger
 language plpgsql
@@ -1318,6 +1344,7 @@ begin
         ));
     end if;
     new.previous_state := old.state;
+    new.lane := (pg_backend_pid() & 1023)::smallint;
     return new;
 end
 $$;
@@ -2123,9 +2150,9 @@ instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
--- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
--- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- lease moves only with a change of state or a heartbeat, and never past claimed_at +
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -2148,6 +2175,7 @@ begin
 
     if new.state <> old.state then
         new.previous_state := old.state;
+        new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
         if new.state = 'running' then
@@ -2622,6 +2650,36 @@ revoke all on function jobq_private.tell_ended from public;
 
 comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: what is added to the transitions is legal in every lane.
+-- Invariant: the foreign key of the lanes takes along what is changed or deleted.
+-- Raises: nothing.
+create or replace function jobq_private.fill_lanes()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.transition_lane (lane, from_state, to_state)
+    select n.lane, a.from_state, a.to_state
+    from generate_series(0, 1023) as n (lane)
+    cross join added as a;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.fill_lanes from public;
+
+comment on function jobq_private.fill_lanes is
+'Copies what is added to the transitions into every lane.';
+
+create or replace trigger transition_lane
+after insert on jobq_private.transition
+referencing new table as added
+for each statement execute function jobq_private.fill_lanes();
 
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
 -- can. size is the bytes of its text.
@@ -9502,6 +9560,42 @@ revoke all on function jobq_private.client_health from public;
 comment on function jobq_private.client_health is
 'What a client and the database disagree about, each with its remedy.';
 
+-- Purpose: about how many members of multixacts the server keeps: all of them share one
+-- bounded space, and PostgreSQL tells neither its size nor what is in use.
+-- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
+-- older than the last checkpoint or any database knows. Raises: nothing.
+create or replace function jobq_private.multixact_members()
+returns bigint
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(round(avg(s.members) * max(k.kept)), 0)::bigint
+    from (
+        select
+            c.next_multixact_id::text::bigint as next,
+            least(mxid_age(c.oldest_multi_xid), (
+                select max(mxid_age(d.datminmxid)) from pg_database as d
+            )) - mxid_age(c.next_multixact_id) as kept
+        from pg_control_checkpoint() as c
+    ) as k
+    cross join generate_series(1, least(k.kept, 200)) as n
+    cross join lateral (
+        select count(*) as members
+        from pg_get_multixact_members((
+            greatest(1, (k.next - n::bigint * k.kept / least(k.kept, 200) + 4294967296)
+                % 4294967296)
+        )::text::xid)
+    ) as s
+$$;
+
+revoke all on function jobq_private.multixact_members from public;
+
+comment on function jobq_private.multixact_members is
+'About how many members of multixacts the server keeps.';
+
 -- Purpose: forget idempotency keys past their retention, and workers long gone.
 -- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
 create or replace function jobq_private.prune(max_rows integer)
@@ -9669,6 +9763,12 @@ as $$
         'let autovacuum finish, or vacuum (freeze) the tables that it has not reached'
     from pg_database as d
     where d.datname = current_database()
+    union all
+    select
+        'multixact_members', m.members < 1000000000,
+        format('about %s members of multixacts are kept', m.members),
+        'vacuum (freeze) what many sessions lock at once, before 4 billion stop all writing'
+    from jobq_private.multixact_members() as m (members)
     union all
     select
         'notifications', pg_notification_queue_usage() < 0.25,

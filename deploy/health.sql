@@ -56,6 +56,42 @@ revoke all on function jobq_private.client_health from public;
 comment on function jobq_private.client_health is
 'What a client and the database disagree about, each with its remedy.';
 
+-- Purpose: about how many members of multixacts the server keeps: all of them share one
+-- bounded space, and PostgreSQL tells neither its size nor what is in use.
+-- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
+-- older than the last checkpoint or any database knows. Raises: nothing.
+create or replace function jobq_private.multixact_members()
+returns bigint
+language sql
+stable
+parallel restricted
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(round(avg(s.members) * max(k.kept)), 0)::bigint
+    from (
+        select
+            c.next_multixact_id::text::bigint as next,
+            least(mxid_age(c.oldest_multi_xid), (
+                select max(mxid_age(d.datminmxid)) from pg_database as d
+            )) - mxid_age(c.next_multixact_id) as kept
+        from pg_control_checkpoint() as c
+    ) as k
+    cross join generate_series(1, least(k.kept, 200)) as n
+    cross join lateral (
+        select count(*) as members
+        from pg_get_multixact_members((
+            greatest(1, (k.next - n::bigint * k.kept / least(k.kept, 200) + 4294967296)
+                % 4294967296)
+        )::text::xid)
+    ) as s
+$$;
+
+revoke all on function jobq_private.multixact_members from public;
+
+comment on function jobq_private.multixact_members is
+'About how many members of multixacts the server keeps.';
+
 -- Purpose: forget idempotency keys past their retention, and workers long gone.
 -- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
 create or replace function jobq_private.prune(max_rows integer)
@@ -223,6 +259,12 @@ as $$
         'let autovacuum finish, or vacuum (freeze) the tables that it has not reached'
     from pg_database as d
     where d.datname = current_database()
+    union all
+    select
+        'multixact_members', m.members < 1000000000,
+        format('about %s members of multixacts are kept', m.members),
+        'vacuum (freeze) what many sessions lock at once, before 4 billion stop all writing'
+    from jobq_private.multixact_members() as m (members)
     union all
     select
         'notifications', pg_notification_queue_usage() < 0.25,

@@ -90,8 +90,8 @@ execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
 -- may go back to queued.
--- Invariant: a change of state stamps previous_state, and the foreign key decides; the
--- rest of the row stays as it is. Raises: JQ002.
+-- Invariant: a change of state stamps previous_state and its lane, and the foreign key
+-- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
 returns trigger
 language plpgsql
@@ -110,6 +110,7 @@ begin
         ));
     end if;
     new.previous_state := old.state;
+    new.lane := (pg_backend_pid() & 1023)::smallint;
     return new;
 end
 $$;
@@ -915,9 +916,9 @@ instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
--- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
--- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- lease moves only with a change of state or a heartbeat, and never past claimed_at +
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -940,6 +941,7 @@ begin
 
     if new.state <> old.state then
         new.previous_state := old.state;
+        new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
         if new.state = 'running' then
@@ -1414,6 +1416,36 @@ revoke all on function jobq_private.tell_ended from public;
 
 comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: what is added to the transitions is legal in every lane.
+-- Invariant: the foreign key of the lanes takes along what is changed or deleted.
+-- Raises: nothing.
+create or replace function jobq_private.fill_lanes()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.transition_lane (lane, from_state, to_state)
+    select n.lane, a.from_state, a.to_state
+    from generate_series(0, 1023) as n (lane)
+    cross join added as a;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.fill_lanes from public;
+
+comment on function jobq_private.fill_lanes is
+'Copies what is added to the transitions into every lane.';
+
+create or replace trigger transition_lane
+after insert on jobq_private.transition
+referencing new table as added
+for each statement execute function jobq_private.fill_lanes();
 
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
 -- can. size is the bytes of its text.

@@ -2,7 +2,7 @@
 begin;
 set local role jobq_owner;
 
--- The state machine: jobs reference these rows, so no other change can be stored.
+-- The state machine: no change but these can be stored.
 create table jobq_private.transition (
     from_state text collate "C" not null,
     to_state text collate "C" not null,
@@ -10,7 +10,7 @@ create table jobq_private.transition (
     constraint transition_pkey primary key (from_state, to_state)
 );
 
-comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to them.';
+comment on table jobq_private.transition is 'The legal changes of a job''s state; jobs hold a foreign key to their copies in transition_lane.';
 
 insert into jobq_private.transition (from_state, to_state, cause)
 values
@@ -27,6 +27,31 @@ values
 ('retrying', 'dead', 'expired before it could start'),
 ('dead', 'queued', 'redrive by an operator'),
 ('cancelled', 'queued', 'redrive by an operator');
+
+-- What the foreign keys refer to: the legal changes once more in each lane, a session's
+-- being the low bits of its pid. A row that many transactions refer to at once gets a
+-- multixact for each of them, with all of them as members. Neighbours lie on pages of
+-- their own.
+create table jobq_private.transition_lane (
+    lane smallint not null,
+    from_state text collate "C" not null,
+    to_state text collate "C" not null
+);
+
+comment on table jobq_private.transition_lane is
+'The legal changes of a job''s state, in each lane; made from transition.';
+
+insert into jobq_private.transition_lane (lane, from_state, to_state)
+select n.lane, t.from_state, t.to_state
+from generate_series(0, 1023) as n (lane)
+cross join jobq_private.transition as t
+order by n.lane % 64, n.lane;
+
+alter table jobq_private.transition_lane
+add constraint transition_lane_pkey primary key (lane, from_state, to_state),
+add constraint transition_lane_transition_fkey foreign key (from_state, to_state)
+references jobq_private.transition (from_state, to_state)
+on update cascade on delete cascade;
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
 create table jobq_private.job (
@@ -47,6 +72,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
+    lane smallint not null default (pg_backend_pid() & 1023),
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
     region text not null default 'default',
@@ -64,8 +90,8 @@ create table jobq_private.job (
     progress jsonb,
     payload jsonb not null default '{}',
     constraint job_pkey primary key (job_id),
-    constraint job_transition_fkey foreign key (previous_state, state)
-    references jobq_private.transition (from_state, to_state),
+    constraint job_transition_fkey foreign key (lane, previous_state, state)
+    references jobq_private.transition_lane (lane, from_state, to_state),
     constraint job_run_at_check
     check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
@@ -120,8 +146,8 @@ create table jobq_private.job_archive (
     finished_at timestamptz not null,
     result jsonb,
     constraint job_archive_pkey primary key (job_id, finished_at),
-    constraint job_archive_transition_fkey foreign key (previous_state, state)
-    references jobq_private.transition (from_state, to_state),
+    constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
+    references jobq_private.transition_lane (lane, from_state, to_state),
     constraint job_archive_state_check
     check (
         previous_state is not null

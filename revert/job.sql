@@ -3,6 +3,7 @@
 begin;
 set local role jobq_owner;
 
+drop trigger if exists transition_lane on jobq_private.transition;
 drop trigger if exists job_update on jobq.job;
 drop trigger if exists job_transition on jobq_private.job;
 drop trigger if exists job_insert on jobq.job;
@@ -28,6 +29,7 @@ drop function if exists jobq.cancel;
 drop view if exists jobq.attempt;
 drop function if exists jobq_private.yield_dedup_key;
 drop function if exists jobq_private.value_problem;
+drop function if exists jobq_private.fill_lanes;
 drop function if exists jobq_private.tell_ended;
 drop function if exists jobq_private.store_jobs;
 drop function if exists jobq_private.store_job;

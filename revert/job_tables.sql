@@ -5,6 +5,6 @@ drop type jobq_private.new_job;
 drop table jobq_private.job_log, jobq_private.attempt, jobq_private.job_archive;
 drop sequence jobq_private.job_log_sequence;
 drop table jobq_private.idempotency_key, jobq_private.job;
-drop table jobq_private.transition;
+drop table jobq_private.transition_lane, jobq_private.transition;
 
 commit;

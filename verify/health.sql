@@ -13,6 +13,7 @@ begin
         ('function', 'jobq.queue_stats', '', 1),
         ('function', 'jobq.ready', '', 1),
         ('function', 'jobq_private.client_health', '', 1),
+        ('function', 'jobq_private.multixact_members', '', 1),
         ('function', 'jobq_private.prune', '', 1),
         ('function', 'jobq_private.queue_health', '', 1),
         ('function', 'jobq_private.server_health', '', 1),

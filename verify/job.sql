@@ -27,6 +27,7 @@ begin
         ('function', 'jobq_private.check_queue_depth', '', 1),
         ('function', 'jobq_private.drop_partitions', '', 1),
         ('function', 'jobq_private.enqueue_from_view', '', 1),
+        ('function', 'jobq_private.fill_lanes', '', 1),
         ('function', 'jobq_private.guard_archive', '', 1),
         ('function', 'jobq_private.has_huge_number', '', 1),
         ('function', 'jobq_private.hold_key', '', 1),
@@ -60,6 +61,7 @@ begin
         ('trigger', 'jobq_private.job_archive', 'archive_birth', 1),
         ('trigger', 'jobq_private.job_archive', 'archive_immutable', 1),
         ('trigger', 'jobq_private.job_archive', 'archive_redrive', 1),
+        ('trigger', 'jobq_private.transition', 'transition_lane', 1),
         ('view', 'jobq.attempt', '', 1),
         ('view', 'jobq.job', '', 1)
     )

@@ -39,6 +39,11 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             "--rounds 1 --tomorrow 100 --pinned 2000",
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
         ),
+        (
+            "sessions",
+            "--jobs 300 --sessions 4 --batches 1,20",
+            [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],
+        ),
     ],
 )
 def test_a_part_prints_its_figures(part: str, options: str, lines: list[str]) -> None:

@@ -55,6 +55,12 @@ as $$
     where d.datname = current_database()
     union all
     select
+        'multixact_members', m.members < 1000000000,
+        format('about %s members of multixacts are kept', m.members),
+        'vacuum (freeze) what many sessions lock at once, before 4 billion stop all writing'
+    from jobq_private.multixact_members() as m (members)
+    union all
+    select
         'notifications', pg_notification_queue_usage() < 0.25,
         format('the slowest listener lags by %s %% of the queue',
             round(100 * pg_notification_queue_usage()::numeric)),

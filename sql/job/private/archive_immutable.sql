@@ -1,7 +1,7 @@
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
 -- may go back to queued.
--- Invariant: a change of state stamps previous_state, and the foreign key decides; the
--- rest of the row stays as it is. Raises: JQ002.
+-- Invariant: a change of state stamps previous_state and its lane, and the foreign key
+-- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
 returns trigger
 language plpgsql
@@ -20,6 +20,7 @@ begin
         ));
     end if;
     new.previous_state := old.state;
+    new.lane := (pg_backend_pid() & 1023)::smallint;
     return new;
 end
 $$;

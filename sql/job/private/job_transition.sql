@@ -1,7 +1,7 @@
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state and the lease are stamped here and nowhere else; a lease
--- moves only with a change of state or a heartbeat, and never past claimed_at + timeout
--- + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- lease moves only with a change of state or a heartbeat, and never past claimed_at +
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -24,6 +24,7 @@ begin
 
     if new.state <> old.state then
         new.previous_state := old.state;
+        new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
         if new.state = 'running' then

@@ -27,6 +27,7 @@ select results_eq(
         select %L::uuid, now(), now(), null::timestamptz, null::timestamptz,
             null::timestamptz, null::timestamptz, null::timestamptz, interval '30 s',
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
+            (pg_backend_pid() & 1023)::smallint,
             'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',
             null::text, null::text, null::text, null::text, null::text, null::text,
             null::text, null::jsonb, '{}'::jsonb, null::jsonb, '{}'::jsonb

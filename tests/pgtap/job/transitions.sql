@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(192);
+select plan(198);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -126,6 +126,17 @@ select results_eq(
     'the transitions table has just the legal pairs'
 );
 
+select is_empty(
+    $$
+    select n.lane, t.from_state, t.to_state
+    from generate_series(0, 1023) as n (lane)
+    cross join jobq_private.transition as t
+    except
+    select l.lane, l.from_state, l.to_state from jobq_private.transition_lane as l
+    $$,
+    'the legal pairs are legal in the lane of every session'
+);
+
 -- Where the row is afterwards
 select is(
     (
@@ -244,6 +255,10 @@ from (
     ('jobq_private.job', '''''', :'waiting', '23503 job_transition_fkey'),
     ('jobq_private.job', '''RUNNING''', :'waiting', '23503 job_transition_fkey'),
     ('jobq_private.job', 'null', :'waiting', '23502 '),
+    ('jobq_private.job', '''paused'', lane = null', :'waiting',
+        '23503 job_transition_fkey'),
+    ('jobq_private.job', '''running'', lane = null', :'held', '23502 '),
+    ('jobq_private.job', '''running'', lane = -1', :'held', '23503 job_transition_fkey'),
     ('jobq_private.job_archive', '''paused''', :'ended',
         '23503 job_archive_transition_fkey'),
     ('jobq_private.job_archive', 'null', :'ended', '23502 ')
@@ -431,6 +446,15 @@ from (
         and to_state = ''running''', '23503 job_transition_fkey'),
     ('truncate jobq_private.transition', '0A000 ')
 ) as s (statement, refusal);
+insert into jobq_private.transition values ('succeeded', 'dead', 'for this test');
+select results_eq(
+    $$
+    select count(*) from jobq_private.transition_lane as l
+    where l.from_state = 'succeeded' and l.to_state = 'dead'
+    $$,
+    'values (1024::bigint)',
+    'what is added to the rules is legal in every lane'
+);
 
 select * from finish();
 rollback;

@@ -1,0 +1,148 @@
+"""Print what many sessions cost each other: rates, CPU, multixacts and waits.
+
+Usage: make bench PART=sessions ARGS="[--jobs 30000] [--sessions 8,32,64] [--batches 1,20]"
+
+Each session finishes a batch in the call that claims the next, within the server, so that
+no client is in the way; batches of one drain a third of the jobs. Multixacts and their
+members are counted between two checkpoints, and the waits are what pg_stat_activity shows
+of these sessions, looked at fifty times a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import psycopg
+from bench import DRAIN, bulk, clear, database, one
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench import Connection
+
+PAUSE = 0.02
+TICKS = os.sysconf("SC_CLK_TCK")
+MULTIXACTS = """
+    select next_multixact_id::text::bigint, next_multi_offset::text::bigint
+    from pg_control_checkpoint()
+"""
+WAITS = """
+    select coalesce(wait_event_type || ':' || wait_event, 'CPU') from pg_stat_activity
+    where pid = any(%s) and state = 'active'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """What a drain took."""
+
+    seconds: float
+    cpu_seconds: float
+    multixacts: int
+    members: int
+    waits: Counter[str]
+
+
+def main() -> None:
+    """Print a line for each number of sessions and size of batch."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=30_000)
+    parser.add_argument("--sessions", default="8,32,64")
+    parser.add_argument("--batches", default="1,20")
+    options = parser.parse_args()
+    with database() as (connection, url):
+        for batch in map(int, options.batches.split(",")):
+            for sessions in map(int, options.sessions.split(",")):
+                jobs = options.jobs if batch > 1 else options.jobs // 3
+                clear(connection)
+                bulk(connection, jobs)
+                connection.execute("vacuum analyze jobq_private.job")
+                show(sessions, batch, jobs, drained(connection, url, sessions, batch))
+
+
+def show(sessions: int, batch: int, jobs: int, drain: Drain) -> None:
+    """Print the figures of a drain."""
+    looks = max(1, drain.waits.total())
+    waits = ", ".join(
+        f"{event} {count / looks:.0%}"
+        for event, count in drain.waits.most_common(4)
+        if event != "CPU"
+    )
+    print(
+        f"{sessions:>3} sessions, batches of {batch:>3}: {jobs / drain.seconds:>7,.0f} jobs/s,"
+        f" {1e6 * drain.cpu_seconds / jobs:>6,.0f} µs of CPU a job,"
+        f" {1000 * drain.multixacts / jobs:,.1f} multixacts"
+        f" and {1000 * drain.members / jobs:,.1f} members in 1,000 jobs; waits: {waits}",
+        flush=True,
+    )
+
+
+def drained(connection: Connection, url: str, sessions: int, batch: int) -> Drain:
+    """Drain what is queued by so many sessions at once."""
+    with ExitStack() as stack:
+        workers = [
+            stack.enter_context(psycopg.connect(url, autocommit=True)) for _ in range(sessions)
+        ]
+        for worker in workers:
+            worker.execute(DRAIN)
+        pids = [worker.info.backend_pid for worker in workers]
+        before = multixacts(connection)
+        cpu = cpu_seconds(pids)
+        start = time.perf_counter()
+        with Watch(url, pids) as watch, ThreadPoolExecutor(sessions) as pool:
+            call = "call pg_temp.drain(%s)"
+            list(pool.map(lambda worker: worker.execute(call, [batch]), workers))
+        seconds = time.perf_counter() - start
+        cpu = cpu_seconds(pids) - cpu
+    assert one(connection, "select not exists (select from jobq_private.job)")
+    made, members = (a - b for a, b in zip(multixacts(connection), before, strict=True))
+    return Drain(seconds, cpu, made, members, watch.waits)
+
+
+class Watch:
+    """Counts what sessions wait for, meanwhile."""
+
+    def __init__(self, url: str, pids: Sequence[int]) -> None:
+        self.waits: Counter[str] = Counter()
+        self._url, self._pids = url, pids
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            while not self._is_over.wait(PAUSE):
+                self.waits.update(row[0] for row in connection.execute(WAITS, [self._pids]))
+
+
+def multixacts(connection: Connection) -> tuple[int, int]:
+    """Return the number of multixacts that were ever made, and of their members."""
+    connection.execute("checkpoint")
+    row: Any = connection.execute(MULTIXACTS).fetchone()
+    return row
+
+
+def cpu_seconds(pids: Sequence[int]) -> float:
+    """Return the CPU time that processes have taken."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(field[11]) + int(field[12]) for field in fields) / TICKS
+
+
+if __name__ == "__main__":
+    main()
