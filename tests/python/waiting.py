@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+# Long, since the machine may be busy; it is the price of a failure alone.
+PATIENCE = 90.0
 
 
 def until(look: Callable[[], T], what: str = "", patience: float = PATIENCE) -> T:
