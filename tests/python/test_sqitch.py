@@ -120,6 +120,15 @@ def test_a_change_that_a_killed_deployment_left_unrecorded_is_recorded(
     assert "Verify successful" in deploy.verify(empty_database)
 
 
+def test_an_installation_that_was_killed_before_all_was_noted_goes_on(database: str) -> None:
+    """Everything is there, and Sqitch has noted the first two changes."""
+    before = catalog(database)
+    deploy._sqitch(database, "deploy", "--log-only", "--to", "schemas")
+    deploy.deploy(database)
+    assert "Verify successful" in deploy.verify(database)
+    assert catalog(database) == before
+
+
 def await_lock(watcher: psycopg.Connection[tuple[object, ...]], table: str) -> None:
     """Return as soon as somebody waits for a table."""
     waits = "select from pg_locks where not granted and relation = %s::regclass"

@@ -65,8 +65,8 @@ def deploy(url: str, report: Callable[[str], None] | None = None) -> str:
         report: called with each line of the report as it comes.
 
     A schema that ``jobq.sql`` made, and Sqitch has not noted, is adopted first. A deployment
-    that was killed between the commit of a change and Sqitch's note of it leaves that one
-    change unrecorded; where its verification passes, it is recorded.
+    that was killed between a commit and Sqitch's note of it leaves changes unrecorded; where
+    their verification passes, they are recorded.
 
     Raises:
         DeployError: the database cannot be reached, Sqitch is missing for an upgrade, or a
@@ -134,17 +134,21 @@ def _install(url: str, say: Callable[[str], None]) -> str:
 def _upgrade(url: str, say: Callable[[str], None]) -> str:
     """Have Sqitch deploy what is missing; return what it printed.
 
+    What is there and not noted is noted, change by change, where its verification passes.
+
     Raises:
         DeployError: a change failed and was taken back.
     """
-    try:
-        return _sqitch(url, *_DEPLOY, report=say)
-    except DeployError as error:
-        unrecorded = _UNRECORDED.search(str(error))
-        if unrecorded is None:
-            raise
-    _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
-    return _sqitch(url, *_DEPLOY, report=say)
+    recorded: set[str] = set()
+    while True:
+        try:
+            return _sqitch(url, *_DEPLOY, report=say)
+        except DeployError as error:
+            unrecorded = _UNRECORDED.search(str(error))
+            if unrecorded is None or unrecorded[1] in recorded:
+                raise
+        recorded.add(unrecorded[1])
+        _sqitch(url, "deploy", "--log-only", "--to", unrecorded[1], report=say)
 
 
 def _nothing(_line: str) -> None:
