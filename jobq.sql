@@ -8337,24 +8337,24 @@ as $$
 declare
     _fields constant jsonb := '{
         "HTTP": {
-            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
+            "url": "url", "method": "method", "headers": "headers", "body_template": "any",
             "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
             "sign_with": "text"
         },
         "KAFKA": {
-            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
+            "bootstrap_servers": "text", "topic": "topic", "key_template": "text",
             "value_template": "any", "headers": "texts", "acks": "acks",
-            "timeout_ms": "milliseconds", "options": "texts"
+            "timeout_ms": "milliseconds", "options": "kafka options"
         },
         "REDIS_STREAM": {
-            "redis_url": "text", "stream": "text", "fields_template": "object",
+            "redis_url": "redis url", "stream": "text", "fields_template": "fields",
             "max_len": "count", "approximate_trimming": "boolean",
             "deliver_once": "boolean", "timeout_ms": "milliseconds"
         }
     }'::jsonb;
     _needed constant jsonb := '{
         "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
-        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
+        "REDIS_STREAM": ["redis_url", "stream"]
     }'::jsonb;
     _problem text;
 begin
@@ -8363,6 +8363,9 @@ begin
             'type must be HTTP, KAFKA or REDIS_STREAM');
     elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
+    elsif jobq_private.has_huge_number(check_endpoint_spec.spec) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'spec: a number beyond the range of a double');
     end if;
     select format('spec.%s is missing', n.name) into _problem
     from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
@@ -8395,8 +8398,8 @@ comment on function jobq_private.check_endpoint_spec is
 
 -- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
 -- stand where they stand.
--- Invariant: config may stand everywhere; input in templates and headers; secrets where
--- they are sent to the target or address it. Raises: JQ007.
+-- Invariant: config may stand everywhere; input and job in templates, headers and after the
+-- host of a URL; secrets where they are sent to the target or address it. Raises: JQ007.
 create or replace function jobq_private.check_references(
     endpoint text, spec jsonb, config_entries jsonb
 )
@@ -8411,13 +8414,16 @@ declare
     _to_target constant text :=
         '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
         || '|redis_url|options|sign_with)$';
+    _job constant text :=
+        '^(id|attempt|created_at|run_at|endpoint|queue|idempotency_key)$';
     _problem text;
 begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
-            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace is null then 'is not input, config, secret or job and a path'
             when r.namespace = 'config' then 'is not in the config'
-            when r.namespace = 'input' then 'cannot be used there'
+            when r.namespace in ('input', 'job') then 'cannot be used there'
+            when r.is_optional then 'cannot have a default'
             when r.field !~ _to_target then 'cannot be used there'
             else 'is not a secret'
         end)
@@ -8425,10 +8431,13 @@ begin
     from jobq_private.template_references(check_references.spec) as r
     where case r.namespace
         when 'config' then
-            config_entries #> string_to_array(r.path, '.') is not null
-        when 'input' then r.field ~ '^(headers|\w+_template)$'
+            r.is_optional
+            or config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then jobq_private.takes_input(r.field, spec)
+        when 'job' then jobq_private.takes_input(r.field, spec) and r.path ~ _job
         when 'secret' then
             r.field ~ _to_target
+            and not r.is_optional
             and exists (select from jobq_private.secret as s where s.secret = r.path)
         else false
     end is not true
@@ -8657,9 +8666,31 @@ begin
         values
         ('any', 'any JSON', jsonpath '$'),
         ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
-        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
+        ('fields', 'an object with a member, or a template that gives one',
+            'strict $ ? ((@.type() == "object" && exists (@.*))
+                || @ like_regex "^[{][{].*[}][}]$")'),
         ('texts', 'an object of texts',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+        ('headers', 'an object of ASCII texts without line breaks, under names of HTTP'
+            || ' that are not content-length or transfer-encoding',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+                && !exists (@.keyvalue() ? (
+                    !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
+                    || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
+                    || @.value like_regex "[^\\t -~]")))'),
+        ('url', 'http:// or https://, a host without a user, and a path',
+            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^https?://([[][0-9a-f:.]+[]]|([^]:/?#@[[:cntrl:][:space:]]|[{][{][^}]*[}][}])+)(:([0-9]{1,5}|[{][{][^}]*[}][}]))?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i")'),
+        ('redis url', 'redis://, rediss:// or unix://, with no options but db, username,'
+            || ' password, client_name and health_check_interval',
+            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^(redis|rediss|unix)://[^?]*([?]((db|username|password|client_name|health_check_interval)=[^&]*(&|$))*)?$")'),
+        ('topic', 'a topic of 1 to 249 letters, digits and ._-, or a template',
+            'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" || @ like_regex "[{][{]")'),
+        ('kafka options', 'an object of texts, under names that an endpoint may set',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+                && !exists (@.keyvalue() ? (!(@.key like_regex
+                    "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$"))))'),
         ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
         ('method', 'GET, POST, PUT, PATCH or DELETE',
             'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
@@ -8738,11 +8769,43 @@ revoke all on function jobq_private.store_endpoint from public;
 comment on function jobq_private.store_endpoint is
 'Stores an endpoint that was checked, with its version and its secrets.';
 
--- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
+-- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
+-- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
+create or replace function jobq_private.takes_input(field text, spec jsonb)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _before text;
+begin
+    if takes_input.field <> 'url' then
+        return takes_input.field ~ '^(headers|\w+_template)$';
+    end if;
+    _before := regexp_replace(
+        takes_input.spec ->> 'url', '\{\{\s*(input|job)\M.*$', ''
+    );
+    _before := regexp_replace(_before, '^\{\{.*?\}\}', 'https://x');
+    return regexp_replace(_before, '\{\{.*?\}\}', 'x', 'g') ~* '^https?://[^/?#]+[/?#]';
+end
+$$;
+
+revoke all on function jobq_private.takes_input from public;
+
+comment on function jobq_private.takes_input is
+'Says whether a field of an endpoint''s spec may hold what an enqueuer chose.';
+
+-- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
+-- whether there is a default.
 -- Invariant: a reference that cannot be read has no namespace; names of members are no
 -- templates; sign_with names a secret without braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
-returns table (field text, namespace text, path text, written text)
+returns table (
+    field text, namespace text, path text, written text, is_optional boolean
+)
 language plpgsql
 immutable
 parallel safe
@@ -8752,18 +8815,20 @@ as $$
 begin
     return query
     select distinct
-        s.key,
-        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
-        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
-        format('{{%s}}', m.found[1])
+        s.key, r.parts[1], ltrim(r.parts[2], '.'), format('{{%s}}', m.found[1]),
+        r.parts[3] is not null
     from jsonb_each(template_references.spec) as s
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "string")'
     ) as t (text)
     cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    left join lateral regexp_match(m.found[1],
+        '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
+        || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
+    ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
-        template_references.spec ->> 'sign_with'
+        template_references.spec ->> 'sign_with', false
     where template_references.spec ? 'sign_with';
 end
 $$;
@@ -8936,7 +9001,7 @@ create or replace function jobq.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
-    type text, spec jsonb, version integer, schema jsonb, config_entries jsonb,
+    type text, spec text, version integer, schema jsonb, config_entries text,
     config_version integer, config_valid_from timestamptz, secrets jsonb,
     max_concurrency integer, max_per_second double precision
 )
@@ -8957,9 +9022,9 @@ begin
     end if;
     return query
     select
-        v.document ->> 'type', v.document -> 'spec',
+        v.document ->> 'type', v.document ->> 'spec',
         (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
-        c.document -> 'values', c.version, c.created_at,
+        c.document ->> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')
@@ -9114,6 +9179,9 @@ begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    elsif jobq_private.has_huge_number(put_config.entries) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'entries: a number beyond the range of a double');
     end if;
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
@@ -9199,7 +9267,7 @@ begin
         put_endpoint.endpoint, put_endpoint.queue,
         max_attempts => put_endpoint.max_attempts,
         timeout => interval '10 s' + interval '1 ms' * coalesce(
-            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+            (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
         retry_strategy => put_endpoint.retry_strategy,
         retry_initial_delay => put_endpoint.retry_initial_delay,

@@ -17,6 +17,7 @@ drop function if exists jobq.delete_definition;
 drop view if exists jobq_private.definition;
 drop function if exists jobq_private.version_at;
 drop function if exists jobq_private.template_references;
+drop function if exists jobq_private.takes_input;
 drop function if exists jobq_private.store_endpoint;
 drop function if exists jobq_private.spec_field;
 drop function if exists jobq_private.refuse_definition;

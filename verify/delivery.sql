@@ -28,6 +28,7 @@ begin
         ('function', 'jobq_private.refuse_definition', '', 1),
         ('function', 'jobq_private.spec_field', '', 1),
         ('function', 'jobq_private.store_endpoint', '', 1),
+        ('function', 'jobq_private.takes_input', '', 1),
         ('function', 'jobq_private.template_references', '', 1),
         ('function', 'jobq_private.version_at', '', 1),
         ('view', 'jobq_private.definition', '', 1)

@@ -21,7 +21,7 @@ create or replace function jobq.get_delivery(
     kind text, delivery_version integer default null, job_id uuid default null
 )
 returns table (
-    type text, spec jsonb, version integer, schema jsonb, config_entries jsonb,
+    type text, spec text, version integer, schema jsonb, config_entries text,
     config_version integer, config_valid_from timestamptz, secrets jsonb,
     max_concurrency integer, max_per_second double precision
 )
@@ -42,9 +42,9 @@ begin
     end if;
     return query
     select
-        v.document ->> 'type', v.document -> 'spec',
+        v.document ->> 'type', v.document ->> 'spec',
         (v.document ->> 'endpoint_version')::integer, s.document -> 'schema',
-        c.document -> 'values', c.version, c.created_at,
+        c.document ->> 'values', c.version, c.created_at,
         (
             select jsonb_object_agg(x.secret, jsonb_build_object(
                 'key_id', x.key_id, 'ciphertext', encode(x.ciphertext, 'base64')

@@ -23,6 +23,9 @@ begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
+    elsif jobq_private.has_huge_number(put_config.entries) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'entries: a number beyond the range of a double');
     end if;
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e

@@ -56,7 +56,7 @@ begin
         put_endpoint.endpoint, put_endpoint.queue,
         max_attempts => put_endpoint.max_attempts,
         timeout => interval '10 s' + interval '1 ms' * coalesce(
-            (put_endpoint.spec ->> 'timeout_ms')::integer, 10000
+            (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
         retry_strategy => put_endpoint.retry_strategy,
         retry_initial_delay => put_endpoint.retry_initial_delay,

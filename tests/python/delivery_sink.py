@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobq.models import Job
 
 KEY = b"k" * 32
-LOCAL = Guard.allowing("127.0.0.0/8")
+LOCAL = Guard.allowing("127.0.0.0/8 unix:")
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ class Sink:
                 write(writer, 302, b"", f"location: {self.url}/inside\r\n")
             case ["echo"]:
                 write(writer, 200, headers.get("authorization", "").encode())
+            case ["mirror"]:
+                write(writer, 200, self.received[-1].body)
             case ["huge"]:
                 writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n")
                 for _ in range(100):

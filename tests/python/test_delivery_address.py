@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 
 import pytest
 from delivery_sink import posting
 
 from jobq.delivery.address import AddressRefused, Guard, is_public
+from jobq.errors import InvalidArgument
 
 
 @pytest.mark.parametrize(
@@ -96,8 +97,7 @@ async def test_a_name_is_resolved_once_for_a_connection(database: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["http://127.0.0.1:{port}/", "http://2130706433:{port}/", "http://0177.0.0.1:{port}/",
-     "http://[::ffff:127.0.0.1]:{port}/", "http://localhost:{port}/",
-     "http://169.254.169.254/latest/meta-data/"],
+     "http://[::ffff:127.0.0.1]:{port}/", "http://localhost:{port}/"],
 )  # fmt: skip
 async def test_internal_targets_are_never_reached(database: str, url: str) -> None:
     async with posting(database, Guard()) as post:
@@ -110,10 +110,58 @@ async def test_internal_targets_are_never_reached(database: str, url: str) -> No
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://a.example/", "file:///etc/passwd", "http://user:pass@a.example/", "//a", "http:///x"],
-)
+    ["ftp://a.example/", "file:///etc/passwd", "http://user:pass@a.example/", "//a", "http:///x",
+     "not a url", "http://a.example:port/"],
+)  # fmt: skip
 async def test_other_urls_are_refused(database: str, url: str) -> None:
     async with posting(database) as post:
-        await post.endpoint("odd", {"url": url}, max_attempts=3)
+        with pytest.raises(InvalidArgument, match=r"spec\.url"):
+            await post.endpoint("odd", {"url": url})
+        await post.client.put_config("odd", {"url": url})
+        await post.endpoint("odd", {"url": "{{config.url}}"}, config="odd", max_attempts=3)
         job = await post.deliver("odd")
     assert (job.state, job.last_error_code, job.attempts) == ("dead", "REQUEST_INVALID", 1)
+
+
+# Every entry of IANA's registries of special-purpose addresses, by its first and last address.
+REGISTRIES = """0.0.0.0/8 0.0.0.0/32 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16
+    172.16.0.0/12 192.0.0.0/24 192.0.0.0/29 192.0.0.8/32 192.0.0.9/32 192.0.0.10/32 192.0.0.170/32
+    192.0.0.171/32 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.88.99.2/32
+    192.168.0.0/16 192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4
+    255.255.255.255/32 224.0.0.0/4
+    ::1/128 ::/128 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001::/32 2001:1::1/128
+    2001:1::2/128 2001:1::3/128 2001:2::/48 2001:3::/32 2001:4:112::/48 2001:10::/28 2001:20::/28
+    2001:30::/28 2001:db8::/32 2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10 ff00::/8
+    4000::/3 200::/7""".split()
+
+
+@pytest.mark.parametrize("network", REGISTRIES)
+def test_no_special_purpose_address_is_public(network: str) -> None:
+    whole = ip_network(network)
+    assert not is_public(whole[0])
+    assert not is_public(whole[-1])
+
+
+@pytest.mark.parametrize(
+    "address",
+    "1.0.0.1 11.0.0.1 172.32.0.1 192.1.0.1 192.88.98.255 192.88.100.0 223.255.255.255 2001:200::1"
+    " 2001:db7::1 2001:db9::1 3ffe::1 2620:4f:7fff::1".split(),
+)
+def test_their_neighbours_are_public(address: str) -> None:
+    assert is_public(ip_address(address))
+
+
+async def test_a_star_allows_everything_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    guard = Guard.allowing("*")
+    assert await guard.addresses("127.0.0.1", 80) == ["127.0.0.1"]
+    assert await guard.addresses("::1", 80) == ["::1"]
+    guard.check_socket("/run/any.sock")
+    assert "every address" in caplog.text
+
+
+def test_sockets_are_allowed_by_their_path() -> None:
+    Guard.allowing("unix:/run/redis.sock").check_socket("/run/redis.sock")
+    Guard.allowing("unix:").check_socket("/run/other.sock")
+    for allowed in ("", "127.0.0.1", "unix:/run/redis.sock"):
+        with pytest.raises(AddressRefused):
+            Guard.allowing(allowed).check_socket("/run/other.sock")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import signal
 import time
 from base64 import b64decode, b64encode
@@ -109,7 +110,12 @@ async def test_misbehaviour_is_tried_again_and_named(post: Post, path: str, code
     assert [r.path for r in post.sink.received] == [f"/{path}"] * 2
     assert {r.headers["idempotency-key"] for r in post.sink.received} == {str(job.job_id)}
     logs = await post.client.logs(job.job_id)
-    assert [line.message for line in logs] == [f"{code} with version 1 of the endpoint"] * 2
+    pattern = (
+        rf"POST {post.sink.url}/{path}: {code} in \d+ ms, attempt (\d), version 1 of the endpoint\n"
+    )
+    found = [re.match(pattern, line.message) for line in logs]
+    assert [match and match[1] for match in found] == ["1", "2"]
+    assert {line.level for line in logs} == {"WARN"}
 
 
 async def test_nobody_listening_is_a_connection_error(post: Post) -> None:
@@ -151,7 +157,8 @@ async def test_every_method_is_spoken(post: Post, method: str) -> None:
     await post.endpoint("method", {"url": post.sink.url + "/ok?a=1", "method": method})
     assert (await post.deliver("method")).state == "succeeded"
     [request] = post.sink.received
-    assert (request.method, request.path, request.body) == (method, "/ok?a=1", b"")
+    body = b"" if method in ("GET", "DELETE") else b"{}"
+    assert (request.method, request.path, request.body) == (method, "/ok?a=1", body)
 
 
 async def test_an_answer_may_hold_anything(post: Post) -> None:
@@ -241,6 +248,97 @@ async def test_a_worker_without_the_key_gives_the_job_back(
     assert (job.attempts, job.last_error_code) == (0, None)
     assert job.run_at - job.created_at > timedelta(seconds=20)
     assert "SECRET_KEY_MISSING: the key of a secret is not there: secret hook" in caplog.text
+    assert post.sink.received == []
+
+
+async def test_a_delivery_logs_what_came_back(post: Post) -> None:
+    await post.client.put_secret("hook", "hunter2-7f3a9c", keyring=Keyring([KEY]))
+    spec = {
+        "url": f"{post.sink.url}/echo",
+        "headers": {"authorization": "{{secret.hook}}" + "x" * 3000},
+    }
+    await post.endpoint("echo", spec)
+    job = await post.deliver("echo")
+    [line] = await post.client.logs(job.job_id)
+    head, _, answer = line.message.partition("\n")
+    assert line.level == "INFO"
+    assert re.fullmatch(
+        rf"POST {post.sink.url}/echo: delivered in \d+ ms, attempt 1, version 1 of the endpoint",
+        head,
+    )
+    assert answer == "***" + "x" * 2045
+
+
+@pytest.mark.parametrize("at", [65_536 - 40, 65_536 - 14, 65_536 - 1])
+async def test_a_secret_across_the_end_of_what_is_kept_is_hidden(post: Post, at: int) -> None:
+    secret = "".join(chr(ord("a") + n % 26) for n in range(44))
+    await post.client.put_secret("long", secret, keyring=Keyring([KEY]))
+    spec = {
+        "url": f"{post.sink.url}/mirror",
+        "body_template": "x" * (at - 1) + "{{secret.long}}" + "y" * 100_000,
+    }
+    await post.endpoint("mirror", spec)
+    job = await post.deliver("mirror")
+    body = job.result["body"]
+    assert body.rstrip("y") == '"' + "x" * (at - 1) + "***"
+    assert job.result["body_truncated"] is True
+
+
+async def test_the_input_is_the_body_where_no_other_is_given(post: Post) -> None:
+    await post.endpoint("plain", {"url": post.sink.url})
+    await post.endpoint("none", {"url": post.sink.url, "body_template": None})
+    for kind in ("plain", "none"):
+        assert (await post.deliver(kind, {"a": [1]})).state == "succeeded"
+    assert [r.body for r in post.sink.received] == [b'{"a":[1]}', b""]
+    assert [r.headers.get("content-type") for r in post.sink.received] == ["application/json", None]
+
+
+async def test_input_stands_in_urls_and_the_attempt_in_a_header(post: Post) -> None:
+    spec = {
+        "url": f"{post.sink.url}/flaky/503/{{{{input.name}}}}?job={{{{job.id}}}}",
+        "body_template": {"attempt": "{{job.attempt}}", "nick": "{{input.nick ?? null}}"},
+    }
+    await post.endpoint("url", spec, max_attempts=2)
+    later = {"url": f"{post.sink.url}/flaky/503", "body_template": {"attempt": "{{job.attempt}}"}}
+    await post.endpoint("later", later, max_attempts=2)
+    job = await post.deliver("url", {"name": "a/b c"})
+    assert job.state == "succeeded"
+    assert (await post.deliver("later")).state == "succeeded"
+    first, *others = post.sink.received
+    assert first.path == f"/flaky/503/a%2Fb%20c?job={job.job_id}"
+    assert msgspec.json.decode(first.body) == {"attempt": 1, "nick": None}
+    assert [r.headers["jobq-attempt"] for r in others] == ["1", "2"]
+    assert [msgspec.json.decode(r.body) for r in others] == [{"attempt": 1}, {"attempt": 2}]
+
+
+async def test_numbers_arrive_with_every_digit(
+    post: Post, connect: Callable[[], Connection]
+) -> None:
+    await post.client.put_config("rates", {"rate": 1})
+    body = {"amount": "{{input.amount}}", "text": "{{input.amount}}!", "rate": "{{config.rate}}"}
+    await post.endpoint("exact", {"url": post.sink.url, "body_template": body}, config="rates")
+    digits = "0.1000000000000000055511151231257827"
+    connect().execute("select jobq.put_config('rates', %s)", [f'{{"rate": {digits}}}'])
+    [job_id] = (
+        connect()
+        .execute("select jobq.enqueue('exact', %s)", [f'{{"amount": {digits}}}'])
+        .fetchone()
+        or ()
+    )
+    assert (await post.ended(job_id)).state == "succeeded"
+    [request] = post.sink.received
+    assert request.body.decode() == f'{{"rate":{digits},"text":"{digits}!","amount":{digits}}}'
+
+
+async def test_a_message_that_is_too_large_is_dead_and_not_sent(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOBQ_DELIVERY_MAX_BODY_BYTES", "10000")
+    async with posting(database) as post:
+        spec = {"url": post.sink.url, "body_template": ["{{input.text}}"] * 2000}
+        await post.endpoint("large", spec, max_attempts=3)
+        job = await post.deliver("large", {"text": "x" * 100})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "MESSAGE_TOO_LARGE", 1)
     assert post.sink.received == []
 
 

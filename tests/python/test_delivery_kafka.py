@@ -15,6 +15,10 @@ from confluent_kafka import Consumer, TopicPartition
 from delivery_sink import posting
 from waiting import until_async
 
+from jobq.delivery import Guard
+from jobq.delivery.kafka import host_and_port
+from jobq.errors import InvalidArgument
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -115,6 +119,7 @@ async def test_the_example_of_the_documents_is_delivered(post: Post, kafka: Kafk
     }
     assert dict(message.headers() or []) == {
         "idempotency-key": str(job.job_id).encode(),
+        "jobq-attempt": b"1",
         "ce-type": b"order.paid",
         "ce-source": b"task-executor",
     }
@@ -199,6 +204,44 @@ async def test_an_answer_that_is_lost_writes_once(post: Post, kafka: Kafka) -> N
 
 async def test_other_options_are_refused(post: Post, kafka: Kafka) -> None:
     spec = spec_for(kafka, options={"debug": "all"})
+    with pytest.raises(InvalidArgument, match="options"):
+        await post.endpoint("odd", spec, type="KAFKA")
+    spec = spec_for(kafka, options={"linger.ms": "soon"})
     await post.endpoint("odd", spec, type="KAFKA", max_attempts=3)
     job = await post.deliver("odd", {"n": 1})
     assert (job.state, job.last_error_code, job.attempts) == ("dead", "REQUEST_INVALID", 1)
+
+
+async def test_the_input_is_the_value_where_no_other_is_given(post: Post, kafka: Kafka) -> None:
+    spec = {"bootstrap_servers": kafka.servers, "topic": "events"}
+    await post.endpoint("events", spec, type="KAFKA")
+    assert (await post.deliver("events", {"n": 1})).state == "succeeded"
+    [message] = await asyncio.to_thread(kafka.read, "events", 1)
+    assert message.value() == b'{"n":1}'
+
+
+async def test_servers_that_are_not_public_are_never_reached(database: str, kafka: Kafka) -> None:
+    async with posting(database, Guard()) as post:
+        await post.endpoint("inside", spec_for(kafka), type="KAFKA", max_attempts=3)
+        job = await post.deliver("inside", {"n": 1})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "ADDRESS_REFUSED", 1)
+
+
+async def test_brokers_that_a_cluster_names_are_checked_too(database: str, kafka: Kafka) -> None:
+    """The servers that the endpoint names are allowed by name, those that it is told are not."""
+    servers = kafka.servers.replace("127.0.0.1", "localhost")
+    names = Guard.allowing(servers)
+    async with posting(database, names) as post:
+        spec = {**spec_for(kafka), "bootstrap_servers": servers}
+        await post.endpoint("inside", spec, type="KAFKA", max_attempts=3)
+        job = await post.deliver("inside", {"n": 1})
+    assert (job.state, job.last_error_code, job.attempts) == ("dead", "ADDRESS_REFUSED", 1)
+
+
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [("k:9093", ("k", 9093)), (" SASL_SSL://k.example:1 ", ("k.example", 1)), ("k", ("k", 9092)),
+     ("[::1]:9093", ("::1", 9093))],
+)  # fmt: skip
+def test_a_server_is_read(server: str, place: tuple[str, int]) -> None:
+    assert host_and_port(server) == place

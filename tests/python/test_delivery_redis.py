@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from delivery_sink import posting
+from delivery_sink import KEY, LOCAL, posting
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from waiting import until_async
 
+from jobq.delivery import Guard, Keyring
+from jobq.delivery.mask import Mask
 from jobq.delivery.message import Message
 from jobq.delivery.redis_stream import RedisStreamSender
 
@@ -103,7 +105,8 @@ async def test_the_example_of_the_documents_is_delivered(
         "endpoint_version": 1,
         "config_version": 1,
     }
-    assert fields == {"user_id": "u_abc", "title": "Weekly", "n": "[1,null]"}
+    identity = {"jobq_id": str(job.job_id), "jobq_attempt": "1"}
+    assert fields == {"user_id": "u_abc", "title": "Weekly", "n": "[1,null]", **identity}
 
 
 async def test_a_stream_is_trimmed(post: Post, redis: Redis, redis_url: str) -> None:
@@ -126,10 +129,10 @@ async def test_a_job_is_added_once_where_that_is_asked_for(
     assert 0 < await redis.ttl(marker) <= 7 * 24 * 3600
     job = await post.client.enqueue("once", INPUT, queue="later")
     await redis.set(f"jobq:{{notifications:outbound}}:{job.job_id}", "1-1")
-    sender = RedisStreamSender()
+    sender = RedisStreamSender(LOCAL)
     spec = spec_for(redis_url, deliver_once=True)
     for expected in (True, True):
-        output = await sender.send(Message(job.job_id, spec, {}))
+        output = await sender.send(Message(job.job_id, 1, spec, {}, Mask([])))
         assert output == {
             "message_id": "1-1",
             "stream": "notifications:outbound",
@@ -141,8 +144,9 @@ async def test_a_job_is_added_once_where_that_is_asked_for(
 
 async def test_two_attempts_at_a_time_add_once(redis: Redis, redis_url: str) -> None:
     """As when a worker that was thought dead goes on beside the next attempt."""
-    message = Message(uuid4(), spec_for(redis_url, deliver_once=True), {})
-    senders = [RedisStreamSender() for _ in range(4)]
+    spec = spec_for(redis_url, deliver_once=True)
+    message = Message(uuid4(), 1, spec, {}, Mask([]))
+    senders = [RedisStreamSender(LOCAL) for _ in range(4)]
     outputs = await asyncio.gather(*(sender.send(message) for sender in senders * 5))
     assert len({output["message_id"] for output in outputs}) == 1
     assert sum("is_duplicate" not in output for output in outputs) == 1
@@ -190,16 +194,76 @@ async def test_a_server_that_hangs_times_out(post: Post, redis: Redis, redis_url
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"redis_url": "http://a.example"}, "REQUEST_INVALID"),
+        ({"redis_url": "{{config.web}}"}, "REQUEST_INVALID"),
+        ({"redis_url": "{{config.odd}}"}, "REQUEST_INVALID"),
         ({"max_len": "{{config.length}}"}, "REQUEST_INVALID"),
-        ({"fields_template": {}}, "REQUEST_INVALID"),
+        ({"fields_template": "{{input.n}}"}, "REQUEST_INVALID"),
     ],
 )
 async def test_what_cannot_be_sent_is_permanent(
     post: Post, redis_url: str, changes: dict[str, Any], code: str
 ) -> None:
-    await post.client.put_config("odd", {"length": "many"})
+    web, odd = "http://a.example", "redis://127.0.0.1:1?max_connections=1"
+    await post.client.put_config("odd", {"length": "many", "web": web, "odd": odd})
     spec = {**spec_for(redis_url), **changes}
     await post.endpoint("odd", spec, type="REDIS_STREAM", config="odd", max_attempts=3)
     job = await post.deliver("odd", INPUT)
     assert (job.state, job.last_error_code, job.attempts) == ("dead", code, 1)
+
+
+async def test_the_input_is_the_entry_where_no_other_is_given(
+    post: Post, redis: Redis, redis_url: str
+) -> None:
+    spec = {"redis_url": redis_url, "stream": "plain"}
+    await post.endpoint("plain", spec, type="REDIS_STREAM", max_attempts=2)
+    job = await post.deliver("plain", {"a": 0.1, "jobq_id": "mine"})
+    [(_, fields)] = await redis.xrange("plain") or []
+    assert fields == {"a": "0.1", "jobq_id": "mine", "jobq_attempt": "1"}
+    assert job.state == "succeeded"
+
+
+async def test_servers_and_sockets_that_are_not_public_are_never_reached(
+    database: str, redis_url: str
+) -> None:
+    """The one that is refused is a listener of this test; so a hole would send nothing away."""
+    accepted = []
+
+    async def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(1)
+        writer.close()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    urls = [f"redis://127.0.0.1:{port}/0", f"redis://localhost:{port}", f"rediss://[::ffff:127.0.0.1]:{port}",
+            redis_url]  # fmt: skip
+    async with server, posting(database, Guard()) as post:
+        for number, url in enumerate(urls):
+            spec = {"redis_url": url, "stream": "s"}
+            await post.endpoint(f"e{number}", spec, type="REDIS_STREAM", max_attempts=3)
+            job = await post.deliver(f"e{number}", INPUT)
+            assert (job.state, job.last_error_code, job.attempts) == ("dead", "ADDRESS_REFUSED", 1)
+    assert accepted == []
+
+
+async def test_a_server_that_echoes_tells_no_secret(
+    post: Post, redis_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Redis names the arguments of a command that it does not know."""
+    del redis_url
+    folder = tmp_path / "renamed"
+    folder.mkdir()
+    async with serving(folder, "--rename-command", "XADD", "") as url:
+        await post.client.put_secret("pin", "hunter2-7f3a9c", keyring=Keyring([KEY]))
+        spec = {"redis_url": url, "stream": "s", "fields_template": {"a": "{{secret.pin}}"}}
+        await post.endpoint("echo", spec, type="REDIS_STREAM", max_attempts=1)
+        job = await post.deliver("echo", INPUT)
+        named = {"redis_url": url + "?{{secret.pin}}=1", "stream": "s"}
+        await post.client.put_config("named", {"url": url})
+        named["redis_url"] = "{{config.url}}?{{secret.pin}}=1"
+        await post.endpoint("named", named, type="REDIS_STREAM", config="named")
+        second = await post.deliver("named", INPUT)
+    assert (job.last_error_code, second.state) == ("STREAM_ERROR", "dead")
+    assert "***" in str(job.last_error)
+    logs = [await post.client.logs(j.job_id) for j in (job, second)]
+    attempts = [await post.client.attempts(j.job_id) for j in (job, second)]
+    assert "7f3a9c" not in f"{job} {second} {logs} {attempts} {caplog.text}"

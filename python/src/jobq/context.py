@@ -47,6 +47,7 @@ class JobContext:
         deadline: when the attempt times out, on the clock of ``time.monotonic``.
         cancelled: whether somebody asked to cancel the job, the attempt timed out, or its
             lease was lost. A handler that looks at it may stop early.
+        payload_text: the payload as it is stored, with every digit of its numbers.
         delivery_version: what the job is delivered by, where its kind is an endpoint.
     """
 
@@ -63,6 +64,7 @@ class JobContext:
     recorder: Recorder
     cancelled: bool = False
     delivery_version: int | None = None
+    payload_text: str = "{}"
 
     @property
     def time_left(self) -> float:

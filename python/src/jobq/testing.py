@@ -154,6 +154,7 @@ def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any])
         run_at=job.run_at,
         created_at=job.created_at,
         delivery_version=job.delivery_version,
+        payload_text=encode(job.payload),
         deadline=monotonic() + job.timeout.total_seconds(),
         recorder=_Recorder(connection),
     )

@@ -12,24 +12,24 @@ as $$
 declare
     _fields constant jsonb := '{
         "HTTP": {
-            "url": "text", "method": "method", "headers": "texts", "body_template": "any",
+            "url": "url", "method": "method", "headers": "headers", "body_template": "any",
             "timeout_ms": "milliseconds", "expected_status_codes": "statuses",
             "sign_with": "text"
         },
         "KAFKA": {
-            "bootstrap_servers": "text", "topic": "text", "key_template": "text",
+            "bootstrap_servers": "text", "topic": "topic", "key_template": "text",
             "value_template": "any", "headers": "texts", "acks": "acks",
-            "timeout_ms": "milliseconds", "options": "texts"
+            "timeout_ms": "milliseconds", "options": "kafka options"
         },
         "REDIS_STREAM": {
-            "redis_url": "text", "stream": "text", "fields_template": "object",
+            "redis_url": "redis url", "stream": "text", "fields_template": "fields",
             "max_len": "count", "approximate_trimming": "boolean",
             "deliver_once": "boolean", "timeout_ms": "milliseconds"
         }
     }'::jsonb;
     _needed constant jsonb := '{
         "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
-        "REDIS_STREAM": ["redis_url", "stream", "fields_template"]
+        "REDIS_STREAM": ["redis_url", "stream"]
     }'::jsonb;
     _problem text;
 begin
@@ -38,6 +38,9 @@ begin
             'type must be HTTP, KAFKA or REDIS_STREAM');
     elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
+    elsif jobq_private.has_huge_number(check_endpoint_spec.spec) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'spec: a number beyond the range of a double');
     end if;
     select format('spec.%s is missing', n.name) into _problem
     from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)

@@ -1,7 +1,7 @@
 -- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
 -- stand where they stand.
--- Invariant: config may stand everywhere; input in templates and headers; secrets where
--- they are sent to the target or address it. Raises: JQ007.
+-- Invariant: config may stand everywhere; input and job in templates, headers and after the
+-- host of a URL; secrets where they are sent to the target or address it. Raises: JQ007.
 create or replace function jobq_private.check_references(
     endpoint text, spec jsonb, config_entries jsonb
 )
@@ -16,13 +16,16 @@ declare
     _to_target constant text :=
         '^(url|headers|body_template|value_template|fields_template|bootstrap_servers'
         || '|redis_url|options|sign_with)$';
+    _job constant text :=
+        '^(id|attempt|created_at|run_at|endpoint|queue|idempotency_key)$';
     _problem text;
 begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
-            when r.namespace is null then 'is not input, config or secret and a path'
+            when r.namespace is null then 'is not input, config, secret or job and a path'
             when r.namespace = 'config' then 'is not in the config'
-            when r.namespace = 'input' then 'cannot be used there'
+            when r.namespace in ('input', 'job') then 'cannot be used there'
+            when r.is_optional then 'cannot have a default'
             when r.field !~ _to_target then 'cannot be used there'
             else 'is not a secret'
         end)
@@ -30,10 +33,13 @@ begin
     from jobq_private.template_references(check_references.spec) as r
     where case r.namespace
         when 'config' then
-            config_entries #> string_to_array(r.path, '.') is not null
-        when 'input' then r.field ~ '^(headers|\w+_template)$'
+            r.is_optional
+            or config_entries #> string_to_array(r.path, '.') is not null
+        when 'input' then jobq_private.takes_input(r.field, spec)
+        when 'job' then jobq_private.takes_input(r.field, spec) and r.path ~ _job
         when 'secret' then
             r.field ~ _to_target
+            and not r.is_optional
             and exists (select from jobq_private.secret as s where s.secret = r.path)
         else false
     end is not true

@@ -16,9 +16,31 @@ begin
         values
         ('any', 'any JSON', jsonpath '$'),
         ('text', 'a text', 'strict $ ? (@.type() == "string" && @ != "")'),
-        ('object', 'an object', 'strict $ ? (@.type() == "object")'),
+        ('fields', 'an object with a member, or a template that gives one',
+            'strict $ ? ((@.type() == "object" && exists (@.*))
+                || @ like_regex "^[{][{].*[}][}]$")'),
         ('texts', 'an object of texts',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
+        ('headers', 'an object of ASCII texts without line breaks, under names of HTTP'
+            || ' that are not content-length or transfer-encoding',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+                && !exists (@.keyvalue() ? (
+                    !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
+                    || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
+                    || @.value like_regex "[^\\t -~]")))'),
+        ('url', 'http:// or https://, a host without a user, and a path',
+            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^https?://([[][0-9a-f:.]+[]]|([^]:/?#@[[:cntrl:][:space:]]|[{][{][^}]*[}][}])+)(:([0-9]{1,5}|[{][{][^}]*[}][}]))?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i")'),
+        ('redis url', 'redis://, rediss:// or unix://, with no options but db, username,'
+            || ' password, client_name and health_check_interval',
+            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^(redis|rediss|unix)://[^?]*([?]((db|username|password|client_name|health_check_interval)=[^&]*(&|$))*)?$")'),
+        ('topic', 'a topic of 1 to 249 letters, digits and ._-, or a template',
+            'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" || @ like_regex "[{][{]")'),
+        ('kafka options', 'an object of texts, under names that an endpoint may set',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
+                && !exists (@.keyvalue() ? (!(@.key like_regex
+                    "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$"))))'),
         ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
         ('method', 'GET, POST, PUT, PATCH or DELETE',
             'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),

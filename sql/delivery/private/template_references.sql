@@ -1,8 +1,11 @@
--- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path.
+-- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
+-- whether there is a default.
 -- Invariant: a reference that cannot be read has no namespace; names of members are no
 -- templates; sign_with names a secret without braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
-returns table (field text, namespace text, path text, written text)
+returns table (
+    field text, namespace text, path text, written text, is_optional boolean
+)
 language plpgsql
 immutable
 parallel safe
@@ -12,18 +15,20 @@ as $$
 begin
     return query
     select distinct
-        s.key,
-        substring(m.found[1] from '^\s*(input|config|secret)\.[\w-]+(?:\.[\w-]+)*\s*$'),
-        substring(m.found[1] from '^\s*(?:input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*$'),
-        format('{{%s}}', m.found[1])
+        s.key, r.parts[1], ltrim(r.parts[2], '.'), format('{{%s}}', m.found[1]),
+        r.parts[3] is not null
     from jsonb_each(template_references.spec) as s
     cross join lateral jsonb_path_query(
         s.value, 'strict $.** ? (@.type() == "string")'
     ) as t (text)
     cross join lateral regexp_matches(t.text #>> '{}', '\{\{(.*?)\}\}', 'g') as m (found)
+    left join lateral regexp_match(m.found[1],
+        '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
+        || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
+    ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
-        template_references.spec ->> 'sign_with'
+        template_references.spec ->> 'sign_with', false
     where template_references.spec ? 'sign_with';
 end
 $$;

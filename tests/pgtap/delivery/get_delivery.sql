@@ -33,7 +33,7 @@ select is(
 );
 select results_eq(
     $$
-    select d.type, d.spec ->> 'url', d.version, d.schema, d.config_entries ->> 'url',
+    select d.type, d.spec::jsonb ->> 'url', d.version, d.schema, d.config_entries::jsonb ->> 'url',
         d.config_version, decode(d.secrets #>> '{mail_key,ciphertext}', 'base64'),
         d.secrets #>> '{mail_key,key_id}'
     from jobq.get_delivery('e') as d
@@ -56,7 +56,7 @@ select jobq.put_payload_spec('mail-input', '{}') as doc \gset
 select jobq.enqueue('e') as new_id \gset
 select results_eq(
     format($$
-    select d.version, d.spec ->> 'url', d.schema, d.config_entries ->> 'url',
+    select d.version, d.spec::jsonb ->> 'url', d.schema, d.config_entries::jsonb ->> 'url',
         d.secrets is null
     from unnest('{%s,%s,%s}'::uuid[]) with ordinality as m (job_id, n)
     join jobq.job as j on j.job_id = m.job_id
@@ -94,7 +94,7 @@ select is(
 select jobq.enqueue('e', max_attempts => 3) as job_id \gset
 select from jobq.claim_job(:'job_id', 'w');
 prepare seen as
-select d.config_version, d.config_entries ->> 'url', d.config_valid_from
+select d.config_version, d.config_entries::jsonb ->> 'url', d.config_valid_from
 from jobq.get_job(:'job_id') as j
 cross join lateral jobq.get_delivery('e', j.delivery_version, j.job_id) as d;
 select results_eq(

@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(62);
+select plan(89);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -54,47 +54,90 @@ select is(
     pg_temp.refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
         a.rest)), a.refusal,
     format('put_endpoint(%s, %s, %s, %s): %s', a.name, a.type, a.spec, a.rest, a.refusal)
-) -- 48 cases
+) -- 75 cases
 from (
     values
-    (null, 'HTTP', '{"url": "u"}', 'null', '22004 NULL_ARGUMENT'),
-    ('e', null, '{"url": "u"}', 'null', '22004 NULL_ARGUMENT'),
+    (null, 'HTTP', '{"url": "http://u"}', 'null', '22004 NULL_ARGUMENT'),
+    ('e', null, '{"url": "http://u"}', 'null', '22004 NULL_ARGUMENT'),
     ('e', 'HTTP', null, 'null', '22004 NULL_ARGUMENT'),
-    ('E', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e_e', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('-e', 'HTTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'SMTP', '{"url": "u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('E', 'HTTP', '{"url": "http://u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e_e', 'HTTP', '{"url": "http://u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('-e', 'HTTP', '{"url": "http://u"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'SMTP', '{"url": "http://u"}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '[]', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": ""}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": ["u"]}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "verb": "GET"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "method": "get"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "headers": {"a": 1}}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "timeout_ms": 0}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "timeout_ms": 1.5}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "timeout_ms": [5]}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "timeout_ms": 3600001}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "expected_status_codes": []}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "expected_status_codes": [99]}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "expected_status_codes": [200, "x"]}', 'null',
+    ('e', 'HTTP', '{"url": ["http://u"]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "verb": "GET"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "method": "get"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": 1}}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "timeout_ms": 0}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "timeout_ms": 1.5}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "timeout_ms": [5]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "timeout_ms": 3600001}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": []}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [99]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [200, "x"]}', 'null',
         '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u", "body_template": ["any"]}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": ["any"]}', 'null', 'none'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b"}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t"}', 'null', 'none'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "acks": "2"}', 'null',
         '22023 INVALID_ARGUMENT'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "acks": "1"}', 'null', 'none'),
-    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s"}', 'null',
-        '22023 INVALID_ARGUMENT'),
-    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {}}', 'null',
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s"}', 'null', 'none'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "fields_template": {}}',
+        'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r?db=1&username=u", "stream": "s"}', 'null',
         'none'),
-    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {},
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r?max_connections=1", "stream": "s"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "http://r", "stream": "s"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "a b"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "options": {"debug": "all"}}',
+        'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "t", "options": {"linger.ms": "1"}}',
+        'null', 'none'),
+    ('e', 'HTTP', '{"url": "not a url"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "ftp://u/"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u:p@a.example/"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "HTTPS://a.example:8443/{{input.id}}?q={{job.id}}"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://[::1]:80"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u:80{{config.url}}"}', 'config => ''mail''', 'none'),
+    ('e', 'HTTP', '{"url": "http://u:80x"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u{{input.id}}/"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{config.url}}{{input.id}}"}', 'config => ''mail''',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "{{config.url}}/{{input.id}}"}', 'config => ''mail''', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a b": "c"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "c\r\nd: e"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "\u00fc"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"Transfer-Encoding": "chunked"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"content-length": "1"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "timeout_ms": 5000.0}', 'null', 'none'),
+    ('e', 'HTTP', format('{"url": "http://u", "body_template": %s}', repeat('9', 5000)), 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": {"a": "{{config.x ?? 1}}"}}', 'null',
+        'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.a ?? oops}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{job.secret}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{secret.mail_key ?? null}}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "fields_template": {},
         "max_len": "many"}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'REDIS_STREAM', '{"redis_url": "r", "stream": "s", "fields_template": {},
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "fields_template": {"a": "b"},
         "max_len": "{{config.port.n.0}}"}', 'config => ''mail''', 'none'),
-    ('e', 'HTTP', '{"url": "u"}', '''nobody''', 'JQ007 INVALID_PAYLOAD_SPEC_REF'),
-    ('e', 'HTTP', '{"url": "u"}', 'config => ''nobody''', 'JQ007 INVALID_CONFIG_REF'),
+    ('e', 'HTTP', '{"url": "http://u"}', '''nobody''', 'JQ007 INVALID_PAYLOAD_SPEC_REF'),
+    ('e', 'HTTP', '{"url": "http://u"}', 'config => ''nobody''', 'JQ007 INVALID_CONFIG_REF'),
     ('e', 'HTTP', '{"url": "{{config.url}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'HTTP', '{"url": "{{config.host}}"}', 'config => ''mail''',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
@@ -103,26 +146,25 @@ from (
     ('e', 'HTTP', '{"url": "{{config.port.n.1}}"}', 'config => ''mail''', 'none'),
     ('e', 'HTTP', '{"url": "{{secret.nope}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'HTTP', '{"url": "{{input.host}}"}', 'null', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "u", "body_template": {"a": [{"b": "{{env.HOME}}"}]}}', 'null',
+    ('e', 'HTTP', '{"url": "http://u", "body_template": {"a": [{"b": "{{env.HOME}}"}]}}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "u", "body_template": "{{input}}"}', 'null',
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input}}"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.a b}}"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "u", "body_template": "{{input.a b}}"}', 'null',
-        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "u", "body_template": "{{ and }"}', 'null', 'none'),
-    ('e', 'HTTP', '{"url": "u", "sign_with": "nope"}', 'null',
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{ and }"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "sign_with": "nope"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "{{secret.mail_key}}"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
-    ('e', 'HTTP', '{"url": "u"}', 'max_concurrency => 0', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u"}', 'max_per_second => 0', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u"}', 'max_attempts => 0', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "u"}', 'mode => ''drop''', '22023 INVALID_ARGUMENT')
+    ('e', 'HTTP', '{"url": "http://u"}', 'max_concurrency => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u"}', 'max_per_second => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u"}', 'max_attempts => 0', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u"}', 'mode => ''drop''', '22023 INVALID_ARGUMENT')
 ) as a (name, type, spec, rest, refusal);
 
 -- Creating and updating
 select is(
-    pg_temp.refusal(format('select jobq.put_endpoint(%L, ''HTTP'', ''{"url": "u"}'', mode => %L)',
+    pg_temp.refusal(format('select jobq.put_endpoint(%L, ''HTTP'', ''{"url": "http://u"}'', mode => %L)',
         a.name, a.mode)), a.refusal, format('%s %s: %s', a.mode, a.name, a.refusal)
 ) -- 3 cases
 from (
@@ -130,11 +172,11 @@ from (
     ('nobody', 'update', 'JQ007 ENDPOINT_NOT_FOUND'), ('fresh', 'create', 'none')
 ) as a (name, mode, refusal);
 select is(
-    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "u"}') ->> 'version')::integer, 1,
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 1,
     'the same again is the same version'
 );
 select is(
-    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "v"}') ->> 'version')::integer, 2,
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://v"}') ->> 'version')::integer, 2,
     'another is the next'
 );
 
@@ -161,7 +203,7 @@ from (
     values ('send-mail', 'JQ007 ENDPOINT_NOT_FOUND'), (null, '22004 NULL_ARGUMENT')
 ) as a (name, refusal);
 select is(
-    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "u"}') ->> 'version')::integer, 3,
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 3,
     'versions are not used twice'
 );
 

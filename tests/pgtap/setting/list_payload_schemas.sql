@@ -23,9 +23,9 @@ $$;
 select jobq.put_payload_spec('plain', '{"required": ["to"]}') as doc \gset
 select jobq.put_payload_spec('either', '{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}'
 ) as doc \gset
-select jobq.put_endpoint('e-plain', 'HTTP', '{"url": "u"}', 'plain') as doc \gset
-select jobq.put_endpoint('e-either', 'HTTP', '{"url": "u"}', 'either') as doc \gset
-select jobq.put_endpoint('e-any', 'HTTP', '{"url": "u"}') as doc \gset
+select jobq.put_endpoint('e-plain', 'HTTP', '{"url": "http://u"}', 'plain') as doc \gset
+select jobq.put_endpoint('e-either', 'HTTP', '{"url": "http://u"}', 'either') as doc \gset
+select jobq.put_endpoint('e-any', 'HTTP', '{"url": "http://u"}') as doc \gset
 
 prepare listed as
 select s.kind, s.schema ->> 'oneOf' is not null

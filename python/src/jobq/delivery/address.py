@@ -2,12 +2,14 @@
 
 A host is resolved once, each of its addresses is checked, and the connection goes to a
 checked address: a name that resolves to another address a moment later has no chance.
-Operators allow internal targets by name, address or network in JOBQ_DELIVERY_ALLOW.
+Operators allow internal targets by name, address, network or socket in JOBQ_DELIVERY_ALLOW,
+or everything by ``*``. It is the same for HTTP, Redis and Kafka.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from dataclasses import dataclass, field
@@ -26,17 +28,34 @@ if TYPE_CHECKING:
 
 __all__ = ["ALLOW", "Address", "AddressRefused", "Guard", "is_public"]
 
+logger = logging.getLogger("jobq.delivery")
+
 ALLOW: Final = "JOBQ_DELIVERY_ALLOW"
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# IANA's registries of special-purpose addresses, as of 2025, whatever they say of who may be
+# reached there, and multicast. The library's `is_global` knows fewer, by Python's version.
+SPECIAL_IPV4: Final = tuple(
+    IPv4Network(text)
+    for text in """0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12
+    192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16
+    192.175.48.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4
+    240.0.0.0/4""".split()
+)
+SPECIAL_IPV6: Final = tuple(
+    IPv6Network(text)
+    for text in """::/128 ::1/128 64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001:db8::/32
+    2620:4f:8000::/48 3fff::/20 5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8""".split()
+)
+GLOBAL_IPV6: Final = IPv6Network("2000::/3")
 # IPv6 addresses that carry an IPv4 address in their last 32 bits, or, for 6to4, after 16.
 NAT64: Final = IPv6Network("64:ff9b::/96")
 COMPATIBLE: Final = IPv6Network("::/96")
 SIX_TO_FOUR: Final = IPv6Network("2002::/16")
-# Networks for the use of one site, whatever the standard library makes of them.
-LOCAL: Final = (IPv6Network("64:ff9b:1::/48"), IPv6Network("2001::/32"), IPv6Network("fec0::/10"))
+EVERYTHING: Final = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
+SOCKET: Final = "unix:"
 
 
 class AddressRefused(Exception):  # noqa: N818 - it says what happened
@@ -62,23 +81,33 @@ class Guard:
         networks: allowed although they are not public.
         hosts: names that are allowed wherever they lead, with or without ``:port``.
         resolve: returns the addresses of a host.
+        sockets: beginnings of paths of UNIX sockets that are allowed.
     """
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
     resolve: Callable[[str, int], Awaitable[list[str]]] = field(default=system_resolve)
+    sockets: tuple[str, ...] = ()
 
     @classmethod
     def allowing(cls, text: str) -> Guard:
         """Make a guard of a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``."""
         networks: list[Network] = []
         hosts: set[str] = set()
+        sockets: list[str] = []
         for entry in text.replace(",", " ").split():
-            try:
-                networks.append(ip_network(entry, strict=False))
-            except ValueError:
-                hosts.add(entry.lower())
-        return cls(tuple(networks), frozenset(hosts))
+            if entry == "*":
+                logger.warning("deliveries may connect to every address")
+                networks += EVERYTHING
+                sockets.append("")
+            elif entry.startswith(SOCKET):
+                sockets.append(entry.removeprefix(SOCKET))
+            else:
+                try:
+                    networks.append(ip_network(entry, strict=False))
+                except ValueError:
+                    hosts.add(entry.lower())
+        return cls(tuple(networks), frozenset(hosts), sockets=tuple(sockets))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Guard:
@@ -106,22 +135,24 @@ class Guard:
                 raise AddressRefused("the target's address is not public")
         return found
 
+    def check_socket(self, path: str) -> None:
+        """Refuse a UNIX socket of this machine.
+
+        Raises:
+            AddressRefused: it is not allowed.
+        """
+        if not path.startswith(self.sockets or "\0"):
+            raise AddressRefused("the target is a socket of the worker's machine")
+
 
 def is_public(address: Address) -> bool:
     """Tell whether an address, and one that it carries, can be anybody's in the internet."""
-    if isinstance(address, IPv6Address):
-        carried = carried_by(address)
-        if carried is not None:
-            return is_public(carried)
-        if any(address in network for network in LOCAL):
-            return False
-    return address.is_global and not (
-        address.is_multicast
-        or address.is_reserved
-        or address.is_unspecified
-        or address.is_loopback
-        or address.is_link_local
-    )
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in SPECIAL_IPV4)
+    carried = carried_by(address)
+    if carried is not None:
+        return is_public(carried)
+    return address in GLOBAL_IPV6 and not any(address in network for network in SPECIAL_IPV6)
 
 
 def carried_by(address: IPv6Address) -> IPv4Address | None:

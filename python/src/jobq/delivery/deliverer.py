@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import time
+import traceback
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from jobq.client import AsyncClient
@@ -11,11 +14,11 @@ from jobq.delivery.address import Guard
 from jobq.delivery.connections import trusting
 from jobq.delivery.endpoint import Endpoint, Endpoints
 from jobq.delivery.limit import Limit
-from jobq.delivery.message import Message
+from jobq.delivery.message import MAX_BYTES, Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
-from jobq.delivery.template import TemplateError
+from jobq.delivery.template import TemplateError, TooLargeError, as_json
 from jobq.errors import InvalidArgument
-from jobq.outcomes import Permanent, Retry, Unable
+from jobq.outcomes import Permanent, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
     from jobq.context import JobContext
@@ -23,9 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Deliverer"]
 
+logger = logging.getLogger("jobq.delivery")
+
 POOL_SIZE: Final = 2
 CONFIG_CACHE: Final = "JOBQ_CONFIG_CACHE_SECONDS"
 SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's name
+MESSAGE_BYTES: Final = "JOBQ_DELIVERY_MAX_BODY_BYTES"
+MAX_LOGGED: Final = 2048
+DELIVERED: Final = "delivered"
 
 
 class Sender(Protocol):
@@ -44,14 +52,14 @@ class Deliverer:
     Args:
         database_url: where the endpoints are.
         keyring: the keys of secrets; by default those of the environment.
-        guard: what HTTP deliveries may connect to; by default public addresses, and what
+        guard: what deliveries may connect to; by default public addresses, and what
             JOBQ_DELIVERY_ALLOW allows.
         is_pooled: whether a pooler in transaction mode is before the database.
 
     Raises:
         SecretKeyError: the keys of the environment are none.
         InvalidArgument: JOBQ_DELIVERY_CA_FILE names no file of certificates, or a lifetime
-            of the environment is no number.
+            or limit of the environment is no number.
     """
 
     def __init__(
@@ -63,10 +71,11 @@ class Deliverer:
         is_pooled: bool = False,
     ) -> None:
         self._client = AsyncClient(database_url, pool_size=POOL_SIZE, is_pooled=is_pooled)
-        self._endpoints = Endpoints(self._client, seconds(CONFIG_CACHE, 60.0))
-        self._vault = Vault(keyring or Keyring.from_environment(), seconds(SECRET_CACHE, 300.0))
+        self._endpoints = Endpoints(self._client, number(CONFIG_CACHE, 60.0))
+        self._vault = Vault(keyring or Keyring.from_environment(), number(SECRET_CACHE, 300.0))
         self._guard = guard or Guard.from_environment()
         self._trust = trusting()
+        self._limit_bytes = int(number(MESSAGE_BYTES, MAX_BYTES))
         self._limits: dict[str, tuple[int, Limit]] = {}
         self._senders: dict[str, Sender] = {}
 
@@ -87,7 +96,8 @@ class Deliverer:
         Raises:
             Retry: this attempt failed; its code says how.
             Permanent: every attempt would: UNKNOWN_KIND, INPUT_VALIDATION_FAILED,
-                TEMPLATE_RESOLUTION_FAILED, REQUEST_INVALID, ADDRESS_REFUSED.
+                TEMPLATE_RESOLUTION_FAILED, MESSAGE_TOO_LARGE, REQUEST_INVALID,
+                ADDRESS_REFUSED.
             Snooze: it is not this endpoint's turn.
             Unable: this worker lacks a key or a driver; nothing was sent.
         """
@@ -95,18 +105,29 @@ class Deliverer:
         if endpoint is None:
             raise Permanent("UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}")
         await self._check(endpoint, payload)
-        message = self._message(endpoint, payload, context)
+        secrets = self._secrets(endpoint)
+        try:
+            message = Message.of(endpoint, secrets, context, self._limit_bytes)
+        except TemplateError as error:
+            raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
+        except TooLargeError as error:
+            raise Permanent("MESSAGE_TOO_LARGE", str(error)) from None
+        started = time.monotonic()
         try:
             async with self._limit(context.kind, endpoint).turn():
                 output = await self._sender(endpoint.type).send(message)
-        except Retry as failure:
-            await self._note(context, endpoint, failure.code)
-            failure.message = message.masked(failure.message)
+        except (Snooze, Unable):
             raise
-        except Permanent as failure:
-            await self._note(context, endpoint, failure.code)
-            raise
-        masked: dict[str, Any] = message.masked(output)
+        except Exception as error:
+            failure = message.mask.failure(error)
+            if not isinstance(error, Retry | Permanent):
+                logger.error("%s", message.mask.text(traceback.format_exc()))  # noqa: TRY400
+            answer = getattr(error, "answer", None) or failure.message
+            note(context, endpoint, message, in_time(failure.code, started), answer)
+            raise failure from None
+        masked: dict[str, Any] = message.mask.json(output)
+        answer = masked.get("body", as_json(masked).decode())
+        note(context, endpoint, message, in_time(DELIVERED, started), answer)
         return {**masked, **endpoint.versions}
 
     async def _check(self, endpoint: Endpoint, payload: object) -> None:
@@ -122,32 +143,19 @@ class Deliverer:
         if problem is not None:
             raise Permanent("INPUT_VALIDATION_FAILED", problem)
 
-    def _message(self, endpoint: Endpoint, payload: object, context: JobContext) -> Message:
-        """Render the message of a job.
+    def _secrets(self, endpoint: Endpoint) -> dict[str, str]:
+        """Return the secrets that an endpoint refers to.
 
         Raises:
-            Permanent: a reference cannot be resolved.
-            Unable: this worker does not have the key of a secret.
-            Retry: a secret cannot be decrypted with its key.
+            Unable: this worker does not have the key of one.
+            Retry: one cannot be decrypted with its key.
         """
         try:
-            secrets = self._vault.open(endpoint.secrets or {})
-            return Message.of(endpoint, secrets, context.job_id, payload)
-        except TemplateError as error:
-            raise Permanent("TEMPLATE_RESOLUTION_FAILED", str(error)) from None
+            return self._vault.open(endpoint.secrets or {})
         except SecretKeyError as error:
             if error.code == SecretKeyError.code:
                 raise Unable(error.code, str(error)) from None
             raise Retry(str(error), code=error.code) from None
-
-    async def _note(self, context: JobContext, endpoint: Endpoint, code: str) -> None:
-        """Log which versions a failed attempt ran with."""
-        config = endpoint.config_version
-        await context.log(
-            "WARN",
-            f"{code} with version {endpoint.version} of the endpoint"
-            + (f" and version {config} of its config" if config is not None else ""),
-        )
 
     def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
         """Return the limit of an endpoint, as the newest version that came by says."""
@@ -185,21 +193,40 @@ class Deliverer:
         if kind == "KAFKA":
             from jobq.delivery.kafka import KafkaSender  # noqa: PLC0415 - a driver
 
-            return KafkaSender()
+            return KafkaSender(self._guard)
         if kind == "REDIS_STREAM":
             from jobq.delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
 
-            return RedisStreamSender()
+            return RedisStreamSender(self._guard)
         raise Unable("NO_DRIVER", f"this version of the worker cannot deliver to {kind}")
 
 
-def seconds(name: str, default: float) -> float:
-    """Return a lifetime that the environment may set.
+def in_time(outcome: str, started: float) -> str:
+    """Return an outcome, and what it took since a moment of the monotonic clock."""
+    return f"{outcome} in {round((time.monotonic() - started) * 1000)} ms"
+
+
+def note(
+    context: JobContext, endpoint: Endpoint, message: Message, outcome: str, answer: str
+) -> None:
+    """Log what was sent where, what came of it in what time, and what came back."""
+    config = endpoint.config_version
+    context.log(
+        "INFO" if outcome.startswith(DELIVERED) else "WARN",
+        f"{message.place}: {outcome}, attempt {context.attempt}, "
+        f"version {endpoint.version} of the endpoint"
+        + (f", version {config} of its config" if config is not None else "")
+        + f"\n{message.mask.text(answer)[:MAX_LOGGED]}",
+    )
+
+
+def number(name: str, default: float) -> float:
+    """Return a number that the environment may set.
 
     Raises:
-        InvalidArgument: it is set to what is no number of seconds.
+        InvalidArgument: it is set to what is none.
     """
     text = os.environ.get(name) or str(default)
     if not text.replace(".", "", 1).isdecimal():
-        raise InvalidArgument("a lifetime must be a number of seconds", detail=f"{name} {text}")
+        raise InvalidArgument("a lifetime or a limit must be a number", detail=f"{name} {text}")
     return float(text)

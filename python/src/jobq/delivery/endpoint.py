@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from psycopg.rows import dict_row
+
 from jobq.call import Call
-from jobq.models import record
+from jobq.delivery.template import exact
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -65,6 +67,14 @@ class Endpoint:
         """
         config_from = self.config_valid_from
         return context.attempt == 1 or config_from is None or config_from <= context.created_at
+
+    @classmethod
+    def read(cls, **columns: Any) -> Endpoint:  # noqa: ANN401 - of get_delivery()
+        """Make one of the database's answer; spec and config keep every digit."""
+        entries = columns["config_entries"]
+        columns["spec"] = exact(columns["spec"])
+        columns["config_entries"] = None if entries is None else exact(entries)
+        return cls(**columns)
 
     @cached_property
     def input_schema(self) -> InputSchema | None:
@@ -139,4 +149,9 @@ def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[En
         job_id: of a job in a later attempt, for the config of its first.
     """
     arguments = {"kind": kind, "delivery_version": version, "job_id": job_id}
-    return Call("get_delivery", arguments, lambda rows: rows[0] if rows else None, record(Endpoint))
+    return Call(
+        "get_delivery",
+        arguments,
+        lambda rows: Endpoint.read(**rows[0]) if rows else None,
+        dict_row,
+    )

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpcore
 import httpx
-import msgspec
 
 from jobq.delivery.address import AddressRefused
 from jobq.delivery.connections import Connections
 from jobq.delivery.signature import signed
-from jobq.delivery.template import as_text
+from jobq.delivery.template import as_json, as_text
 from jobq.outcomes import Permanent, Retry
 
 if TYPE_CHECKING:
     from jobq.delivery.address import Guard
+    from jobq.delivery.mask import Mask
     from jobq.delivery.message import Message
     from jobq.models import Json
 
@@ -63,7 +63,7 @@ class HttpSender:
                 async with self._connections.request(request) as response:
                     status = response.status
                     asked = header(response, b"retry-after")
-                    body = await _kept(response)
+                    body = await kept(response, message.mask)
         except TimeoutError:
             raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
         except AddressRefused as error:
@@ -74,14 +74,28 @@ class HttpSender:
             raise _failure(error) from None
         output = {"status_code": status, **body}
         if status not in message.spec.get("expected_status_codes", EXPECTED):
-            excerpt = message.masked(body["body"])[:MAX_EXCERPT]
-            raise Retry(
+            excerpt = body["body"][:MAX_EXCERPT]
+            raise HttpError(
                 f"status {status}: {excerpt}".rstrip(": "),
                 code="HTTP_ERROR",
                 in_=retry_after(asked),
                 details={"status_code": status},
+                answer=body["body"],
             )
         return output
+
+
+class HttpError(Retry):
+    """The target answered, with a status that is not expected.
+
+    Args:
+        answer: what it said.
+        outcome: as of Retry.
+    """
+
+    def __init__(self, message: str, *, answer: str, **outcome: Any) -> None:  # noqa: ANN401
+        super().__init__(message, **outcome)
+        self.answer = answer
 
 
 def request_of(message: Message) -> httpcore.Request:
@@ -91,12 +105,14 @@ def request_of(message: Message) -> httpcore.Request:
         Permanent: the URL or a header is not one.
     """
     spec, webhook_id = message.spec, str(message.job_id)
+    attempt = str(message.attempt)
     url, host = _target(as_text(spec["url"]))
     headers = {"host": host, "idempotency-key": webhook_id, "webhook-id": webhook_id}
     headers |= {"accept": "*/*", "accept-encoding": "identity", "user-agent": "jobq"}
+    headers["jobq-attempt"] = attempt
     content = b""
-    if "body_template" in spec:
-        content = msgspec.json.encode(spec["body_template"])
+    if spec.get("body_template") is not None:
+        content = as_json(spec["body_template"])
         headers["content-type"] = "application/json"
     headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
     if "sign_with" in spec:
@@ -132,18 +148,21 @@ def _target(text: str) -> tuple[httpcore.URL, str]:
     return place, url.netloc.decode()
 
 
-async def _kept(response: httpcore.Response) -> dict[str, Any]:
-    """Return the beginning of an answer's body, and whether there was more."""
+async def kept(response: httpcore.Response, mask: Mask) -> dict[str, Any]:
+    """Return the beginning of an answer's body, masked, and whether there was more."""
     body = b""
+    # A secret across the end is looked for as a whole; of a character are at most 4 bytes.
+    most = MAX_BODY + 4 * mask.longest
     async for chunk in response.aiter_stream():
         body += chunk
-        if len(body) > MAX_BODY:
+        if len(body) > most:
             break
-    text = body[:MAX_BODY].decode("utf-8", "replace")
-    kept: dict[str, Any] = {"body": text.replace("\0", "\ufffd")}
+    text = body[:most].decode("utf-8", "replace").replace("\0", "\ufffd")
+    length = len(body[:MAX_BODY].decode("utf-8", "replace"))
+    found: dict[str, Any] = {"body": mask.text(text, length)}
     if len(body) > MAX_BODY:
-        kept["body_truncated"] = True
-    return kept
+        found["body_truncated"] = True
+    return found
 
 
 def header(response: httpcore.Response, name: bytes) -> str | None:

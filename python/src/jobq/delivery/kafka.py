@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from jobq.delivery.template import as_text
+from jobq.delivery.address import AddressRefused
+from jobq.delivery.template import as_json, as_text
 from jobq.outcomes import Permanent, Retry
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as KafkaMessage
 
+    from jobq.delivery.address import Guard
     from jobq.delivery.message import Message
     from jobq.models import Json
 
@@ -50,9 +52,18 @@ PERMANENT: Final = frozenset(
 
 
 class KafkaSender:
-    """Sends messages to Kafka, by one producer for each cluster and way to write there."""
+    """Sends messages to Kafka, by one producer for each cluster and way to write there.
 
-    def __init__(self) -> None:
+    The addresses of the servers that an endpoint names are checked, and, before anything is
+    sent, those of the brokers that the cluster then names. librdkafka resolves names by
+    itself, and would follow a cluster that names others later.
+
+    Args:
+        guard: what it may connect to.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._producers: OrderedDict[str, _Outlet] = OrderedDict()
 
     async def close(self) -> None:
@@ -66,16 +77,21 @@ class KafkaSender:
 
         Raises:
             Retry: TIMEOUT, or a BROKER_ERROR that may pass.
-            Permanent: REQUEST_INVALID, or a BROKER_ERROR that stays.
+            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a BROKER_ERROR that stays.
         """
         spec, seconds = message.spec, message.seconds(TIMEOUT_MS)
         settings = settings_of(spec, seconds)
         outlet = self._outlet(settings)
         try:
             async with asyncio.timeout(seconds + MARGIN):
-                stored = await outlet.produce(**record_of(message))
+                stored = await outlet.produce(self._guard, **record_of(message))
         except TimeoutError:
             raise Retry(f"not stored within {seconds:g} s", code="TIMEOUT") from None
+        except AddressRefused as refusal:
+            self._drop(outlet)
+            raise Permanent("ADDRESS_REFUSED", str(refusal)) from None
+        except OSError:
+            raise Retry("a host cannot be resolved", code="BROKER_ERROR") from None
         except BufferError:
             raise Retry("too many messages wait for the brokers", code="BROKER_ERROR") from None
         except KafkaException as failure:
@@ -86,19 +102,12 @@ class KafkaSender:
         return {"partition": stored.partition(), "offset": stored.offset()}
 
     def _outlet(self, settings: dict[str, Any]) -> _Outlet:
-        """Return the producer with these settings; the oldest makes room.
-
-        Raises:
-            Permanent: a setting is not one.
-        """
+        """Return the producer with these settings; the oldest makes room."""
         key = msgspec.json.encode(settings, order="sorted").decode()
         if key in self._producers:
             self._producers.move_to_end(key)
             return self._producers[key]
-        try:
-            outlet = self._producers[key] = _Outlet(Producer(settings))
-        except KafkaException:
-            raise Permanent("REQUEST_INVALID", "an option of Kafka's is not valid") from None
+        outlet = self._producers[key] = _Outlet(settings)
         if len(self._producers) > MOST_PRODUCERS:
             self._drop(next(iter(self._producers.values())))
         return outlet
@@ -112,21 +121,57 @@ class KafkaSender:
 
 
 class _Outlet:
-    """A producer, and the thread that tells what has become of its messages."""
+    """A producer, and the thread that tells what has become of its messages.
 
-    def __init__(self, producer: Producer) -> None:
-        self._producer = producer
+    Args:
+        settings: of the producer, which connects once it is checked.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._producer: Producer | None = None
+        self._thread: threading.Thread | None = None
+        self._opening = asyncio.Lock()
         self._is_open = True
-        self._thread = threading.Thread(target=self._poll, name="jobq kafka", daemon=True)
-        self._thread.start()
 
-    async def produce(self, **record: Any) -> KafkaMessage:  # noqa: ANN401 - of produce()
+    async def open(self, guard: Guard) -> Producer:
+        """Return the producer; connect, if every server and broker may be connected to.
+
+        Raises:
+            AddressRefused: one may not.
+            OSError: one cannot be resolved.
+            KafkaException: the cluster does not say what its brokers are.
+            Permanent: REQUEST_INVALID, for a setting that is none.
+        """
+        async with self._opening:
+            if self._producer is not None:
+                return self._producer
+            for server in self._settings["bootstrap.servers"].split(","):
+                await guard.addresses(*host_and_port(server))
+            try:
+                producer = Producer(self._settings)
+            except KafkaException:
+                raise Permanent("REQUEST_INVALID", "an option of Kafka's is not valid") from None
+            seconds = self._settings["message.timeout.ms"] / 1000
+            cluster = await asyncio.to_thread(producer.list_topics, timeout=seconds)
+            for broker in cluster.brokers.values():
+                await guard.addresses(broker.host, broker.port)
+            self._thread = threading.Thread(
+                target=self._poll, args=[producer], name="jobq kafka", daemon=True
+            )
+            self._thread.start()
+            self._producer = producer
+            return producer
+
+    async def produce(self, guard: Guard, **record: Any) -> KafkaMessage:  # noqa: ANN401 - of produce()
         """Produce a message and return it as it is stored.
 
         Raises:
             KafkaException: it is not stored.
             BufferError: too many are under way.
+            AddressRefused, OSError, Permanent: see `open`.
         """
+        producer = await self.open(guard)
         loop = asyncio.get_running_loop()
         stored: asyncio.Future[KafkaMessage] = loop.create_future()
 
@@ -142,18 +187,29 @@ class _Outlet:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settle, error, message)
 
-        self._producer.produce(**record, on_delivery=told)
+        producer.produce(**record, on_delivery=told)
         return await stored
 
     def close(self) -> None:
         """Send what is left, for some seconds, and stop."""
-        self._producer.flush(FLUSH_SECONDS)
+        if self._producer is not None:
+            self._producer.flush(FLUSH_SECONDS)
         self._is_open = False
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
-    def _poll(self) -> None:
+    def _poll(self, producer: Producer) -> None:
         while self._is_open:
-            self._producer.poll(0.2)
+            producer.poll(0.2)
+
+
+def host_and_port(server: str) -> tuple[str, int]:
+    """Return the parts of a server's address, such as ``kafka-1:9092`` or ``SSL://[::1]``."""
+    place = server.strip().rpartition("//")[2]
+    host, _, port = place.rpartition(":")
+    if not host or not port.isdecimal():
+        host, port = place, "9092"
+    return host.strip("[]"), int(port)
 
 
 def settings_of(spec: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -181,10 +237,11 @@ def settings_of(spec: dict[str, Any], seconds: float) -> dict[str, Any]:
 def record_of(message: Message) -> dict[str, Any]:
     """Return the arguments of produce(): topic, key, value, headers.
 
-    The header ``idempotency-key`` is the job's id, unless the endpoint sets it.
+    The headers ``idempotency-key``, the job's id, and ``jobq-attempt`` are there unless the
+    endpoint sets them.
     """
     spec = message.spec
-    headers = {"idempotency-key": str(message.job_id)}
+    headers = {"idempotency-key": str(message.job_id), "jobq-attempt": str(message.attempt)}
     headers |= {name: as_text(value) for name, value in spec.get("headers", {}).items()}
     record: dict[str, Any] = {
         "topic": as_text(spec["topic"]),
@@ -192,8 +249,8 @@ def record_of(message: Message) -> dict[str, Any]:
     }
     if "key_template" in spec:
         record["key"] = as_text(spec["key_template"]).encode()
-    if "value_template" in spec:
-        record["value"] = msgspec.json.encode(spec["value_template"])
+    if spec.get("value_template") is not None:
+        record["value"] = as_json(spec["value_template"])
     return record
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from redis.asyncio import BlockingConnectionPool, Redis
-from redis.asyncio.retry import Retry as Patience
-from redis.backoff import NoBackoff
+from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -20,10 +18,13 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from jobq.delivery.address import AddressRefused
+from jobq.delivery.redis_connection import pool_of
 from jobq.delivery.template import as_text
 from jobq.outcomes import Permanent, Retry
 
 if TYPE_CHECKING:
+    from jobq.delivery.address import Guard
     from jobq.delivery.message import Message
     from jobq.models import Json
 
@@ -31,8 +32,6 @@ __all__ = ["RedisStreamSender"]
 
 TIMEOUT_MS: Final = 3000
 MOST_CLIENTS: Final = 64
-CONNECTIONS: Final = 20
-CONNECT_SECONDS: Final = 5
 ONCE_SECONDS: Final = 7 * 24 * 3600
 
 # Whatever was added for a job within a week is not added again. The second key holds the
@@ -47,9 +46,14 @@ return {id, 0}
 
 
 class RedisStreamSender:
-    """Sends messages to Redis Streams, by one client for each server."""
+    """Sends messages to Redis Streams, by one client for each server.
 
-    def __init__(self) -> None:
+    Args:
+        guard: what it may connect to.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
         self._clients: OrderedDict[str, Redis] = OrderedDict()
 
     async def close(self) -> None:
@@ -64,10 +68,10 @@ class RedisStreamSender:
 
         Raises:
             Retry: TIMEOUT, CONNECTION_ERROR, or a STREAM_ERROR that may pass.
-            Permanent: REQUEST_INVALID, or a STREAM_ERROR that stays.
+            Permanent: REQUEST_INVALID, ADDRESS_REFUSED, or a STREAM_ERROR that stays.
         """
         stream, seconds = as_text(message.spec["stream"]), message.seconds(TIMEOUT_MS)
-        arguments = entry(message.spec)
+        arguments = entry(message)
         client = await self._client(as_text(message.spec["redis_url"]))
         try:
             async with asyncio.timeout(seconds):
@@ -83,6 +87,8 @@ class RedisStreamSender:
                     repeated = 0
         except TimeoutError:
             raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
+        except AddressRefused as error:
+            raise Permanent("ADDRESS_REFUSED", str(error)) from None
         except (RedisError, OSError) as error:
             refuse(error)
         output: dict[str, Json] = {"message_id": found.decode(), "stream": stream}
@@ -98,17 +104,11 @@ class RedisStreamSender:
             self._clients.move_to_end(url)
             return self._clients[url]
         try:
-            pool = BlockingConnectionPool.from_url(
-                url,
-                max_connections=CONNECTIONS,
-                timeout=None,
-                socket_connect_timeout=CONNECT_SECONDS,
-                protocol=2,
-                # jobq tries again; the driver would add an entry twice without a word.
-                retry=Patience(NoBackoff(), 0),
-            )
+            pool = pool_of(url, self._guard)
         except ValueError:
-            raise Permanent("REQUEST_INVALID", "the URL is not one of Redis") from None
+            raise Permanent(
+                "REQUEST_INVALID", "the URL is not one of Redis, or holds other settings"
+            ) from None
         client = self._clients[url] = Redis.from_pool(pool)
         if len(self._clients) > MOST_CLIENTS:
             _, oldest = self._clients.popitem(last=False)
@@ -116,26 +116,36 @@ class RedisStreamSender:
         return client
 
 
-def entry(spec: dict[str, Any]) -> list[str]:
+def entry(message: Message) -> list[str]:
     """Return the arguments of XADD after the stream's name.
+
+    The fields ``jobq_id``, the job's id, and ``jobq_attempt`` follow the endpoint's, unless
+    it has fields of these names.
 
     Raises:
         Permanent: there are no fields, or max_len is no number.
     """
+    spec = message.spec
     arguments: list[str] = []
     if spec.get("max_len") is not None:
-        length = as_text(spec["max_len"])
+        length = as_text(spec["max_len"]).removesuffix(".0")
         if not length.isascii() or not length.isdecimal():
             raise Permanent("REQUEST_INVALID", "max_len is not a whole number")
         sign = "~" if spec.get("approximate_trimming", True) else "="
         arguments += ["MAXLEN", sign, length]
     arguments.append("*")
     fields = spec["fields_template"]
-    if not fields:
-        raise Permanent("REQUEST_INVALID", "an entry needs a field")
+    if not isinstance(fields, dict) or not fields:
+        raise Permanent("REQUEST_INVALID", "an entry needs an object with a field")
+    fields = {**fields, **{n: v for n, v in identity(message).items() if n not in fields}}
     for name, value in fields.items():
         arguments += [name, as_text(value)]
     return arguments
+
+
+def identity(message: Message) -> dict[str, str]:
+    """Return the fields by which consumers drop repeats."""
+    return {"jobq_id": str(message.job_id), "jobq_attempt": str(message.attempt)}
 
 
 def refuse(error: Exception) -> NoReturn:
@@ -145,6 +155,8 @@ def refuse(error: Exception) -> NoReturn:
         Retry: it may pass.
         Permanent: it stays, such as a key that is no stream.
     """
+    if isinstance(error.__cause__, AddressRefused):
+        raise Permanent("ADDRESS_REFUSED", str(error.__cause__)) from None
     match error:
         case RedisTimeoutError():
             raise Retry("no answer in time", code="TIMEOUT") from None

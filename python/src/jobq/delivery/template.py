@@ -2,71 +2,143 @@
 
 A text that is one reference becomes the value itself, of whatever type; references within
 a text are written into it. What a reference brings is never looked at for references again,
-so input cannot reach configs or secrets. There is no other templating power.
+so input cannot reach configs or secrets. `{{input.nick ?? "none"}}` has a default for what
+is not there or null. There is no other templating power.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from jobq.models import Json
 
-__all__ = ["Reference", "TemplateError", "render"]
+__all__ = [
+    "Reference",
+    "Rendering",
+    "TemplateError",
+    "TooLargeError",
+    "as_json",
+    "as_text",
+    "exact",
+]
 
 BRACES: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-REFERENCE: Final = re.compile(r"\s*(input|config|secret)\.([\w-]+(?:\.[\w-]+)*)\s*")
+REFERENCE: Final = re.compile(
+    r"\s*(?P<namespace>input|config|secret|job)(?P<path>(?:\.[\w-]+)*)"
+    r'\s*(?:\?\?\s*(?P<default>"[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?'
+)
+# Of these two the values stand in URLs in percent-encoding, and never in the host.
+GIVEN: Final = ("input", "job")
+
+_DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 
 class TemplateError(ValueError):
     """A reference cannot be resolved; the text names it, and no value."""
 
 
+class TooLargeError(ValueError):
+    """What templates bring exceeds the limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A place in a scope: ``input``, ``config`` or ``secret``, and the path in it."""
+    """A place in a scope: ``input``, ``config``, ``secret`` or ``job``, and the path in it.
+
+    Attributes:
+        default: JSON in place of what is not there or null; None when it must be there.
+    """
 
     namespace: str
     path: tuple[str, ...]
+    default: str | None = None
 
     def __str__(self) -> str:
-        """Return the reference as it is written."""
-        return f"{{{{{self.namespace}.{'.'.join(self.path)}}}}}"
+        """Return the reference as it is written, without its default."""
+        return f"{{{{{'.'.join((self.namespace, *self.path))}}}}}"
 
 
-def render(template: Json, scope: Mapping[str, Json]) -> Json:
-    """Return a template with its references resolved.
+class Rendering:
+    """One rendering of templates, within a limit that holds while it is being made.
 
     Args:
-        template: any JSON.
-        scope: what ``input``, ``config`` and ``secret`` hold.
-
-    Raises:
-        TemplateError: something that a reference names is not there.
+        scope: what ``input``, ``config``, ``secret`` and ``job`` hold.
+        limit: how many bytes references may bring, each time that they stand somewhere.
     """
-    match template:
-        case str():
-            return _text(template, scope)
-        case dict():
-            return {name: render(value, scope) for name, value in template.items()}
-        case list():
-            return [render(value, scope) for value in template]
-        case _:
-            return template
 
+    def __init__(self, scope: Mapping[str, Json], limit: int) -> None:
+        self._scope = scope
+        self._left = limit
+        self._known: dict[Reference, tuple[Json, str, int]] = {}
 
-def _text(template: str, scope: Mapping[str, Json]) -> Json:
-    parts = parsed(template)
-    if len(parts) == 1 and isinstance(parts[0], Reference):
-        return resolve(parts[0], scope)
-    return "".join(p if isinstance(p, str) else as_text(resolve(p, scope)) for p in parts)
+    def value(self, template: Json) -> Json:
+        """Return a template with its references resolved.
+
+        Raises:
+            TemplateError: something that a reference names is not there.
+            TooLargeError: they bring too much.
+        """
+        match template:
+            case str():
+                parts = parsed(template)
+                if len(parts) == 1 and isinstance(parts[0], Reference):
+                    return self._resolved(parts[0])[0]
+                return self._joined(parts, lambda _, text: text)
+            case dict():
+                return {name: self.value(value) for name, value in template.items()}
+            case list():
+                return [self.value(value) for value in template]
+            case _:
+                return template
+
+    def url(self, template: str) -> str:
+        """Return a URL; values of input and job are percent-encoded.
+
+        Raises:
+            TemplateError: a reference cannot be resolved, or a value of input would reach
+                the host, or lead up in the path.
+            TooLargeError: they bring too much.
+        """
+        parts = parsed(template)
+        made = self._joined(parts, lambda r, text: quote(text, safe="") if is_given(r) else text)
+        if any(is_given(part) for part in parts):
+            plain = self._joined(parts, lambda r, text: "x" if is_given(r) else text)
+            if authority(made) != authority(plain):
+                raise TemplateError("input cannot be used in the host of a URL")
+            if dots(made) != dots(plain):
+                raise TemplateError("input cannot lead up in the path of a URL")
+        return made
+
+    def _joined(
+        self, parts: Sequence[str | Reference], write: Callable[[Reference, str], str]
+    ) -> str:
+        return "".join(
+            part if isinstance(part, str) else write(part, self._resolved(part)[1])
+            for part in parts
+        )
+
+    def _resolved(self, reference: Reference) -> tuple[Json, str]:
+        """Return a value, and as it is written within a text; count it."""
+        known = self._known.get(reference)
+        if known is None:
+            value = resolve(reference, self._scope)
+            text = as_text(value)
+            known = self._known[reference] = value, text, len(text.encode("utf-8", "replace"))
+        self._left -= known[2]
+        if self._left < 0:
+            raise TooLargeError("the templates bring more than may be sent")
+        return known[0], known[1]
 
 
 @lru_cache(maxsize=4096)
@@ -79,21 +151,22 @@ def parsed(template: str) -> Sequence[str | Reference]:
     parts: list[str | Reference] = []
     end = 0
     for braces in BRACES.finditer(template):
-        reference = REFERENCE.fullmatch(braces[1])
-        if reference is None:
-            raise TemplateError(f"{braces[0]} is not input, config or secret and a path")
+        found = REFERENCE.fullmatch(braces[1])
+        if found is None or not (found["path"] or found["namespace"] == "input"):
+            raise TemplateError(f"{braces[0]} is not input, config, secret or job and a path")
         parts.append(template[end : braces.start()])
-        parts.append(Reference(reference[1], tuple(reference[2].split("."))))
+        path = tuple(found["path"].split(".")[1:])
+        parts.append(Reference(found["namespace"], path, found["default"]))
         end = braces.end()
     parts.append(template[end:])
     return [part for part in parts if part != ""]
 
 
 def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
-    """Return what a reference names.
+    """Return what a reference names, or its default.
 
     Raises:
-        TemplateError: it is not there.
+        TemplateError: it is not there, and has no default.
     """
     value: Any = scope.get(reference.namespace)
     for name in reference.path:
@@ -101,11 +174,42 @@ def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
             value = value[name]
         elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
             value = value[int(name)]
+        elif reference.default is not None:
+            return exact(reference.default)
         else:
             raise TemplateError(f"{reference} cannot be resolved")
+    if value is None and reference.default is not None:
+        return exact(reference.default)
     return value
+
+
+def is_given(part: str | Reference) -> bool:
+    """Tell whether a part is what the enqueuer chose."""
+    return isinstance(part, Reference) and part.namespace in GIVEN
+
+
+def authority(url: str) -> str:
+    """Return the scheme and the host of a URL, with all that stands between and around."""
+    found = re.match(r"[^/?#\\]*//[^/?#\\]*(?=[/?#\\])", url)
+    return found[0] if found else url
+
+
+def dots(url: str) -> int:
+    """Count the parts of a URL's path that lead nowhere or up."""
+    path = re.split(r"[?#]", url, maxsplit=1)[0]
+    return sum(part in {".", ".."} for part in re.split(r"[/\\]", path))
+
+
+def exact(text: str | bytes) -> Json:
+    """Return JSON with its numbers to the last digit."""
+    return _DECODER.decode(text)
+
+
+def as_json(value: Json) -> bytes:
+    """Return a value as JSON, its numbers as they are."""
+    return _ENCODER.encode(value)
 
 
 def as_text(value: Json) -> str:
     """Return a value as it is written within a text: a text as it is, else its JSON."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return value if isinstance(value, str) else as_json(value).decode()

@@ -160,6 +160,7 @@ class Held:
             run_at=datetime.fromisoformat(self.run_at),
             created_at=datetime.fromisoformat(self.created_at),
             delivery_version=self.delivery_version,
+            payload_text=self.payload,
             deadline=self.expires_at,
             recorder=recorder,
             cancelled=self.is_cancel_requested,

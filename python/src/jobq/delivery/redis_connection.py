@@ -1,0 +1,101 @@
+"""Connections to Redis: to checked addresses only, by URLs that hold no other settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from redis.asyncio import BlockingConnectionPool
+from redis.asyncio.connection import (
+    Connection,
+    SSLConnection,
+    UnixDomainSocketConnection,
+    parse_url,
+)
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobq.delivery.address import Guard
+
+__all__ = ["pool_of"]
+
+CONNECTIONS: Final = 20
+CONNECT_SECONDS: Final = 5
+SETTINGS: Final = frozenset(
+    "host port path db username password client_name health_check_interval".split()
+)
+
+
+class _Guarded(Connection):
+    """A connection to a checked address of a host."""
+
+    def __init__(self, *, guard: Guard, **settings: Any) -> None:  # noqa: ANN401 - redis's
+        super().__init__(**settings)
+        self._guard = guard
+        self._address = self.host
+
+    async def _connect(self) -> None:
+        failure: OSError = OSError("the host has no address")
+        for address in await self._guard.addresses(self.host, self.port):
+            self._address = address
+            try:
+                await super()._connect()  # type: ignore[no-untyped-call]
+            except OSError as error:
+                failure = error
+            else:
+                return
+        raise failure
+
+    def _connection_arguments(self) -> Mapping[str, Any]:
+        arguments = {**super()._connection_arguments(), "host": self._address}
+        if "ssl" in arguments:
+            arguments["server_hostname"] = self.host
+        return arguments
+
+
+class _GuardedTls(_Guarded, SSLConnection):
+    """A connection to a checked address of a host, in TLS under the host's name."""
+
+
+class _GuardedSocket(UnixDomainSocketConnection):
+    """A connection to a socket that the operator allows."""
+
+    def __init__(self, *, guard: Guard, **settings: Any) -> None:  # noqa: ANN401 - redis's
+        super().__init__(**settings)
+        self._guard = guard
+
+    async def _connect(self) -> None:
+        self._guard.check_socket(self.path)
+        await super()._connect()  # type: ignore[no-untyped-call]
+
+
+CLASSES: Final[dict[object, Any]] = {
+    None: _Guarded,
+    SSLConnection: _GuardedTls,
+    UnixDomainSocketConnection: _GuardedSocket,
+}
+
+
+def pool_of(url: str, guard: Guard) -> BlockingConnectionPool:
+    """Return the connections to a server.
+
+    Raises:
+        ValueError: the URL is not one of Redis, or holds a setting that it may not.
+    """
+    settings: dict[str, Any] = dict(parse_url(url))
+    connection = CLASSES[settings.pop("connection_class", None)]
+    if settings.keys() - SETTINGS:
+        raise ValueError("the URL holds a setting that it may not")
+    return BlockingConnectionPool(
+        connection_class=connection,
+        guard=guard,
+        max_connections=CONNECTIONS,
+        timeout=None,
+        socket_connect_timeout=CONNECT_SECONDS,
+        protocol=2,
+        # jobq tries again; the driver would add an entry twice without a word.
+        retry=Retry(NoBackoff(), 0),
+        **settings,
+    )

@@ -1,0 +1,28 @@
+-- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
+-- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
+create or replace function jobq_private.takes_input(field text, spec jsonb)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _before text;
+begin
+    if takes_input.field <> 'url' then
+        return takes_input.field ~ '^(headers|\w+_template)$';
+    end if;
+    _before := regexp_replace(
+        takes_input.spec ->> 'url', '\{\{\s*(input|job)\M.*$', ''
+    );
+    _before := regexp_replace(_before, '^\{\{.*?\}\}', 'https://x');
+    return regexp_replace(_before, '\{\{.*?\}\}', 'x', 'g') ~* '^https?://[^/?#]+[/?#]';
+end
+$$;
+
+revoke all on function jobq_private.takes_input from public;
+
+comment on function jobq_private.takes_input is
+'Says whether a field of an endpoint''s spec may hold what an enqueuer chose.';
