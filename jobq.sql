@@ -93,6 +93,8 @@ values
  'drop the work: another attempt has the job, or it has ended'),
 ('DEDUP_CONFLICT', 'JQ004', 409, 'another live job holds this dedup key',
  'cancel the live job or wait until it has ended'),
+('IDEMPOTENCY_CONFLICT', 'JQ004', 409, 'another job holds this idempotency key',
+ 'wait until the job that the detail names has failed, or redrive that one'),
 ('PAYLOAD_TOO_LARGE', 'JQ005', 413, 'the payload is too large',
  'store the data elsewhere and enqueue a reference to it, or raise max_payload_bytes'),
 ('PAYLOAD_TOO_DEEP', 'JQ006', 422, 'the payload is nested too deeply',
@@ -1427,10 +1429,9 @@ revoke all on function jobq_private.archive_jobs from public;
 comment on function jobq_private.archive_jobs is
 'Moves live jobs into the archive in a final state.';
 
--- Purpose: a finished job that is set to queued goes back among the live ones.
--- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
-create or replace function jobq_private.redrive_archived()
+-- Purpose: a job that has gone back among the live ones leaves the archive.
+-- Invariant: see archive_redrive. Raises: nothing.
+create or replace function jobq_private.leave_archive()
 returns trigger
 language plpgsql
 volatile
@@ -1441,6 +1442,39 @@ as $$
 begin
     delete from jobq_private.job_archive as a
     where a.job_id = new.job_id and a.finished_at = new.finished_at;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.leave_archive from public;
+
+comment on function jobq_private.leave_archive is
+'Takes a job that was redriven out of the archive.';
+
+create or replace trigger archive_leave
+after update on jobq_private.job_archive
+for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+execute function jobq_private.leave_archive();
+
+-- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
+-- it is where its idempotency key or dedup key stands for another job by now.
+-- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
+-- no longer counts against max_attempts. Before the update, so that it can be dropped;
+-- after it, archive_leave takes the row out. Raises: nothing.
+create or replace function jobq_private.redrive_archived()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if new.idempotency_key is not null and new.job_id <> jobq_private.hold_key(
+        new.kind, new.queue, new.idempotency_key, new.job_id
+    ) then
+        return null;
+    end if;
 
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
@@ -1458,23 +1492,21 @@ begin
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
-        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
-        ));
+        return null;
     end if;
     perform jobq_private.wake(array[new.queue]);
-    return null;
+    return new;
 end
 $$;
 
 revoke all on function jobq_private.redrive_archived from public;
 
 comment on function jobq_private.redrive_archived is
-'Puts a finished job that was set to queued back among the live ones.';
+'Puts a finished job that is set to queued back among the live ones.';
 
 create or replace trigger archive_redrive
-after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
+before update on jobq_private.job_archive
+for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
 -- Purpose: whether a JSON value holds a number beyond the range of a double.
@@ -1804,8 +1836,8 @@ comment on function jobq_private.drop_partitions is
 'Drops the partitions of the history that are past retention.';
 
 -- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
--- Invariant: the key's primary key decides between concurrent callers. Where a
--- key may be used again after a failure, the key passes to the new job, once.
+-- Invariant: the key's primary key decides between concurrent callers. A key that is free
+-- again passes to the new job, once.
 -- Raises: nothing.
 create or replace function jobq_private.hold_key(
     kind text, queue text, idempotency_key text, job_id uuid
@@ -1819,6 +1851,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _holder uuid;
+    _since timestamptz;
 begin
     loop
         insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
@@ -1828,17 +1861,13 @@ begin
             return hold_key.job_id;
         end if;
 
-        select k.job_id into _holder
+        select k.job_id, k.created_at into _holder, _since
         from jobq_private.idempotency_key as k
         where k.kind = hold_key.kind
         and k.idempotency_key = hold_key.idempotency_key;
-        if found and not (
-            jobq_private.has_failed(_holder)
-            and (
-                select s.reuse_key_after_failure
-                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
-            )
-        ) then
+        if _holder = hold_key.job_id or (found and not jobq_private.is_key_free(
+            hold_key.kind, hold_key.queue, _holder, _since
+        )) then
             return _holder;
         end if;
 
@@ -1858,6 +1887,72 @@ revoke all on function jobq_private.hold_key from public;
 
 comment on function jobq_private.hold_key is
 'Returns the job that an idempotency key stands for, this one or an earlier one.';
+
+-- Purpose: hold the idempotency keys of a batch: by ordinal, an id for each of its jobs, and
+-- whether the job is to be made under it. Both are null where no job has a key.
+-- Invariant: keys are taken in the order of kind and key; those that are new by one
+-- statement. Of jobs with one key, the first is made. Raises: nothing.
+create or replace function jobq_private.hold_keys(
+    jobs jobq_private.new_job[], out ids uuid[], out fresh boolean[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _job jobq_private.new_job;
+begin
+    if not exists (
+        select from unnest(hold_keys.jobs) as j where j.idempotency_key is not null
+    ) then
+        return;
+    end if;
+    ids := array(
+        select jobq_private.new_id() from unnest(hold_keys.jobs) as j order by j.ordinal
+    );
+    with given as materialized (
+        select
+            j.ordinal, j.kind, j.idempotency_key, ids[j.ordinal] as job_id,
+            row_number() over (
+                partition by j.kind, j.idempotency_key order by j.ordinal
+            ) as place
+        from unnest(hold_keys.jobs) as j
+    ),
+    held as (
+        insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
+        select g.kind, g.idempotency_key, g.job_id
+        from given as g
+        where g.idempotency_key is not null and g.place = 1
+        order by g.kind, g.idempotency_key
+        on conflict on constraint idempotency_key_pkey do nothing
+        returning job_id
+    )
+    select array_agg(
+        g.idempotency_key is null or h.job_id is not null order by g.ordinal
+    )
+    into fresh
+    from given as g
+    left join held as h on h.job_id = g.job_id;
+
+    for _job in
+        select j.* from unnest(hold_keys.jobs) as j
+        where not fresh[j.ordinal]
+        order by j.kind, j.idempotency_key, j.ordinal
+    loop
+        fresh[_job.ordinal] := ids[_job.ordinal] = jobq_private.hold_key(
+            _job.kind, _job.queue, _job.idempotency_key, ids[_job.ordinal]
+        );
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_keys from public;
+
+comment on function jobq_private.hold_keys is
+'Holds the idempotency keys of a batch, and says which jobs are to be made.';
 
 -- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
 -- Invariant: a job's archive row is never older than its id, which lets lookups by id
@@ -1881,10 +1976,10 @@ revoke all on function jobq_private.id_time from public;
 comment on function jobq_private.id_time is
 'The moment at which a UUID of version 7 was made.';
 
--- Purpose: check and insert a batch of new jobs; the one way in.
--- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
--- single job, as by enqueue(), one by one, in the order of their keys, so that batches
--- cannot deadlock on them.
+-- Purpose: check and insert a batch of new jobs; the one way in. Their ordinals are 1 to n.
+-- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
+-- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
+-- jobs with dedup keys go in one by one.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
@@ -1897,7 +1992,8 @@ as $$
 #variable_conflict use_column
 declare
     _job jobq_private.new_job;
-    _plain jobq_private.new_job[] := insert_jobs.jobs;
+    _ids uuid[];
+    _fresh boolean[];
 begin
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
@@ -1907,31 +2003,35 @@ begin
         return;
     end if;
 
-    if exists (
-        select from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is not null
-    ) then
-        select array_agg(j) into _plain
-        from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is null;
-
-        for _job in
-            select j.*
-            from unnest(insert_jobs.jobs) as j
-            where coalesce(j.idempotency_key, j.dedup_key) is not null
-            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
-        loop
-            return query
-            select _job.ordinal, s.job_id, s.created
-            from jobq_private.store_job(_job) as s;
-        end loop;
-    end if;
-
-    if _plain is not null then
-        perform jobq_private.check_new_jobs(_plain);
+    perform jobq_private.check_new_jobs(insert_jobs.jobs);
+    select h.ids, h.fresh into _ids, _fresh
+    from jobq_private.hold_keys(insert_jobs.jobs) as h;
+    return query
+    select s.ordinal, s.job_id, true
+    from jobq_private.store_jobs(array(
+        select j from unnest(insert_jobs.jobs) as j
+        where j.dedup_key is null and coalesce(_fresh[j.ordinal], true)
+    ), coalesce(_ids, '{}')) as s;
+    for _job in
+        select j.* from unnest(insert_jobs.jobs) as j
+        where j.dedup_key is not null and coalesce(_fresh[j.ordinal], true)
+        order by j.kind, j.dedup_key, j.ordinal
+    loop
         return query
-        select s.ordinal, s.job_id, true
-        from jobq_private.store_jobs(_plain) as s;
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(
+            _job, coalesce(_ids[_job.ordinal], jobq_private.new_id())
+        ) as s;
+    end loop;
+
+    if false = any (_fresh) then
+        perform pg_logical_emit_message(true, 'jobq', '');
+        return query
+        select j.ordinal, k.job_id, false
+        from unnest(insert_jobs.jobs) as j
+        join jobq_private.idempotency_key as k
+            on k.kind = j.kind and k.idempotency_key = j.idempotency_key
+        where not _fresh[j.ordinal];
     end if;
 end
 $$;
@@ -1940,6 +2040,38 @@ revoke all on function jobq_private.insert_jobs from public;
 
 comment on function jobq_private.insert_jobs is
 'Checks and inserts a batch of new jobs, all or none.';
+
+-- Purpose: whether an idempotency key that stands for a job may pass to another one: the
+-- key is past its retention and its job not live, or the job has failed and its kind says
+-- that the key may be used again then.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.is_key_free(
+    kind text, queue text, job_id uuid, created_at timestamptz
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if created_at < now() - (select g.key_retention from jobq_private.setting as g) then
+        return not exists (
+            select from jobq_private.job as j where j.job_id = is_key_free.job_id
+        );
+    end if;
+    return jobq_private.has_failed(job_id) and (
+        select s.reuse_key_after_failure
+        from jobq_private.settings_for(is_key_free.kind, is_key_free.queue) as s
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_key_free from public;
+
+comment on function jobq_private.is_key_free is
+'Says whether an idempotency key that stands for a job may pass to another one.';
 
 -- Purpose: a live job that reaches a final state leaves for the archive.
 -- Invariant: so `update … set state` is enough, for functions and for psql alike; the
@@ -2263,6 +2395,9 @@ begin
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
     end if;
     if not found then
+        if old.finished_at is not null then
+            perform jobq_private.refuse_redrive(old);
+        end if;
         return null;
     elsif old.finished_at is null then
         perform jobq_private.record_audit(
@@ -2450,18 +2585,63 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: say which job holds a key of a finished job that was not redriven.
+-- Invariant: reads only; returns where none does, as when somebody else has redriven it.
+-- Raises: JQ004.
+create or replace function jobq_private.refuse_redrive(job jobq.job)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder uuid;
+begin
+    select k.job_id into _holder
+    from jobq_private.idempotency_key as k
+    where k.kind = job.kind
+    and k.idempotency_key = job.idempotency_key
+    and k.job_id <> job.job_id;
+    if found then
+        perform jobq_private.raise_error('IDEMPOTENCY_CONFLICT', format(
+            'held by job_id %s: kind %s, idempotency_key %s', _holder, job.kind,
+            job.idempotency_key
+        ));
+    end if;
+    select j.job_id into _holder
+    from jobq_private.job as j
+    where j.kind = job.kind
+    and j.dedup_key = job.dedup_key
+    and j.dedup is not null
+    and j.job_id <> job.job_id;
+    if found then
+        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+            'held by job_id %s: kind %s, dedup_key %s', _holder, job.kind, job.dedup_key
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.refuse_redrive from public;
+
+comment on function jobq_private.refuse_redrive is
+'Raises which job holds a key of a finished job that was not redriven.';
+
 -- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
 -- key already.
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
 -- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
 -- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
 -- a failover takes back. A small job without options of its own, of a kind and queue
 -- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
 -- JQ010.
 create or replace function jobq_private.store_job(
-    job jobq_private.new_job, out job_id uuid, out created boolean
+    job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
 language plpgsql
 volatile
@@ -2470,8 +2650,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _new constant uuid := jobq_private.new_id();
-    _is_checked boolean := job.schedule_id is not null;
+    _new constant uuid := coalesce(held, jobq_private.new_id());
+    _is_checked boolean := held is not null or job.schedule_id is not null;
     _queue text;
     _tries integer := 0;
 begin
@@ -2545,9 +2725,12 @@ revoke all on function jobq_private.store_job from public;
 comment on function jobq_private.store_job is
 'Checks and inserts one job, or finds the job that holds its idempotency or dedup key.';
 
--- Purpose: insert many checked jobs that have no keys, and wake their queues.
--- Invariant: one statement, whatever their number. Raises: nothing.
-create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+-- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
+-- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
+-- idempotency keys are held already. Raises: nothing.
+create or replace function jobq_private.store_jobs(
+    jobs jobq_private.new_job[], ids uuid[] default '{}'
+)
 returns table (ordinal integer, job_id uuid)
 language plpgsql
 volatile
@@ -2564,9 +2747,10 @@ declare
 begin
     with given as materialized (
         select
-            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
-            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
-            j.max_attempts, j.timeout, j.metadata
+            coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
+            j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
+            coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
+            j.idempotency_key, j.metadata
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -2578,13 +2762,13 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata, delivery_version
+            idempotency_key, metadata, delivery_version
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}'),
-            p.delivery_version
+            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
+            coalesce(g.metadata, '{}'), p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
     )
@@ -2610,7 +2794,7 @@ $$;
 revoke all on function jobq_private.store_jobs from public;
 
 comment on function jobq_private.store_jobs is
-'Inserts many checked jobs without keys, and wakes their queues.';
+'Inserts many checked jobs without dedup keys, and wakes their queues.';
 
 -- Purpose: tell the clients that wait for these jobs that they have ended.
 -- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
@@ -3099,6 +3283,10 @@ begin
         select k.job_id
         from jobq_private.idempotency_key as k
         where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+        and (
+            k.created_at >= now() - (select g.key_retention from jobq_private.setting as g)
+            or exists (select from jobq_private.job as j where j.job_id = k.job_id)
+        )
     );
 end
 $$;
@@ -3245,6 +3433,7 @@ begin
         if found then
             return;
         end if;
+        perform jobq_private.refuse_redrive(_job);
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state
@@ -3260,8 +3449,9 @@ comment on function jobq.redrive is
 
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.
--- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Raises: 22004, 22023.
+-- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
+-- another job stays where it is, also when that came meanwhile; so does what another call
+-- redrives. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -3292,14 +3482,8 @@ begin
         );
     end if;
     return query
-    with found as (
-        select
-            a.job_id, a.finished_at,
-            row_number() over (
-                partition by
-                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
-                order by a.finished_at
-            ) as turn
+    with chosen as materialized (
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -3312,13 +3496,16 @@ begin
             select from jobq_private.job as j
             where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
         ))
-    ),
-    chosen as materialized (
-        select f.job_id, f.finished_at
-        from found as f
-        where f.turn = 1
-        order by f.finished_at
+        and (a.idempotency_key is null or not exists (
+            select from jobq_private.idempotency_key as k
+            where k.kind = a.kind
+            and k.idempotency_key = a.idempotency_key
+            and k.job_id <> a.job_id
+            and not jobq_private.is_key_free(k.kind, a.queue, k.job_id, k.created_at)
+        ))
+        order by a.finished_at
         limit redrive_many.max_jobs
+        for update of a skip locked
     )
     update jobq_private.job_archive as a
     set state = 'queued'
@@ -12266,7 +12453,8 @@ comment on function jobq.signal is
 -- again when the event comes, at the latest after timeout, which counts from the first
 -- call. The attempt that then runs calls again and is told. While an emit is under way that
 -- could miss it, the job looks again after a quarter of a second.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: how long at most, from the first call; up to 36500 days; null means that
 -- Column outcome: `arrived`, `timed_out` or `waiting`
 -- Column payload: what came with the event

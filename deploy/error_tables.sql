@@ -28,6 +28,8 @@ values
  'drop the work: another attempt has the job, or it has ended'),
 ('DEDUP_CONFLICT', 'JQ004', 409, 'another live job holds this dedup key',
  'cancel the live job or wait until it has ended'),
+('IDEMPOTENCY_CONFLICT', 'JQ004', 409, 'another job holds this idempotency key',
+ 'wait until the job that the detail names has failed, or redrive that one'),
 ('PAYLOAD_TOO_LARGE', 'JQ005', 413, 'the payload is too large',
  'store the data elsewhere and enqueue a reference to it, or raise max_payload_bytes'),
 ('PAYLOAD_TOO_DEEP', 'JQ006', 422, 'the payload is nested too deeply',

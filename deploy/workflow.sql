@@ -529,7 +529,8 @@ comment on function jobq.signal is
 -- again when the event comes, at the latest after timeout, which counts from the first
 -- call. The attempt that then runs calls again and is told. While an emit is under way that
 -- could miss it, the job looks again after a quarter of a second.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_INVALID.
+-- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: how long at most, from the first call; up to 36500 days; null means that
 -- Column outcome: `arrived`, `timed_out` or `waiting`
 -- Column payload: what came with the event

@@ -19,6 +19,10 @@ begin
         select k.job_id
         from jobq_private.idempotency_key as k
         where k.kind = find_job.kind and k.idempotency_key = find_job.idempotency_key
+        and (
+            k.created_at >= now() - (select g.key_retention from jobq_private.setting as g)
+            or exists (select from jobq_private.job as j where j.job_id = k.job_id)
+        )
     );
 end
 $$;

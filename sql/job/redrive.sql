@@ -22,6 +22,7 @@ begin
         if found then
             return;
         end if;
+        perform jobq_private.refuse_redrive(_job);
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s is %s; dead and cancelled jobs can be redriven', _job.job_id, _job.state

@@ -1,7 +1,8 @@
 -- Purpose: run many dead jobs again: those of a queue, a kind or an error code that ended
 -- within a time.
--- Invariant: bounded, oldest first; a job whose dedup key is held by a live job, or by an
--- older one of these, stays where it is. Raises: 22004, 22023.
+-- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
+-- another job stays where it is, also when that came meanwhile; so does what another call
+-- redrives. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -32,14 +33,8 @@ begin
         );
     end if;
     return query
-    with found as (
-        select
-            a.job_id, a.finished_at,
-            row_number() over (
-                partition by
-                    a.kind, case when a.dedup is null then a.job_id::text end, a.dedup_key
-                order by a.finished_at
-            ) as turn
+    with chosen as materialized (
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -52,13 +47,16 @@ begin
             select from jobq_private.job as j
             where j.kind = a.kind and j.dedup_key = a.dedup_key and j.dedup is not null
         ))
-    ),
-    chosen as materialized (
-        select f.job_id, f.finished_at
-        from found as f
-        where f.turn = 1
-        order by f.finished_at
+        and (a.idempotency_key is null or not exists (
+            select from jobq_private.idempotency_key as k
+            where k.kind = a.kind
+            and k.idempotency_key = a.idempotency_key
+            and k.job_id <> a.job_id
+            and not jobq_private.is_key_free(k.kind, a.queue, k.job_id, k.created_at)
+        ))
+        order by a.finished_at
         limit redrive_many.max_jobs
+        for update of a skip locked
     )
     update jobq_private.job_archive as a
     set state = 'queued'

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,3 +121,50 @@ def test_a_transaction_that_is_to_be_prepared_enqueues_without_a_notification(
     assert value(worker, "select count(*) from jobq.claim('{default}', 'w')") == 1
     producer.execute("select jobq.enqueue('work')")
     assert len(list(worker.notifies(timeout=10, stop_after=1))) == 1, "others notify as before"
+
+
+def test_batches_that_mix_keys_of_both_sorts_do_not_deadlock(connect: Connect) -> None:
+    connections = [connect() for _ in range(8)]
+
+    def produce(number: int) -> None:
+        chance = random.Random(number)
+        for _ in range(25):
+            batch = [
+                {"kind": "k", "dedup": chance.choice(["skip", "replace"])}
+                | ({"idempotency_key": str(chance.randrange(200))} if chance.random() < 0.7 else {})
+                | ({"dedup_key": str(chance.randrange(20))} if chance.random() < 0.7 else {})
+                for _ in range(12)
+            ]
+            connections[number].execute("select jobq.enqueue_many(%s)", [Jsonb(batch)])
+
+    connections[0].execute("alter system set deadlock_timeout = '20ms'")
+    connections[0].execute("select pg_reload_conf()")
+    try:
+        with ThreadPoolExecutor(len(connections)) as pool:
+            list(pool.map(produce, range(len(connections))))
+    finally:
+        connections[0].execute("alter system reset deadlock_timeout")
+        connections[0].execute("select pg_reload_conf()")
+
+
+def test_redrive_many_passes_over_a_job_whose_key_is_taken_meanwhile(connect: Connect) -> None:
+    producer, operator = connect(), connect()
+    producer.execute(
+        "select jobq.put_kind('k', max_attempts => 1);"
+        "select jobq.enqueue('k'), jobq.enqueue('k', dedup_key => 'key');"
+        "select jobq.fail(c.job_id, 1, 'boom') from jobq.claim('{default}', 'w', 2) as c"
+    )
+    producer.execute("begin; select jobq.enqueue('k', dedup_key => 'key')")
+    with ThreadPoolExecutor(1) as pool:
+        redriven = pool.submit(
+            lambda: operator.execute("select jobq.redrive_many(kind => 'k')").fetchall()
+        )
+        pid = operator.info.backend_pid
+        waiting = "select wait_event_type from pg_stat_activity where pid = %s"
+        while value(producer, waiting, pid) != "Lock":
+            assert not redriven.done(), "the key is not seen before the commit"
+            time.sleep(0.002)
+            producer.execute("select pg_stat_clear_snapshot()")
+        producer.execute("commit")
+        assert len(redriven.result(10)) == 1, "the other one goes back"
+    assert value(producer, "select count(*) from jobq.job where state = 'dead'") == 1

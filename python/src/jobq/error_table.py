@@ -69,6 +69,11 @@ ERROR_TABLE: Final = {
         409,
         "a definition of this name exists",
     ),
+    "IDEMPOTENCY_CONFLICT": ErrorRow(
+        "JQ004",
+        409,
+        "another job holds this idempotency key",
+    ),
     "PAYLOAD_TOO_LARGE": ErrorRow(
         "JQ005",
         413,

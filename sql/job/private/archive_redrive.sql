@@ -1,6 +1,8 @@
--- Purpose: a finished job that is set to queued goes back among the live ones.
+-- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
+-- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Raises: JQ004 when its dedup key is taken.
+-- no longer counts against max_attempts. Before the update, so that it can be dropped;
+-- after it, archive_leave takes the row out. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
 language plpgsql
@@ -10,8 +12,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    delete from jobq_private.job_archive as a
-    where a.job_id = new.job_id and a.finished_at = new.finished_at;
+    if new.idempotency_key is not null and new.job_id <> jobq_private.hold_key(
+        new.kind, new.queue, new.idempotency_key, new.job_id
+    ) then
+        return null;
+    end if;
 
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
@@ -29,21 +34,19 @@ begin
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
-        perform jobq_private.raise_error('DEDUP_CONFLICT', format(
-            'job_id %s, kind %s, dedup_key %s', new.job_id, new.kind, new.dedup_key
-        ));
+        return null;
     end if;
     perform jobq_private.wake(array[new.queue]);
-    return null;
+    return new;
 end
 $$;
 
 revoke all on function jobq_private.redrive_archived from public;
 
 comment on function jobq_private.redrive_archived is
-'Puts a finished job that was set to queued back among the live ones.';
+'Puts a finished job that is set to queued back among the live ones.';
 
 create or replace trigger archive_redrive
-after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
+before update on jobq_private.job_archive
+for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();

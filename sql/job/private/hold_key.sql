@@ -1,6 +1,6 @@
 -- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
--- Invariant: the key's primary key decides between concurrent callers. Where a
--- key may be used again after a failure, the key passes to the new job, once.
+-- Invariant: the key's primary key decides between concurrent callers. A key that is free
+-- again passes to the new job, once.
 -- Raises: nothing.
 create or replace function jobq_private.hold_key(
     kind text, queue text, idempotency_key text, job_id uuid
@@ -14,6 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _holder uuid;
+    _since timestamptz;
 begin
     loop
         insert into jobq_private.idempotency_key as k (kind, idempotency_key, job_id)
@@ -23,17 +24,13 @@ begin
             return hold_key.job_id;
         end if;
 
-        select k.job_id into _holder
+        select k.job_id, k.created_at into _holder, _since
         from jobq_private.idempotency_key as k
         where k.kind = hold_key.kind
         and k.idempotency_key = hold_key.idempotency_key;
-        if found and not (
-            jobq_private.has_failed(_holder)
-            and (
-                select s.reuse_key_after_failure
-                from jobq_private.settings_for(hold_key.kind, hold_key.queue) as s
-            )
-        ) then
+        if _holder = hold_key.job_id or (found and not jobq_private.is_key_free(
+            hold_key.kind, hold_key.queue, _holder, _since
+        )) then
             return _holder;
         end if;
 

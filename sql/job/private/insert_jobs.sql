@@ -1,7 +1,7 @@
--- Purpose: check and insert a batch of new jobs; the one way in.
--- Invariant: all or none. Jobs without keys go in by one statement; jobs with keys, and a
--- single job, as by enqueue(), one by one, in the order of their keys, so that batches
--- cannot deadlock on them.
+-- Purpose: check and insert a batch of new jobs; the one way in. Their ordinals are 1 to n.
+-- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
+-- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
+-- jobs with dedup keys go in one by one.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
@@ -14,7 +14,8 @@ as $$
 #variable_conflict use_column
 declare
     _job jobq_private.new_job;
-    _plain jobq_private.new_job[] := insert_jobs.jobs;
+    _ids uuid[];
+    _fresh boolean[];
 begin
     if cardinality(insert_jobs.jobs) = 1 then
         _job := insert_jobs.jobs[1];
@@ -24,31 +25,35 @@ begin
         return;
     end if;
 
-    if exists (
-        select from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is not null
-    ) then
-        select array_agg(j) into _plain
-        from unnest(insert_jobs.jobs) as j
-        where coalesce(j.idempotency_key, j.dedup_key) is null;
-
-        for _job in
-            select j.*
-            from unnest(insert_jobs.jobs) as j
-            where coalesce(j.idempotency_key, j.dedup_key) is not null
-            order by j.kind, j.idempotency_key, j.dedup_key, j.ordinal
-        loop
-            return query
-            select _job.ordinal, s.job_id, s.created
-            from jobq_private.store_job(_job) as s;
-        end loop;
-    end if;
-
-    if _plain is not null then
-        perform jobq_private.check_new_jobs(_plain);
+    perform jobq_private.check_new_jobs(insert_jobs.jobs);
+    select h.ids, h.fresh into _ids, _fresh
+    from jobq_private.hold_keys(insert_jobs.jobs) as h;
+    return query
+    select s.ordinal, s.job_id, true
+    from jobq_private.store_jobs(array(
+        select j from unnest(insert_jobs.jobs) as j
+        where j.dedup_key is null and coalesce(_fresh[j.ordinal], true)
+    ), coalesce(_ids, '{}')) as s;
+    for _job in
+        select j.* from unnest(insert_jobs.jobs) as j
+        where j.dedup_key is not null and coalesce(_fresh[j.ordinal], true)
+        order by j.kind, j.dedup_key, j.ordinal
+    loop
         return query
-        select s.ordinal, s.job_id, true
-        from jobq_private.store_jobs(_plain) as s;
+        select _job.ordinal, s.job_id, s.created
+        from jobq_private.store_job(
+            _job, coalesce(_ids[_job.ordinal], jobq_private.new_id())
+        ) as s;
+    end loop;
+
+    if false = any (_fresh) then
+        perform pg_logical_emit_message(true, 'jobq', '');
+        return query
+        select j.ordinal, k.job_id, false
+        from unnest(insert_jobs.jobs) as j
+        join jobq_private.idempotency_key as k
+            on k.kind = j.kind and k.idempotency_key = j.idempotency_key
+        where not _fresh[j.ordinal];
     end if;
 end
 $$;

@@ -45,6 +45,9 @@ begin
         where j.job_id = old.job_id and j.state = old.state and j.attempt = old.attempt;
     end if;
     if not found then
+        if old.finished_at is not null then
+            perform jobq_private.refuse_redrive(old);
+        end if;
         return null;
     elsif old.finished_at is null then
         perform jobq_private.record_audit(

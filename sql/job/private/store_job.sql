@@ -3,13 +3,14 @@
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
 -- lost insert with a new snapshot. Running jobs are never replaced. The slot of a schedule
 -- was checked when that was declared, and its key is not held: tick() fires each slot once.
+-- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
 -- a failover takes back. A small job without options of its own, of a kind and queue
 -- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
 -- JQ010.
 create or replace function jobq_private.store_job(
-    job jobq_private.new_job, out job_id uuid, out created boolean
+    job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
 language plpgsql
 volatile
@@ -18,8 +19,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _new constant uuid := jobq_private.new_id();
-    _is_checked boolean := job.schedule_id is not null;
+    _new constant uuid := coalesce(held, jobq_private.new_id());
+    _is_checked boolean := held is not null or job.schedule_id is not null;
     _queue text;
     _tries integer := 0;
 begin

@@ -1,6 +1,9 @@
--- Purpose: insert many checked jobs that have no keys, and wake their queues.
--- Invariant: one statement, whatever their number. Raises: nothing.
-create or replace function jobq_private.store_jobs(jobs jobq_private.new_job[])
+-- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
+-- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
+-- idempotency keys are held already. Raises: nothing.
+create or replace function jobq_private.store_jobs(
+    jobs jobq_private.new_job[], ids uuid[] default '{}'
+)
 returns table (ordinal integer, job_id uuid)
 language plpgsql
 volatile
@@ -17,9 +20,10 @@ declare
 begin
     with given as materialized (
         select
-            jobq_private.new_id() as job_id, j.ordinal, j.kind, j.payload, j.priority,
-            coalesce(j.queue, '') as queue, coalesce(j.run_at, now()) as run_at,
-            j.max_attempts, j.timeout, j.metadata
+            coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
+            j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
+            coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
+            j.idempotency_key, j.metadata
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -31,13 +35,13 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            metadata, delivery_version
+            idempotency_key, metadata, delivery_version
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, coalesce(g.metadata, '{}'),
-            p.delivery_version
+            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
+            coalesce(g.metadata, '{}'), p.delivery_version
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
     )
@@ -63,4 +67,4 @@ $$;
 revoke all on function jobq_private.store_jobs from public;
 
 comment on function jobq_private.store_jobs is
-'Inserts many checked jobs without keys, and wakes their queues.';
+'Inserts many checked jobs without dedup keys, and wakes their queues.';

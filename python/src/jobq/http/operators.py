@@ -113,7 +113,7 @@ OPERATIONS = (
         "Run a dead or cancelled job again",
         ("operate",),
         {200: Answer("It is back in its queue.", Redriven)},
-        {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE", "DEDUP_CONFLICT"]},
+        {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE", "DEDUP_CONFLICT", "IDEMPOTENCY_CONFLICT"]},
         tag="operators",
     ),
     Operation(
