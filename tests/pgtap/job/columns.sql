@@ -1,0 +1,76 @@
+-- No column of a job is lost when it ends, when it comes back, or to who looks at it.
+begin;
+select plan(3);
+
+create function pg_temp.differing(before jsonb, after jsonb)
+returns text[]
+language sql
+as $$
+    select coalesce(array_agg(b.key order by b.key), '{}')
+    from jsonb_each(before) as b
+    where b.value is distinct from after -> b.key
+$$;
+
+select jobq.enqueue('k', '{"a": 1}', metadata => '{"b": 2}') as job \gset
+select attempt from jobq.claim('{default}', 'w') \gset
+
+-- Fill what is still empty, past the triggers.
+set local session_replication_role = replica;
+do $$
+declare
+    _name text;
+    _type text;
+begin
+    for _name, _type in
+        select a.attname, format_type(a.atttypid, null)
+        from jobq_private.job as j
+        cross join jsonb_each(to_jsonb(j)) as e
+        join pg_attribute as a on a.attrelid = 'jobq_private.job'::regclass and a.attname = e.key
+        where e.value in ('null', '0')
+    loop
+        execute format('update jobq_private.job set %I = %L', _name, case
+            when _type in ('smallint', 'integer', 'bigint') then '7'
+            when _type = 'jsonb' then '{"c": 3}'
+            when _type = 'uuid' then '00000000-0000-7000-8000-000000000000'
+            when _type = 'timestamp with time zone' then '2026-01-01Z'
+            else 'skip'
+        end);
+    end loop;
+end
+$$;
+update jobq_private.job set run_at = '2026-01-01Z';
+set local session_replication_role = origin;
+select to_jsonb(j) as live from jobq_private.job as j \gset
+
+select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null);
+select is(
+    (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
+    '{lease_expires_at,previous_state,state}', 'the archive has all that a job had'
+);
+
+select jobq.redrive(:'job');
+select is(
+    (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
+    array[
+        'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expiries', 'heartbeat_at',
+        'lease_expires_at', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'worker'
+    ],
+    'a job that is redriven has all but what its attempts have left'
+);
+
+select is(
+    (
+        select array_agg(a.attname::text order by a.attname)
+        from pg_attribute as a
+        where a.attrelid = 'jobq_private.job'::regclass
+        and a.attnum > 0
+        and a.attname not in (
+            select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
+        )
+    ),
+    '{dedup,expiries,lane,last_error_details,uncounted}', 'the view shows all that is for people'
+);
+
+select * from finish();
+rollback;
