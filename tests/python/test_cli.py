@@ -71,6 +71,29 @@ def test_a_job_is_enqueued_listed_and_shown(jobq: Any, client: Client) -> None:
     assert "no_worker" in said(jobq("explain", job_id))
 
 
+def test_events_and_signals_are_brought_and_steps_shown(
+    jobq: Any, client: Client, database: str
+) -> None:
+    job_id = said(jobq("enqueue", "greet"))
+    assert said(jobq("emit", "paid", '{"euro": 5}')) == "emitted"
+    assert "there already" in said(jobq("emit", "paid"))
+    assert said(jobq("signal", job_id, "approval", "-", input='{"by": "ada"}')) == "emitted"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("select jobq.claim_job(%s, 'w')", [job_id])
+        connection.execute("select jobq.save_step(%s, 1, 'charge', '[7]')", [job_id])
+        for event, payload in (("paid", {"euro": 5}), ("approval", {"by": "ada"})):
+            wait = connection.execute(
+                "select payload from jobq.wait_for(%s, 1, %s)", [job_id, event]
+            )
+            assert wait.fetchone() == (payload,)
+    shown = said(jobq("show", job_id))
+    assert "charge" in shown and "event:approval" in shown
+    steps = json.loads(said(jobq("show", job_id, "--json")))["steps"]
+    assert [step["name"] for step in steps] == ["charge", "event:paid", "event:approval"]
+    assert jobq("emit", "paid", "{").returncode == 2
+    assert "JOB_NOT_FOUND" in jobq("signal", "00000000-0000-0000-0000-000000000000", "a").stderr
+
+
 def test_a_payload_comes_from_standard_input_too(jobq: Any, client: Client) -> None:
     job_id = said(jobq("enqueue", "a", "-", input="[1, 2]"))
     assert client.get(job_id).payload == [1, 2]

@@ -1,7 +1,7 @@
 """jobq: a job queue and scheduler that lives in PostgreSQL."""
 
 from jobq.client import AsyncClient, Client
-from jobq.errors import JobqError
+from jobq.errors import EventTimeout, JobqError
 from jobq.models import (
     Attempt,
     ClaimedJob,
@@ -11,6 +11,7 @@ from jobq.models import (
     LogLine,
     QueueGrant,
     QueueStats,
+    Step,
 )
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze, Unable
 from jobq.schedules import Schedule, Slot
@@ -23,6 +24,7 @@ __all__ = [
     "ClaimedJob",
     "Client",
     "Enqueued",
+    "EventTimeout",
     "Explanation",
     "Job",
     "JobContext",
@@ -36,6 +38,7 @@ __all__ = [
     "Schedule",
     "Slot",
     "Snooze",
+    "Step",
     "Unable",
     "Worker",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
 import msgspec
@@ -9,7 +10,7 @@ from psycopg.types.json import Jsonb
 
 from jobq.errors import InvalidArgument
 
-__all__ = ["as_jsonb", "as_text", "as_uuid", "encode", "plain"]
+__all__ = ["as_jsonb", "as_text", "as_timedelta", "as_uuid", "encode", "plain"]
 
 
 def encode(value: object) -> str:
@@ -47,6 +48,11 @@ def as_text(value: object) -> str:
         raise InvalidArgument("an argument that is needed is None")
     text = encode(value)
     return value if isinstance(value, str) else text.strip('"')
+
+
+def as_timedelta(value: timedelta | float | None) -> timedelta | None:
+    """Return a duration that is given as such or in seconds."""
+    return timedelta(seconds=value) if isinstance(value, int | float) else value
 
 
 def as_uuid(job_id: UUID | str) -> UUID:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules
+from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules, workflows
 from jobq.call import statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
@@ -185,6 +185,9 @@ class Client:
     attempts = _waiting(jobs.attempts)
     logs = _waiting(jobs.logs)
     explain = _waiting(jobs.explain)
+    emit = _waiting(workflows.emit)
+    signal = _waiting(workflows.signal)
+    list_steps = _waiting(workflows.list_steps)
     queue_stats = _waiting(queues.queue_stats)
     settings = _waiting(defaults.settings)
     cancel = _waiting(jobs.cancel)
@@ -342,6 +345,9 @@ class AsyncClient:
     attempts = _awaiting(jobs.attempts)
     logs = _awaiting(jobs.logs)
     explain = _awaiting(jobs.explain)
+    emit = _awaiting(workflows.emit)
+    signal = _awaiting(workflows.signal)
+    list_steps = _awaiting(workflows.list_steps)
     queue_stats = _awaiting(queues.queue_stats)
     settings = _awaiting(defaults.settings)
     cancel = _awaiting(jobs.cancel)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from jobq.arguments import as_timedelta
 from jobq.outcomes import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from jobq.models import Json
+    from jobq.steps import Steps
 
 __all__ = ["LEVELS", "JobContext", "Recorder"]
 
@@ -49,6 +51,7 @@ class JobContext:
             lease was lost. A handler that looks at it may stop early.
         payload_text: the payload as it is stored, with every digit of its numbers.
         delivery_version: what the job is delivered by, where its kind is an endpoint.
+        steps: where `step`, `sleep` and `wait_for` are recorded.
     """
 
     job_id: UUID
@@ -65,6 +68,7 @@ class JobContext:
     cancelled: bool = False
     delivery_version: int | None = None
     payload_text: str = "{}"
+    steps: Steps | None = None
 
     @property
     def time_left(self) -> float:
@@ -108,3 +112,74 @@ class JobContext:
         if level not in LEVELS:
             raise ValueError(f"level must be one of {', '.join(LEVELS)}")
         return self.recorder.log(self, level, message)
+
+    # ---- durable steps: in a coroutine handler each of these is awaited
+
+    def step(
+        self, name: str, function: Callable[..., Any], /, *args: object, **kwargs: object
+    ) -> Any:  # noqa: ANN401 - what the function returns
+        """Call a function once, and record what it returns for the attempts that follow.
+
+            charge_id = await context.step("charge", charge, order)
+
+        A step that is recorded is not called again, by whatever attempt. One that was cut
+        off before it was recorded is. In a transactional handler the step is recorded on
+        the handler's connection: it commits with the rows that were written there.
+
+        Args:
+            name: 1 to 256 characters; the second step of a name is recorded as ``name#2``,
+                so steps of one name must come in the same order in each attempt.
+            function: what to call; in a coroutine handler it may be a coroutine function.
+            *args: of the function.
+            **kwargs: of the function.
+
+        Returns:
+            What the function returned, as JSON keeps it: in the first attempt too.
+
+        Raises:
+            StepInvalid: the name is too long, or what the function returned is not JSON, or
+                larger than 1 MiB. The job is then dead.
+            LeaseLost: this attempt no longer holds the job.
+        """
+        return self._steps.step(name, lambda: function(*args, **kwargs))
+
+    def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
+        """Go on at another time, behind the steps that are done.
+
+        The job is given back until then, the attempt not counted; nothing is held meanwhile.
+        The handler then starts anew, and its steps return what is recorded.
+
+        Args:
+            until: the moment, with a time zone; or how long from now, as a timedelta or in
+                seconds.
+        """
+        if not isinstance(until, datetime | timedelta):
+            until = timedelta(seconds=until)
+        elif isinstance(until, datetime) and until.tzinfo is None:
+            raise ValueError("the moment to sleep until needs a time zone")
+        return self._steps.sleep(until)
+
+    def wait_for(self, event: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the payload
+        """Wait for an event that somebody emits, or for a signal to this job.
+
+        While it has not come, the job is given back as by `sleep`. What has come is
+        recorded: a later attempt, or another wait for the same event, gets the same.
+
+        Args:
+            event: its name, 1 to 256 characters.
+            timeout: as a timedelta or in seconds, from the first time that the job waits for
+                it; None waits on.
+
+        Returns:
+            The event's payload.
+
+        Raises:
+            EventTimeout: it did not come in time. Where it is not caught, the job is dead.
+        """
+        return self._steps.wait_for(event, as_timedelta(timeout))
+
+    @property
+    def _steps(self) -> Steps:
+        if self.steps is None:
+            raise RuntimeError("this context records no steps")
+        return self.steps

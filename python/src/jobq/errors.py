@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Conflict",
     "DatabaseUnavailable",
+    "EventTimeout",
     "HasDependents",
     "IllegalState",
     "InvalidArgument",
@@ -35,6 +36,7 @@ __all__ = [
     "PayloadInvalid",
     "PayloadTooLarge",
     "QueueFull",
+    "StepInvalid",
     "of_database",
     "translate",
 ]
@@ -138,6 +140,21 @@ class InvalidArgument(JobqError):
     """Class 22: an argument is missing or has a value that it may not have."""
 
     code = "INVALID_ARGUMENT"
+
+
+class StepInvalid(InvalidArgument):
+    """A step's name, or what it returned, cannot be recorded: the job is dead.
+
+    Another attempt would do the step once more.
+    """
+
+    code = "STEP_INVALID"
+
+
+class EventTimeout(JobqError):
+    """What a handler waited for did not come in time; every later attempt gets the same."""
+
+    code = "EVENT_TIMEOUT"
 
 
 class NotPermitted(JobqError):

@@ -31,6 +31,7 @@ __all__ = [
     "QueueGrant",
     "QueueStats",
     "State",
+    "Step",
     "record",
 ]
 
@@ -159,6 +160,16 @@ class LogLine:
     logged_at: datetime
     level: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step of a job has come to, and the attempt that recorded it."""
+
+    name: str
+    value: Json
+    attempt: int
+    saved_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ async def send_email(payload: SendEmail, context: JobContext) -> None: ...
 from __future__ import annotations
 
 import inspect
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobq import schedules
+from jobq.arguments import as_timedelta
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
 from jobq.kinds import put_kind
@@ -20,6 +20,7 @@ from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import timedelta
     from uuid import UUID
 
     from jobq.call import Call
@@ -211,11 +212,6 @@ class Registry:
         """
         for call in self.definitions():
             client.run(call)
-
-
-def as_timedelta(value: timedelta | float | None) -> timedelta | None:
-    """Return a duration that is given as such or in seconds."""
-    return timedelta(seconds=value) if isinstance(value, int | float) else value
 
 
 def _instance(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from jobq.arguments import plain
-from jobq.errors import DatabaseUnavailable, JobqError
+from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, StepInvalid
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 from jobq.redaction import error_text
 
@@ -33,6 +33,7 @@ __all__ = [
     "Returned",
     "Settlement",
     "Succeeded",
+    "Suspended",
     "moment_of",
     "settlement_of",
 ]
@@ -72,6 +73,10 @@ class Raised:
 
 class LostError(Exception):
     """The job was no longer this attempt's to complete."""
+
+
+class Suspended(BaseException):
+    """The job waits: the database has it back, and the handler must end."""
 
 
 class ProcessDiedError(Exception):
@@ -122,8 +127,8 @@ class Gone:
     """There is nothing left to settle.
 
     Attributes:
-        outcome: ``succeeded`` when the handler's own transaction has completed the job, or
-            ``lost``.
+        outcome: ``succeeded`` when the handler's own transaction has completed the job,
+            ``released`` when it waits for something, or ``lost``.
     """
 
     outcome: str
@@ -161,7 +166,7 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
     return min(max(moment, FIRST_MOMENT), LAST_MOMENT)
 
 
-def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: PLR0911 - a table
+def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911 - a table
     match error:
         case Retry():
             wait = None if error.in_ is None else min(max(error.in_, timedelta(0)), LONGEST_RETRY)
@@ -184,6 +189,10 @@ def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:
             return Failed("PROCESS_DIED", error_text(str(error)))
         case LostError():
             return Gone("lost")
+        case Suspended():
+            return Gone("released")
+        case StepInvalid() | EventTimeout():
+            return Failed(_code(error.code), error_text(error), is_retryable=False)
         case JobqError() if not isinstance(error, DatabaseUnavailable):
             return Failed(_code(error.code), error_text(error))
         case _:

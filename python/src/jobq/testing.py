@@ -31,9 +31,11 @@ from jobq.settlement import (
     Returned,
     Settlement,
     Succeeded,
+    Suspended,
     moment_of,
     settlement_of,
 )
+from jobq.steps import Steps, SyncJournal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator, Sequence
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from jobq.handler import Handler
     from jobq.models import Json, State
     from jobq.registry import Registry
+    from jobq.steps import Journal
 
 __all__ = ["Ran", "run_due"]
 
@@ -115,18 +118,25 @@ def _run(
     reraise: bool,
 ) -> Ran:
     error: BaseException | None = None
+    handler = registry.get(job.kind)
+    journal = _Journal(connection)
     try:
         with connection.transaction():
-            result = _call(registry.get(job.kind), job, connection)
+            try:
+                result = _call(handler, job, connection, journal)
+            except Suspended:
+                return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))
             _settle_success(connection, job, settlement)
     except _UndoneError:
+        journal.keep(handler)
         _settle(connection, job, settlement)
     except BaseException as raised:
         is_outcome = isinstance(raised, Retry | Permanent | Snooze | Cancelled | Unable)
         if (reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
             raise
         error = raised
+        journal.keep(handler)
         _settle(connection, job, settlement_of(Raised(raised)))
     ended = client.get(job.job_id)
     return Ran(job.job_id, job.kind, ended.state, ended.result, error)
@@ -136,7 +146,9 @@ class _UndoneError(Exception):
     """On the way out of the savepoint of a handler whose result cannot be stored."""
 
 
-def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any]) -> Any:  # noqa: ANN401 - whatever the handler returns
+def _call(
+    handler: Handler | None, job: ClaimedJob, connection: Connection[Any], journal: Journal
+) -> Any:  # noqa: ANN401 - whatever the handler returns
     if handler is None:
         raise Permanent("UNKNOWN_KIND", f"no handler of kind {job.kind}")
     try:
@@ -157,6 +169,7 @@ def _call(handler: Handler | None, job: ClaimedJob, connection: Connection[Any])
         payload_text=encode(job.payload),
         deadline=monotonic() + job.timeout.total_seconds(),
         recorder=_Recorder(connection),
+        steps=Steps(journal, job.job_id, job.attempt, is_awaited=handler.mode == "coroutine"),
     )
     result = handler.function(*handler.arguments(payload, context, connection))
     return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
@@ -195,6 +208,24 @@ def _settle(connection: Connection[Any], job: ClaimedJob, settlement: Settlement
             connection.execute("select jobq.release(%s, %s, %s)", (*key, moment))
         case CancelConfirmed():
             connection.execute("select jobq.confirm_cancel(%s, %s)", key)
+
+
+class _Journal(SyncJournal):
+    """Records steps in the test's transaction, beyond a failure where a worker would."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        super().__init__(connection)
+        self._saved: list[tuple[UUID, int, str, str]] = []
+
+    def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
+        self._saved.append((job_id, attempt, name, value))
+        return super().save(job_id, attempt, name, value)
+
+    def keep(self, handler: Handler | None) -> None:
+        """Record again what the savepoint's end undid, unless it belongs to those rows."""
+        if handler is not None and not handler.is_transactional:
+            for step in self._saved:
+                super().save(*step)
 
 
 class _Recorder:

@@ -16,6 +16,7 @@ from jobq.cli.queues import pause, queues, resume
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.worker import worker
+from jobq.cli.workflows import emit, signal
 
 __all__ = ["main"]
 
@@ -24,6 +25,7 @@ COMMANDS = (
     deploy,
     print_sql,
     doctor,
+    emit,
     enqueue,
     explain,
     grants,
@@ -37,6 +39,7 @@ COMMANDS = (
     run,
     schedules,
     show,
+    signal,
     worker,
 )
 

@@ -112,13 +112,18 @@ def jobs(
 @as_json
 @database
 def show(job_id: str, is_json: bool, database_url: str) -> None:
-    """Show all that is known of a job, its attempts and its log."""
+    """Show all that is known of a job, its attempts, its steps and its log."""
     with asking(database_url) as client:
         job = client.get(job_id)
         attempts = client.attempts(job_id)
+        steps = client.list_steps(job_id)
         logs = client.logs(job_id)
     if is_json:
-        parts = {"attempts": map(asdict, attempts), "logs": map(asdict, logs)}
+        parts = {
+            "attempts": map(asdict, attempts),
+            "steps": map(asdict, steps),
+            "logs": map(asdict, logs),
+        }
         show_json([asdict(job) | {name: list(rows) for name, rows in parts.items()}])
         return
     for name, value in asdict(job).items():
@@ -131,6 +136,10 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
             for a in attempts
         ]
         show_table(("attempt", "state", "started_at", "duration", "worker", "error"), rows)
+    if steps:
+        click.echo()
+        done = [(s.name, s.attempt, s.saved_at, plain(s.value)) for s in steps]
+        show_table(("step", "attempt", "saved_at", "value"), done)
     if logs:
         click.echo()
     for line in logs:

@@ -27,9 +27,12 @@ from jobq.settlement import (
     Returned,
     Settlement,
     Succeeded,
+    Suspended,
     settlement_of,
 )
+from jobq.steps import AsyncJournal, Steps, SyncJournal
 from jobq.worker.forks import leave_if_forked
+from jobq.worker.journal import ThreadJournal, WorkerJournal
 from jobq.worker.logs import Sparing, current_job, job_fields
 from jobq.worker.protocol import COMPLETE
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from jobq.context import JobContext
     from jobq.handler import Handler
     from jobq.registry import Registry
+    from jobq.steps import Journal
     from jobq.worker.held import Held
     from jobq.worker.metrics import Metrics
     from jobq.worker.notes import Notes
@@ -68,6 +72,7 @@ class Attempts:
         registry: the handlers.
         places: where they run.
         notes: where they write to.
+        journal: where their steps are recorded.
         metrics: what counts, if anything does.
         stop: what ends the worker when it is used up.
 
@@ -81,6 +86,7 @@ class Attempts:
         registry: Registry,
         places: Places,
         notes: Notes,
+        journal: WorkerJournal,
         metrics: Metrics | None,
         stop: Stop,
     ) -> None:
@@ -88,6 +94,8 @@ class Attempts:
         self._registry = registry
         self._places = places
         self._notes = notes
+        self._journal = journal
+        self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._stop = stop
         self._pid = os.getpid()
@@ -156,6 +164,7 @@ class Attempts:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
         if handler.extras:
             held.make_context(self._notes)
+            self._record_steps(handler, held, self._journal)
         did: Returned | Raised
         try:
             if handler.mode == "coroutine" and not handler.is_transactional:
@@ -169,6 +178,19 @@ class Attempts:
         if held.context is not None and not (held.is_interrupted and isinstance(did, Raised)):
             await self._notes.written(held.key)
         return self._judged(held, did)
+
+    def _record_steps(
+        self, handler: Handler, held: Held, journal: WorkerJournal | AsyncJournal | SyncJournal
+    ) -> None:
+        """Have the steps of an attempt recorded, if its handler can see to any."""
+        if held.context is None:
+            return
+        is_awaited = handler.mode == "coroutine"
+        own: Journal = journal
+        if isinstance(journal, WorkerJournal) and not is_awaited:
+            own = ThreadJournal(journal, self._loop)
+        context = held.context
+        context.steps = Steps(own, context.job_id, held.attempt, is_awaited=is_awaited)
 
     def _judged(self, held: Held, did: Returned | Raised) -> Settlement:
         """Return what follows from what a handler did, and what the worker did to it."""
@@ -201,7 +223,14 @@ class Attempts:
             return await self._places.threads.run(call)
         held.is_interruptible = True
         async with self._places.connection() as connection:
-            result = await handler.function(*handler.arguments(payload, held.context, connection))
+            self._record_steps(handler, held, AsyncJournal(connection))
+            try:
+                result = await handler.function(
+                    *handler.arguments(payload, held.context, connection)
+                )
+            except Suspended:
+                await self._notes.written(held.key)
+                return _WAITING  # and commits
             text = _text_of(result)
             await self._notes.written(held.key)
             try:
@@ -212,7 +241,11 @@ class Attempts:
 
     def _transaction_in_thread(self, handler: Handler, held: Held, payload: object) -> Gone:
         with self._places.thread_connection() as connection:
-            result = handler.function(*handler.arguments(payload, held.context, connection))
+            self._record_steps(handler, held, SyncJournal(connection))
+            try:
+                result = handler.function(*handler.arguments(payload, held.context, connection))
+            except Suspended:
+                return Gone("released")  # and commits
             text = _text_of(result)
             try:
                 connection.execute(COMPLETE, (held.job_id, held.attempt, text))
@@ -295,7 +328,8 @@ class Attempts:
             await asyncio.wait(self._last_words, timeout=seconds)
 
 
-_OUTCOMES: Final = (Retry, Permanent, Snooze, Cancelled, Unable, LostError)
+_OUTCOMES: Final = (Retry, Permanent, Snooze, Cancelled, Unable, LostError, Suspended)
+_WAITING: Final = Returned(Gone("released"))
 
 
 def outcome_of(did: Returned | Raised) -> object:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from jobq.settlement import Failed, Released, Succeeded, moment_of
+from jobq.steps import LIST_STEPS, WAIT_FOR
 from jobq.worker.held import Held, Key, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from uuid import UUID
 
+    from jobq.worker.journal import Step
     from jobq.worker.links import Links
 
 __all__ = ["COMPLETE", "Protocol", "until_of"]
@@ -34,6 +37,7 @@ MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
 RETIRE: Final = "select jobq.retire_worker(%s)"
 SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
+SAVE_STEPS: Final = "select value, outcome from jobq.save_steps(%s, %s, %s, %s)"
 
 _RELEASED: Final = {"queued": "released", "cancelled": "cancelled", None: "lost"}
 
@@ -121,6 +125,30 @@ class Protocol:
     async def set_progress(self, key: Key, progress: str) -> None:
         """Store how far a job is."""
         await self._links.call(SET_PROGRESS, (*key, progress), is_vital=True)
+
+    async def list_steps(self, job_id: UUID) -> list[tuple[str, str]]:
+        """Return the names of a job's steps, and as JSON text what they have come to."""
+        return await self._links.call(LIST_STEPS, [job_id])
+
+    async def save_steps(self, steps: Sequence[Step]) -> list[tuple[str | None, str]]:
+        """Record steps; return of each what is recorded, and ``saved``, ``known`` or ``lost``."""
+        return await self._links.call(
+            SAVE_STEPS,
+            (
+                _array(str(step.job_id) for step in steps),
+                _array(str(step.attempt) for step in steps),
+                [step.name for step in steps],
+                f"[{','.join(step.value for step in steps)}]",
+            ),
+        )
+
+    async def wait_for(
+        self, job_id: UUID, attempt: int, event: str, within: timedelta | None
+    ) -> tuple[str, str | None]:
+        """Wait for an event; return the outcome, and as JSON text what came with it."""
+        rows = await self._links.call(WAIT_FOR, (job_id, attempt, event, within))
+        [(outcome, payload)] = rows
+        return outcome, payload
 
     async def log(self, lines: Sequence[tuple[str, int, str, str]]) -> None:
         """Add lines to jobs' logs: each a job's id, attempt, level and text."""

@@ -18,6 +18,7 @@ from jobq.worker.attempts import Attempts
 from jobq.worker.dispatcher import Dispatcher, Queues, check_queues
 from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
+from jobq.worker.journal import WorkerJournal
 from jobq.worker.link import Pace, Silence
 from jobq.worker.links import Links
 from jobq.worker.listener import Listener
@@ -233,7 +234,15 @@ class Worker:
         stack.push_async_callback(places.close)
         protocol = Protocol(links, self.name, self._queues.names)
         notes = Notes(protocol)
-        attempts = Attempts(self.name, self._registry, places, notes, self._metrics, self._stop)
+        attempts = Attempts(
+            self.name,
+            self._registry,
+            places,
+            notes,
+            WorkerJournal(protocol),
+            self._metrics,
+            self._stop,
+        )
         listener = self._make_listener(silence)
         dispatcher = Dispatcher(
             protocol,

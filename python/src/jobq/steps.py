@@ -1,0 +1,236 @@
+"""Durable steps: what an attempt has done is not done again by those that follow it.
+
+A step is worked through the same way in every handler. It is written as a generator that
+yields what it must wait for; a coroutine handler awaits that, any other has it at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from jobq.arguments import encode
+from jobq.errors import EventTimeout, InvalidArgument, StepInvalid
+from jobq.settlement import MAX_RESULT, Suspended, moment_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Generator, Mapping
+    from uuid import UUID
+
+    from psycopg import AsyncConnection, Connection
+
+    from jobq.models import Json
+
+__all__ = ["LIST_STEPS", "WAIT_FOR", "AsyncJournal", "Journal", "Steps", "SyncJournal", "Wait"]
+
+SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
+LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"
+WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
+
+# Characters of a step's or an event's name, the database's limit.
+MAX_NAME: Final = 256
+LONGEST_WAIT: Final = timedelta(days=36500)
+
+Work: TypeAlias = "Generator[Any, Any, Any]"
+Wait: TypeAlias = "tuple[str, Json]"
+"""How a wait stands, as wait_for() of the database says it, and what came."""
+
+
+class Journal(Protocol):
+    """Where the steps of an attempt are recorded; what it returns may have to be awaited."""
+
+    def load(self, job_id: UUID) -> Any:  # noqa: ANN401 - or an awaitable of it
+        """Return what earlier attempts have recorded, by the steps' names."""
+
+    def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Any:  # noqa: ANN401
+        """Record what a step has come to, as JSON text; return what is recorded."""
+
+    def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Any:  # noqa: ANN401
+        """Wait for an event, as wait_for() of the database does; return a `Wait`."""
+
+
+class Steps:
+    """The steps of one attempt.
+
+    Args:
+        journal: where they are recorded.
+        job_id: the job.
+        attempt: of the job; the first one has nothing to look up.
+        is_awaited: whether the handler is a coroutine, which awaits its steps.
+    """
+
+    def __init__(self, journal: Journal, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
+        self._journal = journal
+        self._job_id = job_id
+        self._attempt = attempt
+        self._work = _awaited if is_awaited else _done
+        self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
+        self._counts: Counter[str] = Counter()
+
+    def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
+        """Do a step, or return what it has come to before."""
+        _check_name("step", name)
+        self._counts[name] += 1
+        count = self._counts[name]
+        return self._work(self._step(name if count == 1 else f"{name}#{count}", call))
+
+    def sleep(self, until: datetime | timedelta) -> Any:  # noqa: ANN401 - None, or awaited
+        """Wait for a moment: for an event that nobody emits, by the database's clock."""
+        self._counts["sleep:"] += 1
+        now = datetime.now(UTC)
+        pause = min(max(moment_of(until, now) - now, timedelta(0)), LONGEST_WAIT)
+        event = f"sleep:{self._job_id}:{self._counts['sleep:']}"
+        return self._work(self._sleep(event, pause))
+
+    def wait_for(self, event: str, timeout: timedelta | None) -> Any:  # noqa: ANN401 - the payload
+        """Wait for an event."""
+        _check_name("event", event)
+        if timeout is not None and not timedelta(0) <= timeout <= LONGEST_WAIT:
+            raise InvalidArgument("timeout must be between 0 and 36500 days")
+        return self._work(self._wait_for(event, timeout))
+
+    def _step(self, name: str, call: Callable[[], Any]) -> Work:
+        known = yield from self._recorded()
+        if name in known:
+            return known[name]
+        text = _text_of(name, (yield call()))
+        return (yield self._journal.save(self._job_id, self._attempt, name, text))
+
+    def _sleep(self, event: str, pause: timedelta) -> Work:
+        yield from self._waited(event, pause)
+
+    def _wait_for(self, event: str, timeout: timedelta | None) -> Work:
+        outcome, payload = yield from self._waited(event, timeout)
+        if outcome == "timed_out":
+            raise EventTimeout("the event did not come in time", detail=event)
+        return payload
+
+    def _waited(self, event: str, timeout: timedelta | None) -> Work:
+        known = yield from self._recorded()
+        ended = known.get(f"event:{event}")
+        if ended is not None:
+            return ended["outcome"], ended["payload"]
+        wait = yield self._journal.wait(self._job_id, self._attempt, event, timeout)
+        if wait[0] == "waiting":
+            raise Suspended
+        return wait
+
+    def _recorded(self) -> Work:
+        if self._known is None:
+            self._known = yield self._journal.load(self._job_id)
+        return self._known
+
+
+class SyncJournal:
+    """Records on a connection, within its transaction.
+
+    Args:
+        connection: the handler's.
+    """
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    def load(self, job_id: UUID) -> dict[str, Json]:
+        """Return what earlier attempts have recorded."""
+        return dict(self._connection.execute(LIST_STEPS, [job_id]).fetchall())
+
+    def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
+        """Record what a step has come to."""
+        rows = self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
+        return rows.fetchall()[0][0]
+
+    def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Wait:
+        """Wait for an event; where the job is given back, it is with the commit."""
+        rows = self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
+        [(outcome, payload)] = rows.fetchall()
+        return outcome, payload
+
+
+class AsyncJournal:
+    """As `SyncJournal`, for coroutines.
+
+    Args:
+        connection: the handler's.
+    """
+
+    def __init__(self, connection: AsyncConnection[Any]) -> None:
+        self._connection = connection
+
+    async def load(self, job_id: UUID) -> dict[str, Json]:
+        """Return what earlier attempts have recorded."""
+        rows = await self._connection.execute(LIST_STEPS, [job_id])
+        return dict(await rows.fetchall())
+
+    async def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
+        """Record what a step has come to."""
+        rows = await self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
+        return (await rows.fetchall())[0][0]
+
+    async def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Wait:
+        """Wait for an event; where the job is given back, it is with the commit."""
+        rows = await self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
+        [(outcome, payload)] = await rows.fetchall()
+        return outcome, payload
+
+
+def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
+    """Work at once, for handlers that are plain functions."""
+    try:
+        wanted = next(work)
+        while True:
+            if inspect.iscoroutine(wanted):
+                wanted.close()
+                raise TypeError("a handler that is a plain function has plain functions as steps")
+            wanted = work.send(wanted)
+    except StopIteration as end:
+        return end.value
+
+
+async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
+    """Work through something, awaiting what must be."""
+    try:
+        wanted = next(work)
+        while True:
+            wanted = work.send(await _of(wanted) if inspect.isawaitable(wanted) else wanted)
+    except StopIteration as end:
+        return end.value
+
+
+async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
+    return await wanted
+
+
+def _check_name(what: str, name: object) -> None:
+    """Refuse a name that the database would refuse.
+
+    Raises:
+        StepInvalid: it is not text of 1 to 256 characters.
+    """
+    is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
+    if not is_text or (what == "step" and str(name).startswith("event:")):
+        raise StepInvalid(
+            f"the name of a {what} must have 1 to {MAX_NAME} characters",
+            detail=f"{str(name)[:MAX_NAME]!r}",
+            hint="a step's name does not begin with event:" if what == "step" else "",
+        )
+
+
+def _text_of(name: str, value: object) -> str:
+    """Return what a step has come to as JSON text.
+
+    Raises:
+        StepInvalid: it is not JSON, or the database could not store it.
+    """
+    try:
+        text = encode(value)
+    except InvalidArgument as error:
+        raise StepInvalid("what a step returns must be JSON", detail=f"{name}: {error}") from error
+    if len(text.encode()) > MAX_RESULT or "\\u0000" in text:
+        raise StepInvalid(
+            f"what a step returns must be JSON of at most {MAX_RESULT} bytes without NUL",
+            detail=f"{name}: {len(text.encode())} bytes",
+        )
+    return text

@@ -1,0 +1,402 @@
+"""Durable steps in handlers: what is recorded is not done again, and what waits holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from waiting import until_async
+
+from jobq import AsyncClient, Client, EventTimeout, JobContext, Registry, Retry
+from jobq.errors import InvalidArgument, PayloadTooLarge, StepInvalid
+from jobq.testing import run_due
+from jobq.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from uuid import UUID
+
+    from jobq import Job
+
+SOON = timedelta(milliseconds=1)
+
+
+@pytest.fixture
+async def client(database: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(database) as client:
+        yield client
+
+
+async def in_state(client: AsyncClient, job_id: UUID, *states: str) -> Job:
+    async def look() -> Job | None:
+        job = await client.get(job_id)
+        return job if job.state in states else None
+
+    job = await until_async(look, f"for {job_id} to be {states}")
+    assert job is not None
+    return job
+
+
+async def done(client: AsyncClient, job_id: UUID) -> Job:
+    return await in_state(client, job_id, "succeeded", "dead", "cancelled")
+
+
+async def outcome_of(database: str, client: AsyncClient, registry: Registry) -> Job:
+    """Have one job of kind flow run to its end."""
+    async with Worker(database, registry):
+        return await done(client, (await client.enqueue("flow")).job_id)
+
+
+def registered(mode: str, steps: Callable[[JobContext], Any], retries: int = 2) -> Registry:
+    """A registry whose handler, of a mode, does two steps and fails until its attempts are up.
+
+    Args:
+        mode: coroutine, thread, or either in a transaction.
+        steps: a plain function of the context, called as each step.
+        retries: how many attempts fail behind the steps.
+    """
+    registry = Registry()
+    options: dict[str, Any] = {"retry_strategy": "fixed", "retry_initial_delay": SOON}
+
+    def last(context: JobContext, value: Any) -> Any:
+        if context.attempt <= retries:
+            raise Retry(in_=SOON)
+        return value
+
+    if mode == "coroutine":
+
+        @registry.handler("flow", **options)
+        async def flow(payload: Any, context: JobContext) -> Any:
+            one = await context.step("one", steps, context)
+            two = await context.step("two", steps, context)
+            return last(context, [one, two])
+
+    else:
+
+        @registry.handler("flow", **options)
+        def flow_in_thread(payload: Any, context: JobContext) -> Any:
+            one = context.step("one", steps, context)
+            two = context.step("two", steps, context)
+            return last(context, [one, two])
+
+    return registry
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_recorded_step_is_not_done_again(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    done_by: list[int] = []
+
+    def step(context: JobContext) -> list[int]:
+        done_by.append(context.attempt)
+        return [len(done_by)]
+
+    job = await outcome_of(database, client, registered(mode, step))
+    assert (job.state, job.attempt, job.result) == ("succeeded", 3, [[1], [2]])
+    assert done_by == [1, 1]
+    steps = await client.list_steps(job.job_id)
+    assert [(s.name, s.value, s.attempt) for s in steps] == [
+        ("one", [1], 1),
+        ("two", [2], 1),
+    ]
+
+
+async def test_a_step_may_be_a_coroutine_and_fail(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+    calls: list[str] = []
+
+    async def shaky(name: str, *, fails: bool) -> str:
+        await asyncio.sleep(0)
+        calls.append(name)
+        if fails:
+            raise Retry(in_=SOON)
+        return name
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        first = await context.step("first", shaky, "first", fails=False)
+        return [
+            first,
+            await context.step("second", shaky, "second", fails=context.attempt == 1),
+        ]
+
+    job = await outcome_of(database, client, registry)
+    assert job.result == ["first", "second"]
+    assert calls == ["first", "second", "second"]
+
+
+async def test_steps_of_one_name_are_numbered_even_side_by_side(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    calls: list[int] = []
+
+    async def square(n: int) -> int:
+        await asyncio.sleep(0.001 * (3 - n))
+        calls.append(n)
+        return n * n
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        squares = await asyncio.gather(*(context.step("square", square, n) for n in range(3)))
+        if context.attempt == 1:
+            raise Retry(in_=SOON)
+        return squares
+
+    job = await outcome_of(database, client, registry)
+    assert job.result == [0, 1, 4]
+    assert len(calls) == 3
+    names = {s.name: s.value for s in await client.list_steps(job.job_id)}
+    assert names == {"square": 0, "square#2": 1, "square#3": 4}
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_step_in_a_transaction_commits_with_its_rows(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("create table charge (attempt integer)")
+    registry = Registry()
+    options: dict[str, Any] = {"transactional": True}
+    insert = "insert into charge values (%s)"
+
+    if mode == "coroutine":
+
+        @registry.handler("flow", **options)
+        async def flow(
+            payload: Any, context: JobContext, connection: psycopg.AsyncConnection[Any]
+        ) -> Any:
+            async def charge() -> int:
+                await connection.execute(insert, [context.attempt])
+                return context.attempt
+
+            charged = await context.step("charge", charge)
+            if context.attempt == 1:
+                raise Retry(in_=SOON)
+            answer = await context.wait_for("approval", 60)
+            return [charged, answer, context.attempt]
+
+    else:
+
+        @registry.handler("flow", **options)
+        def flow_in_thread(
+            payload: Any, context: JobContext, connection: psycopg.Connection[Any]
+        ) -> Any:
+            def charge() -> int:
+                connection.execute(insert, [context.attempt])
+                return context.attempt
+
+            charged = context.step("charge", charge)
+            if context.attempt == 1:
+                raise Retry(in_=SOON)
+            answer = context.wait_for("approval", 60)
+            return [charged, answer, context.attempt]
+
+    async with Worker(database, registry):
+        job_id = (await client.enqueue("flow")).job_id
+        await in_state(client, job_id, "queued")
+        await until_async(partial(waits, client, job_id), "for the wait")
+        assert await client.signal(job_id, "approval", {"by": "ada"})
+        job = await done(client, job_id)
+    assert job.result == [
+        2,
+        {"by": "ada"},
+        3,
+    ]  # the first attempt's charge was undone with it
+    with psycopg.connect(database) as connection:
+        assert connection.execute("select attempt from charge").fetchall() == [(2,)]
+
+
+async def waits(client: AsyncClient, job_id: UUID) -> bool:
+    """Whether a job has been given back to wait."""
+    job = await client.get(job_id)
+    return job.state == "queued" and job.attempt > 0 and job.run_at > datetime.now(UTC)
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_wait_holds_nothing_and_ends_with_the_event(
+    database: str, client: AsyncClient, mode: str
+) -> None:
+    registry = Registry()
+    if mode == "coroutine":
+
+        @registry.handler("flow")
+        async def flow(payload: Any, context: JobContext) -> Any:
+            return [
+                await context.wait_for("paid", 60),
+                await context.wait_for("paid"),
+                "end",
+            ]
+
+    else:
+
+        @registry.handler("flow")
+        def flow_in_thread(payload: Any, context: JobContext) -> Any:
+            return [context.wait_for("paid", 60), context.wait_for("paid"), "end"]
+
+    async with Worker(database, registry, concurrency=1) as worker:
+        jobs = [(await client.enqueue("flow")).job_id for _ in range(3)]
+        for job_id in jobs:
+            await until_async(partial(waits, client, job_id), "for the wait")
+        assert worker.health()["running"] == 0
+        assert await client.emit("paid", {"euro": 5})
+        assert not await client.emit("paid", {"euro": 6})
+        for job_id in jobs:
+            job = await done(client, job_id)
+            assert job.result == [{"euro": 5}, {"euro": 5}, "end"]
+            assert (job.attempts, job.attempt) == (1, 2)
+        early = (await client.enqueue("flow")).job_id
+        assert (await done(client, early)).attempt == 1
+
+
+async def test_a_wait_times_out_the_same_in_each_attempt(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        if payload["is_caught"]:
+            try:
+                await context.wait_for("never", 0.2)
+            except EventTimeout:
+                if context.attempt < 3:
+                    raise Retry(in_=SOON) from None
+                return "late"
+        return await context.wait_for("never", timedelta(seconds=0.2))
+
+    async with Worker(database, registry, poll=60):
+        caught = (await client.enqueue("flow", {"is_caught": True})).job_id
+        uncaught = (await client.enqueue("flow", {"is_caught": False})).job_id
+        job = await done(client, caught)
+        assert (job.result, job.attempt) == ("late", 3)
+        job = await done(client, uncaught)
+    assert (job.state, job.last_error_code, job.attempts) == (
+        "dead",
+        "EVENT_TIMEOUT",
+        1,
+    )
+
+
+@pytest.mark.parametrize("is_moment", [False, True])
+async def test_a_sleep_goes_on_behind_the_steps(
+    database: str, client: AsyncClient, *, is_moment: bool
+) -> None:
+    registry = Registry()
+    calls: list[datetime] = []
+
+    def note() -> str:
+        calls.append(datetime.now(UTC))
+        return "noted"
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        await context.step("before", note)
+        pause = timedelta(seconds=0.3)
+        await context.sleep(datetime.now(UTC) + pause if is_moment else pause)
+        await context.step("after", note)
+        if context.attempt == 2:
+            raise Retry(in_=SOON)
+        return context.attempt
+
+    async with Worker(database, registry, poll=60):
+        job_id = (await client.enqueue("flow")).job_id
+        assert (await done(client, job_id)).result == 3
+    before, after = calls
+    assert after - before >= timedelta(seconds=0.3)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{1, object()}, "\0", "x" * 1_048_600],
+    ids=["not JSON", "NUL", "too large"],
+)
+async def test_a_step_that_cannot_be_recorded_kills_its_job(
+    database: str, client: AsyncClient, value: object
+) -> None:
+    job = await outcome_of(database, client, registered("coroutine", lambda _context: value))
+    assert (job.state, job.last_error_code, job.attempt) == ("dead", "STEP_INVALID", 1)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 257, "event:paid", "a\0", None])
+async def test_a_step_must_have_a_name(database: str, client: AsyncClient, name: Any) -> None:
+    registry = Registry()
+    caught: list[BaseException] = []
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        try:
+            await context.step(name, dict)
+        except StepInvalid as error:
+            caught.append(error)
+            raise
+
+    job = await outcome_of(database, client, registry)
+    assert (job.state, len(caught)) == ("dead", 1)
+
+
+async def test_a_value_that_the_database_alone_refuses_harms_no_other_step(
+    database: str, client: AsyncClient
+) -> None:
+    await client.configure(max_payload_bytes=2048)
+    registry = Registry()
+
+    @registry.handler("flow")
+    async def flow(payload: dict[str, int], context: JobContext) -> Any:
+        return len(await context.step("make", lambda: "x" * payload["size"]))
+
+    async with Worker(database, registry):
+        jobs = [(await client.enqueue("flow", {"size": s})).job_id for s in (10, 4000, 20)]
+        ended = [await done(client, job_id) for job_id in jobs[::2]]
+        bad = await in_state(client, jobs[1], "retrying", "dead")
+    assert [job.result for job in ended] == [10, 20]
+    assert bad.last_error_code == "PAYLOAD_TOO_LARGE"
+
+
+async def test_bad_events_are_refused(client: AsyncClient) -> None:
+    with pytest.raises(InvalidArgument):
+        await client.emit("x" * 257)
+    with pytest.raises(InvalidArgument):
+        await client.emit("paid", object())
+    with pytest.raises(PayloadTooLarge):
+        await client.emit("paid", "x" * 1_048_600)
+
+
+def test_run_due_records_steps_and_waits(database: str) -> None:
+    registry = Registry()
+    calls: list[str] = []
+
+    def note(name: str) -> str:
+        calls.append(name)
+        return name
+
+    @registry.handler("flow")
+    async def flow(payload: Any, context: JobContext) -> Any:
+        await context.step("one", note, "one")
+        if context.attempt == 1:
+            raise Retry(in_=0)
+        return await context.wait_for("paid", 60)
+
+    @registry.handler("plain")
+    def plain(payload: Any, context: JobContext) -> Any:
+        return context.step("two", note, "two")
+
+    with psycopg.connect(database) as connection:
+        client = Client(connection)
+        job_id = client.enqueue("flow").job_id
+        client.enqueue("plain")
+        ran = run_due(connection, registry)
+        assert [(r.kind, r.state) for r in ran] == [
+            ("flow", "retrying"), ("plain", "succeeded"), ("flow", "queued"),
+        ]  # fmt: skip
+        assert run_due(connection, registry) == []
+        client.emit("paid", 5)
+        [ended] = run_due(connection, registry)
+        assert (ended.job_id, ended.result, ended.error) == (job_id, 5, None)
+        assert calls == ["one", "two"]
+        connection.rollback()
