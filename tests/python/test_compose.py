@@ -6,6 +6,7 @@ No Docker engine is needed: the same commands run in other tests without a conta
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ def test_services_depend_on_services_that_exist(compose: dict[str, Any]) -> None
     for name, condition in services["api"]["depends_on"].items():
         if condition["condition"] == "service_healthy":
             assert "healthcheck" in services[name]
+
+
+@pytest.mark.parametrize("service", ["migrate", "api", "worker"])
+def test_its_image_is_a_stage_of_the_dockerfile(compose: dict[str, Any], service: str) -> None:
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert compose["services"][service]["build"]["target"] in stages
 
 
 @pytest.mark.parametrize("service", ["migrate", "api", "worker"])

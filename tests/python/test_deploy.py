@@ -13,6 +13,7 @@ import zipfile
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from jobq import Worker, deploy
@@ -108,3 +109,29 @@ def test_the_wheel_carries_the_project(wheel: Path) -> None:
     wanted = scripts | {"sqitch.plan", "sqitch.conf", "jobq.sql"}
     assert {f"jobq/sqitch/{name}" for name in wanted} <= set(names)
     assert "jobq/py.typed" in names
+
+
+def test_the_wheel_alone_installs_a_database_by_psql(
+    wheel: Path, tmp_path: Path, empty_database: str
+) -> None:
+    target = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(target)]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    printed = subprocess.run(
+        [sys.executable, "-c", "from jobq.cli import main; main(['sql'])"],
+        env={**os.environ, "PYTHONPATH": str(target)},
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    subprocess.run(
+        ["psql", "-X", "-q", "-d", empty_database],
+        input=printed.stdout,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("select jobq.enqueue('greet')")
+        assert connection.execute("select kind from jobq.job").fetchall() == [("greet",)]
