@@ -6507,6 +6507,32 @@ grant execute on function jobq.tick to jobq_worker, jobq_operator;
 comment on function jobq.tick is
 'Turns the slots of schedules that are due into jobs, each once however many callers race.';
 
+-- Purpose: for how long tick() has nothing to do: until the next slot of a schedule.
+-- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
+-- that counts from completion is not known of before its job has ended and tick() was
+-- called. Raises: nothing.
+-- Returns: zero or less when a slot is due, null when none is to come.
+-- Example: select jobq.tick_in();
+create or replace function jobq.tick_in()
+returns interval
+language sql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+    select min(s.next_run_at) - clock_timestamp()
+    from jobq_private.schedule as s
+    where s.status = 'active' and s.next_run_at is not null
+$$;
+
+revoke all on function jobq.tick_in from public;
+grant execute on function jobq.tick_in to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.tick_in is
+'Returns how long it is until a slot of any schedule is due, or null when none is to come.';
+
 -- Purpose: change a schedule: a new version takes over, and the old one is retired.
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
@@ -8438,7 +8464,8 @@ comment on function jobq.resume_queue is
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy and what else holds.
+-- max_depth, retry_strategy, retention and what else holds; every default of configure()
+-- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
@@ -8448,9 +8475,13 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r)
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+        'max_expiries', g.max_expiries, 'retention', g.retention,
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+    )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
+    cross join jobq_private.setting as g
 $$;
 
 revoke all on function jobq.settings from public;

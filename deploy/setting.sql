@@ -798,7 +798,8 @@ comment on function jobq.resume_queue is
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy and what else holds.
+-- max_depth, retry_strategy, retention and what else holds; every default of configure()
+-- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
@@ -808,9 +809,13 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r)
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+        'max_expiries', g.max_expiries, 'retention', g.retention,
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+    )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
+    cross join jobq_private.setting as g
 $$;
 
 revoke all on function jobq.settings from public;

@@ -6,6 +6,7 @@ set local role jobq_owner;
 drop trigger if exists schedule_progress on jobq_private.schedule;
 drop trigger if exists schedule_version on jobq_private.schedule;
 drop function if exists jobq.update_schedule;
+drop function if exists jobq.tick_in;
 drop function if exists jobq.tick;
 drop function if exists jobq.schedule_status;
 drop function if exists jobq.retire_schedule;

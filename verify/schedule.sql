@@ -17,6 +17,7 @@ begin
         ('function', 'jobq.retire_schedule', '', 1),
         ('function', 'jobq.schedule_status', '', 1),
         ('function', 'jobq.tick', '', 1),
+        ('function', 'jobq.tick_in', '', 1),
         ('function', 'jobq.update_schedule', '', 1),
         ('function', 'jobq_private.refuse_schedule_change', '', 1),
         ('function', 'jobq_private.schedule_advance', '', 1),

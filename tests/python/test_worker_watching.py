@@ -11,6 +11,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -308,3 +309,32 @@ async def test_leaving_the_context_lets_jobs_finish(database: str, client: Async
 def test_nonsense_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must"):
         Worker("postgresql://", Registry(), **options)
+
+
+async def test_an_idle_worker_fires_a_slot_when_it_is_due(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    late: list[float] = []
+    five = asyncio.Event()
+
+    @registry.handler("often")
+    async def often(context: JobContext) -> None:
+        del context
+        async with await psycopg.AsyncConnection.connect(database) as connection:
+            cursor = await connection.execute(
+                "select extract(epoch from claimed_at - slot_at)::double precision"
+                " from jobq.job where state = 'running'"
+            )
+            late.extend(row[0] for row in await cursor.fetchall())
+        if len(late) >= 5:
+            five.set()
+
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        await connection.execute(
+            "select jobq.create_schedule(name => 'often', kind => 'often', every => '1 s',"
+            " missed => 'all')"
+        )
+    async with Worker(database, registry):
+        await asyncio.wait_for(five.wait(), 90)
+    assert max(late) < 1.0, f"not only when maintenance comes round: {late}"

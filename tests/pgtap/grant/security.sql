@@ -118,6 +118,7 @@ insert into may_execute values
 ('submit_job', 'p'),
 ('submit_schedule', 'p o'),
 ('tick', 'w o'),
+('tick_in', 'w o r'),
 ('update_schedule', 'p o'),
 ('wait', 'p w o r');
 

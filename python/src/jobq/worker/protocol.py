@@ -34,6 +34,7 @@ CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 DUE_IN: Final = "select jobq.due_in(%s)"
 MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
+TICK_IN: Final = "select jobq.tick_in()"
 RETIRE: Final = "select jobq.retire_worker(%s)"
 SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
@@ -117,6 +118,11 @@ class Protocol:
         rows = await self._links.call(MAINTAIN)
         done = {task: affected for task, affected, _ in rows}
         return done, any(has_more for _, _, has_more in rows)
+
+    async def tick_in(self) -> float | None:
+        """Return in how many seconds the next slot of a schedule is due, None when none is."""
+        [[wait]] = await self._links.call(TICK_IN)
+        return None if wait is None else seconds_of(wait)
 
     async def retire(self) -> None:
         """Leave the list of workers."""

@@ -26,6 +26,8 @@ logger = logging.getLogger("jobq.worker")
 # Seconds between calls of jobq.maintain(), give or take a half: leases that have expired are
 # taken back within 4.5 s.
 INTERVAL: Final = 3.0
+# Seconds between them at least, where slots of schedules follow each other quickly.
+LEAST: Final = 0.1
 # Seconds between looks at what the worker holds: the least lease is 1 s, and it is given back
 # after a fifth of it.
 LOOK: Final = 0.25
@@ -38,13 +40,19 @@ _STATM: Final = Path("/proc/self/statm")
 async def maintain(protocol: Protocol, links: Links) -> None:
     """Call jobq.maintain() now and then, until cancelled, and close connections left idle.
 
+    That is also done when the next slot of a schedule is due.
+
     Of all the workers that do, one works and the others return at once.
     """
     complaints = Sparing(logger)
     while True:
+        pause = INTERVAL * random.uniform(0.5, 1.5)  # noqa: S311 - spreads workers
         has_more = False
         try:
             done, has_more = await protocol.maintain()
+            slot = await protocol.tick_in()
+            if slot is not None:
+                pause = min(pause, max(LEAST, slot))
             for task in [task for task, affected in done.items() if affected is None]:
                 complaints.warning("%s: this maintenance fails, jobq doctor says why", task)
             if done.get("recovered"):
@@ -54,7 +62,7 @@ async def maintain(protocol: Protocol, links: Links) -> None:
         if has_more:
             continue
         await links.close_idle()
-        await asyncio.sleep(INTERVAL * random.uniform(0.5, 1.5))  # noqa: S311 - spreads workers
+        await asyncio.sleep(pause)
 
 
 async def patrol(dispatcher: Dispatcher, stop: Stop, slots: int) -> None:

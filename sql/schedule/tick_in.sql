@@ -1,0 +1,25 @@
+-- Purpose: for how long tick() has nothing to do: until the next slot of a schedule.
+-- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
+-- that counts from completion is not known of before its job has ended and tick() was
+-- called. Raises: nothing.
+-- Returns: zero or less when a slot is due, null when none is to come.
+-- Example: select jobq.tick_in();
+create or replace function jobq.tick_in()
+returns interval
+language sql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+    select min(s.next_run_at) - clock_timestamp()
+    from jobq_private.schedule as s
+    where s.status = 'active' and s.next_run_at is not null
+$$;
+
+revoke all on function jobq.tick_in from public;
+grant execute on function jobq.tick_in to jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.tick_in is
+'Returns how long it is until a slot of any schedule is due, or null when none is to come.';
