@@ -3762,7 +3762,10 @@ using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
 create policy definition_version_select on jobq_private.definition_version for select
 using (
-    (type = 'endpoint' and name in (select e.endpoint from jobq_private.endpoint as e))
+    (
+        type in ('endpoint', 'delivery')
+        and name in (select e.endpoint from jobq_private.endpoint as e)
+    )
     or (
         type = 'payload_spec'
         and name in (select e.payload_spec from jobq_private.endpoint as e)

@@ -89,6 +89,7 @@ select jobq.heartbeat('theirs-worker', '{{}}', '{{}}', '{{theirs}}');
 select from jobq.claim('{{theirs}}', 'theirs-worker', 4);
 select jobq.log(job_id, 1, 'INFO', 'theirs {CANARY}') from jobq.list_jobs('running');
 select jobq.set_progress(job_id, 1, '"{CANARY}"') from jobq.list_jobs('running');
+select jobq.save_step(job_id, 1, 'theirs-step', '"{CANARY}"') from jobq.list_jobs('running');
 select jobq.cancel(job_id, '{CANARY}') from jobq.list_jobs('running', max_jobs => 1);
 select jobq.fail(job_id, 1, '{CANARY}', retryable => false)
 from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
@@ -132,6 +133,7 @@ AIMED: dict[str, list[str]] = {
     "enforced": ["false"],
     "entries": ['{"x": 1}'],
     "error": ["x"],
+    "event": ["theirs-event"],
     "execution_id": ["JOB"],
     "failures": ['[{"job_id": "JOB", "attempt": 1, "error": "x"}]'],
     "given": [
@@ -159,6 +161,7 @@ AIMED: dict[str, list[str]] = {
     "max_delay": ["1 s"],
     "max_jobs": ["100"],
     "message": ["theirs"],
+    "names": ["{theirs-new}"],
     "name": ["theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-secret"],
     "payload_spec": ["theirs-spec", "theirs-spare"],
     "prefix": ["x"],
@@ -167,6 +170,7 @@ AIMED: dict[str, list[str]] = {
     "queue": ["theirs", "theirs-spare", "mine"],
     "queues": ["{theirs}", "{mine,theirs}"],
     "reason": ["x"],
+    "results": ["[1]"],
     "schedule": ["theirs-schedule", "theirs-paused", "SCHEDULE"],
     "schema": ["{}"],
     "scopes": ["{operate}"],
@@ -177,6 +181,7 @@ AIMED: dict[str, list[str]] = {
     "time_zone": ["UTC"],
     "type": ["HTTP", "endpoint", "config", "secret", "payload_spec"],
     "version": ["1"],
+    "value": ["1"],
     "worker": ["theirs-worker"],
 }  # fmt: skip
 
@@ -464,7 +469,9 @@ def test_what_is_due_happens_under_a_log_in_of_the_queue(
     isolated: Connection, database: str
 ) -> None:
     with psycopg.connect(log_in(database, "theirs"), autocommit=True) as theirs:
-        done: dict[str, int] = dict(theirs.execute("select * from jobq.maintain()").fetchall())
+        done: dict[str, int] = dict(
+            theirs.execute("select task, affected from jobq.maintain()").fetchall()
+        )
         assert done["recovered"] == 2
         assert done["ticked"] == 1
         [(found,)] = theirs.execute("select jobq.find_job('theirs.mail', 'theirs-key')").fetchall()
