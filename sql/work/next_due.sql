@@ -10,34 +10,46 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-declare
-    _queue text;
-    _priority integer;
-    _run_at timestamptz;
-    _next timestamptz;
 begin
     if next_due.queues is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
     end if;
-    foreach _queue in array next_due.queues loop
-        _priority := 32768;
-        loop
-            select j.priority, j.run_at into _priority, _run_at
-            from jobq_private.job as j
-            where j.queue = _queue
-            and j.state in ('queued', 'retrying')
-            and j.priority < _priority
-            order by j.priority desc, j.run_at
-            limit 1;
-            exit when not found or jobq_private.is_paused(_queue);
-            _next := least(_next, _run_at);
-        end loop;
-    end loop;
-    return _next;
+    return (
+        with recursive head as (
+            select q.queue, h.priority, h.run_at
+            from unnest(next_due.queues) as q (queue)
+            cross join lateral (
+                select j.priority, j.run_at
+                from jobq_private.job as j
+                where j.queue = q.queue
+                and j.state in ('queued', 'retrying')
+                order by j.priority desc, j.run_at
+                limit 1
+            ) as h
+            where not exists (
+                select from jobq_private.queue as p
+                where p.queue = q.queue and p.paused_at is not null
+            )
+            union all
+            select l.queue, h.priority, h.run_at
+            from head as l
+            cross join lateral (
+                select j.priority, j.run_at
+                from jobq_private.job as j
+                where j.queue = l.queue
+                and j.state in ('queued', 'retrying')
+                and j.priority < l.priority
+                order by j.priority desc, j.run_at
+                limit 1
+            ) as h
+        )
+        select min(h.run_at) from head as h
+    );
 end
 $$;
 

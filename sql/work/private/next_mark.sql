@@ -1,7 +1,8 @@
 -- Purpose: where a claim goes on in a queue: at the first call (mark null) where the session's
--- last claim ended, while keep_mark() says so; else at the head of the next lower priority.
--- Invariant: reads one entry of job_ready_idx, and how long that took tells what lies dead
--- before it. priority is null when none is left. Raises: nothing.
+-- last claim ended, while keep_mark() says so; else at the head of the next lower priority
+-- that has a job due.
+-- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
+-- what lies dead before it. priority is null when none is left. Raises: nothing.
 create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
 returns jobq_private.claim_mark
 language plpgsql
@@ -14,6 +15,7 @@ as $$
 declare
     _started constant timestamptz := clock_timestamp();
     _mark jobq_private.claim_mark := mark;
+    _run_at timestamptz;
 begin
     if mark.queue is null then
         _mark := nullif(
@@ -31,13 +33,16 @@ begin
         _mark.is_look := true;
     end if;
 
-    select j.priority into _mark.priority
+    select j.priority, j.run_at into _mark.priority, _run_at
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
     and j.priority < _mark.priority
-    order by j.priority desc
+    order by j.priority desc, j.run_at
     limit 1;
+    if _run_at > _started then
+        _mark.priority := jobq_private.due_priority(next_mark.queue, _mark.priority, _started);
+    end if;
     _mark.run_at := '-infinity';
     _mark.job_id := '00000000-0000-0000-0000-000000000000';
     _mark.took := _mark.took + (clock_timestamp() - _started);

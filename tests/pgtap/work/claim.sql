@@ -1,6 +1,6 @@
 -- What jobq.claim() promises.
 begin;
-select plan(32);
+select plan(34);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -216,6 +216,21 @@ from (
     ('''{a}'', ''w'', -1', '22023 INVALID_ARGUMENT'),
     ('''{a}'', ''w'', 10001', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
+
+-- Priorities whose jobs are all due later
+insert into jobq_private.job (
+    job_id, kind, queue, priority, run_at, max_attempts, timeout, lease
+)
+select jobq_private.new_id(), 'later', 'layers', n, now() + interval '1 h', 1, '1 s', '1 s'
+from generate_series(-2000, 2000) as n;
+select is_empty(
+    $$ select jobq.claim('{layers}', 'w', 10) $$, 'what is due later is not claimed'
+);
+select jobq.enqueue('lowest', queue => 'layers', priority => -1500);
+select results_eq(
+    $$ select c.kind from jobq.claim('{layers}', 'w', 10) as c $$, $$ values ('lowest') $$,
+    'and thousands of priorities of it do not hide what is due'
+);
 
 select * from finish();
 rollback;

@@ -1,0 +1,44 @@
+-- Purpose: the highest priority below this one that has a job of the queue due by then, or
+-- null.
+-- Invariant: one probe of job_ready_idx for each priority in use, within one statement:
+-- thousands of priorities whose jobs are due later cost milliseconds. Raises: nothing.
+create or replace function jobq_private.due_priority(
+    queue text, priority integer, by_then timestamptz
+)
+returns integer
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return (
+        with recursive head as (
+            select due_priority.priority, 'infinity'::timestamptz as run_at
+            union all
+            select h.priority, h.run_at
+            from head as l
+            cross join lateral (
+                select j.priority::integer, j.run_at
+                from jobq_private.job as j
+                where j.queue = due_priority.queue
+                and j.state in ('queued', 'retrying')
+                and j.priority < l.priority
+                order by j.priority desc, j.run_at
+                limit 1
+            ) as h
+            where l.run_at > due_priority.by_then
+        )
+        select h.priority from head as h
+        where h.run_at <= due_priority.by_then
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.due_priority from public;
+
+comment on function jobq_private.due_priority is
+'Returns the highest priority below this one that has a job due, or null.';
