@@ -631,7 +631,10 @@ comment on function jobq.begin_wait is
 -- Invariant: SKIP LOCKED, so no two callers get one job and none waits. Queues in the
 -- order given; within a queue by priority, then run_at, then id. Each priority in use is
 -- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
--- is locked is updated by its ctid, since nobody else can move it. Raises: 22004, 22023.
+-- is locked is updated by its ctid, since nobody else can move it. A row that others have
+-- claimed since this snapshot would be locked, found to run, and kept from its worker until
+-- the commit: so what was touched in the last 1000 transactions is passed over, and taken
+-- by a second pass where the first comes back short. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
@@ -652,6 +655,8 @@ declare
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
+    _from jobq_private.claim_mark;
+    _is_second boolean;
     _found tid[];
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
@@ -659,9 +664,13 @@ begin
     foreach _queue in array claim.queues loop
         continue when _left = 0 or jobq_private.is_paused(_queue);
         _mark := null;
+        _is_second := false;
         while _left > 0 loop
-            _mark := jobq_private.next_mark(_queue, _mark);
-            exit when _mark.priority is null;
+            if not _is_second then
+                _mark := jobq_private.next_mark(_queue, _mark);
+                exit when _mark.priority is null;
+                _from := _mark;
+            end if;
             select
                 array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
             into _found, _mark.run_at, _mark.job_id
@@ -671,12 +680,14 @@ begin
                 where j.queue = _queue
                 and j.state in ('queued', 'retrying')
                 and j.priority = _mark.priority
-                and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
+                and (_is_second or age(j.xmax) > 1000)
                 order by j.run_at, j.job_id
                 limit _left
                 for update skip locked
             ) as d;
+            _is_second := not _is_second;
             continue when _found is null;
 
             return query

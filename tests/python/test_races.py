@@ -214,6 +214,39 @@ def test_a_claim_does_not_wait_for_another_one(connect: Connect) -> None:
     assert set(column(second, query, 2)) == set(mine), "a claim rolled back can be claimed again"
 
 
+def test_a_claim_leaves_alone_what_was_claimed_since_it_began(connect: Connect) -> None:
+    """It would lock the row, and keep the other worker from settling the job."""
+    first, second = connect(), connect()
+    first.execute("select jobq.enqueue('work') from generate_series(1, 3)")
+    query = "select job_id from jobq.claim('{default}', 'worker')"
+    second.execute("begin isolation level repeatable read; select from jobq.job")
+    mine = column(first, query)
+    theirs = column(second, query)
+    first.execute("set lock_timeout = '1s'")
+    assert value(first, "select jobq.complete(%s, 1)", mine[0])
+    assert len(theirs) == 1 and theirs != mine
+    second.execute("commit")
+
+
+def test_a_job_that_was_touched_is_claimed_in_its_turn(connect: Connect) -> None:
+    """What a rolled back claim has locked comes first again after some transactions."""
+    first, second = connect(), connect()
+    query = "select job_id from jobq.claim('{default}', 'worker', %s)"
+    oldest = value(first, "select jobq.enqueue('work')")
+    first.execute("select jobq.enqueue('work') from generate_series(1, 9)")
+    first.execute("begin")
+    assert column(first, query, 1) == [oldest]
+    first.execute("rollback")
+    second.execute("begin")
+    assert oldest not in column(second, query, 9)
+    second.execute("rollback")
+    with ExitStack() as stack:
+        stack.enter_context(second.pipeline())
+        for _ in range(1001):
+            second.execute("select pg_current_xact_id()")
+    assert column(first, query, 1) == [oldest]
+
+
 def test_an_update_of_state_claims_once(connect: Connect) -> None:
     """S4: two operators claim the same job by an update."""
     first, second, watcher = connect(), connect(), connect()
