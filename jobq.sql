@@ -1206,6 +1206,8 @@ comment on function jobq.list_queue_grants is
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
+-- Argument grantee: the role; of one that was dropped, the number that stands in its place
+-- in jobq.list_queue_grants().
 -- Argument queue: the queue, or * as it was granted.
 -- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
@@ -1217,10 +1219,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _grantee constant regrole := jobq_private.check_queue_grant(
-        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
-    );
+    _grantee regrole;
 begin
+    select g.grantee into _grantee
+    from jobq_private.queue_grant as g
+    where g.grantee::oid::text = revoke_queue.grantee
+    and not exists (
+        select from pg_catalog.pg_roles as r
+        where r.oid = g.grantee or r.rolname = revoke_queue.grantee
+    )
+    limit 1;
+    _grantee := coalesce(_grantee, jobq_private.check_queue_grant(
+        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
+    ));
     delete from jobq_private.queue_grant as g
     where g.grantee = _grantee
     and g.queue = revoke_queue.queue
@@ -2418,7 +2429,7 @@ instead of update on jobq.job
 for each row execute function jobq_private.update_from_view();
 
 -- Purpose: how many jobs of a queue are claimed before the one with this place.
--- Invariant: the order of claim(); counts at most 10,000. Raises: nothing.
+-- Invariant: the order of claim(); two ranges of job_ready_idx, each of which counts 10,001 at most. Raises: nothing.
 create or replace function jobq_private.jobs_ahead(
     queue text, priority integer, run_at timestamptz, job_id uuid
 )
@@ -2428,16 +2439,30 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
     select count(*)
     from (
-        select from jobq_private.job as j
-        where j.queue = jobs_ahead.queue
-        and j.state in ('queued', 'retrying')
-        and j.run_at <= clock_timestamp()
-        and (-j.priority, j.run_at, j.job_id)
-            < (-jobs_ahead.priority, jobs_ahead.run_at, jobs_ahead.job_id)
-        limit 10000
+        (
+            select from jobq_private.job as j
+            where j.queue = jobs_ahead.queue
+            and j.state in ('queued', 'retrying')
+            and j.priority = jobs_ahead.priority
+            and (j.run_at, j.job_id) < (jobs_ahead.run_at, jobs_ahead.job_id)
+            and j.run_at <= now()
+            limit 10001
+        )
+        union all
+        (
+            select from jobq_private.job as j
+            where j.queue = jobs_ahead.queue
+            and j.state in ('queued', 'retrying')
+            and j.priority > jobs_ahead.priority
+            and j.run_at <= now()
+            limit 10001
+        )
+        limit 10001
     ) as ahead
 $$;
 
@@ -3250,9 +3275,11 @@ begin
     end if;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
-        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
-        _job.queue
-    );
+        case when a.jobs > 10000 then '10000+' else a.jobs::text end, _job.queue
+    )
+    from jobq_private.jobs_ahead(
+        _job.queue, _job.priority, _job.run_at, _job.job_id
+    ) as a (jobs);
 end
 $$;
 
@@ -8274,10 +8301,15 @@ as $$
 begin
     if pause_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 then
+    elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
         );
+    elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
+    then
+        raise notice using
+            message = 'this queue was not declared; it is now, and paused',
+            detail = format('queue %s', pause_queue.queue);
     end if;
     insert into jobq_private.queue as q (queue, paused_at, pause_reason)
     values (pause_queue.queue, now(), pause_queue.reason)
@@ -10121,6 +10153,19 @@ as $$
             )
         )
     ) as w
+    union all
+    select
+        'connect', not (c.relrowsecurity and has_database_privilege(
+            'public', current_database(), 'connect'
+        )),
+        case when has_database_privilege('public', current_database(), 'connect')
+            then 'every role of the server may connect to this database'
+            else 'only roles that were granted it may connect to this database'
+        end,
+        format('revoke connect on database %I from public, and grant it to the tenants',
+            current_database())
+    from pg_class as c
+    where c.oid = 'jobq_private.job'::regclass
 $$;
 
 revoke all on function jobq_private.setting_health from public;
@@ -11284,7 +11329,8 @@ comment on function jobq.complete is
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
+-- complete() answers false; or lost where it no longer held the job.
 -- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
@@ -11298,7 +11344,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
-    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    select s.job_id, s.attempt, case
+        when l.n is null then 'succeeded'
+        when exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
+        )
+        then 'repeated'
+        else 'lost'
+    end
     from unnest(jobq_private.settle_successes(
         complete_many.job_ids, complete_many.attempts, complete_many.results
     )) as l (n)
@@ -11702,7 +11756,11 @@ begin
             'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
         );
     end if;
-    perform jobq.get_job(log.job_id);
+    if log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'attempt must be one that the job has had'
+        );
+    end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level, left(log.message, 8192));
 end

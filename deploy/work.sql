@@ -810,7 +810,8 @@ comment on function jobq.complete is
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
+-- complete() answers false; or lost where it no longer held the job.
 -- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
@@ -824,7 +825,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
-    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    select s.job_id, s.attempt, case
+        when l.n is null then 'succeeded'
+        when exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
+        )
+        then 'repeated'
+        else 'lost'
+    end
     from unnest(jobq_private.settle_successes(
         complete_many.job_ids, complete_many.attempts, complete_many.results
     )) as l (n)
@@ -1228,7 +1237,11 @@ begin
             'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
         );
     end if;
-    perform jobq.get_job(log.job_id);
+    if log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'attempt must be one that the job has had'
+        );
+    end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level, left(log.message, 8192));
 end

@@ -1,6 +1,8 @@
 -- Purpose: take back what grant_queue() gave.
 -- Invariant: holds for the next call of every session. For jobq_owner alone. Revoking
 -- again changes nothing. Raises: 22004, 22023.
+-- Argument grantee: the role; of one that was dropped, the number that stands in its place
+-- in jobq.list_queue_grants().
 -- Argument queue: the queue, or * as it was granted.
 -- Example: select jobq.revoke_queue('jobq_producer', 'mail', 'enqueue');
 create or replace function jobq.revoke_queue(grantee text, queue text, privilege text)
@@ -12,10 +14,19 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _grantee constant regrole := jobq_private.check_queue_grant(
-        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
-    );
+    _grantee regrole;
 begin
+    select g.grantee into _grantee
+    from jobq_private.queue_grant as g
+    where g.grantee::oid::text = revoke_queue.grantee
+    and not exists (
+        select from pg_catalog.pg_roles as r
+        where r.oid = g.grantee or r.rolname = revoke_queue.grantee
+    )
+    limit 1;
+    _grantee := coalesce(_grantee, jobq_private.check_queue_grant(
+        revoke_queue.grantee, revoke_queue.queue, revoke_queue.privilege
+    ));
     delete from jobq_private.queue_grant as g
     where g.grantee = _grantee
     and g.queue = revoke_queue.queue

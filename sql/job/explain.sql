@@ -59,9 +59,11 @@ begin
     end if;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
-        jobq_private.jobs_ahead(_job.queue, _job.priority, _job.run_at, _job.job_id),
-        _job.queue
-    );
+        case when a.jobs > 10000 then '10000+' else a.jobs::text end, _job.queue
+    )
+    from jobq_private.jobs_ahead(
+        _job.queue, _job.priority, _job.run_at, _job.job_id
+    ) as a (jobs);
 end
 $$;
 

@@ -12,10 +12,15 @@ as $$
 begin
     if pause_queue.queue is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 then
+    elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters'
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
         );
+    elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
+    then
+        raise notice using
+            message = 'this queue was not declared; it is now, and paused',
+            detail = format('queue %s', pause_queue.queue);
     end if;
     insert into jobq_private.queue as q (queue, paused_at, pause_reason)
     values (pause_queue.queue, now(), pause_queue.reason)

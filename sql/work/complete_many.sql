@@ -2,7 +2,8 @@
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
 -- 'lost', so that one of them does not hold up the rest.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Column outcome: succeeded, or lost where the attempt no longer held the job.
+-- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
+-- complete() answers false; or lost where it no longer held the job.
 -- Example: select * from jobq.complete_many(array[:'running'::uuid], '{1}', '[{"message_id": "42"}]');
 create or replace function jobq.complete_many(
     job_ids uuid[], attempts integer[], results jsonb default null
@@ -16,7 +17,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return query
-    select s.job_id, s.attempt, case when l.n is null then 'succeeded' else 'lost' end
+    select s.job_id, s.attempt, case
+        when l.n is null then 'succeeded'
+        when exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = s.job_id and a.attempt = s.attempt and a.state = 'succeeded'
+        )
+        then 'repeated'
+        else 'lost'
+    end
     from unnest(jobq_private.settle_successes(
         complete_many.job_ids, complete_many.attempts, complete_many.results
     )) as l (n)

@@ -21,7 +21,11 @@ begin
             'INVALID_ARGUMENT', 'level must be DEBUG, INFO, WARN or ERROR'
         );
     end if;
-    perform jobq.get_job(log.job_id);
+    if log.attempt not between 0 and (jobq.get_job(log.job_id)).attempt then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'attempt must be one that the job has had'
+        );
+    end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
     values (log.job_id, log.attempt, log.level, left(log.message, 8192));
 end

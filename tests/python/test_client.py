@@ -194,7 +194,7 @@ def test_redrive_brings_dead_and_cancelled_jobs_back(client: Client, connect: Co
 
 def test_logs_explain_and_stats(client: Client, connect: Connect) -> None:
     job = client.enqueue("a")
-    connect().execute("select jobq.log(%s, 1, 'INFO', 'hello')", [job.job_id])
+    connect().execute("select jobq.log(%s, 0, 'INFO', 'hello')", [job.job_id])
     assert [(line.level, line.message) for line in client.logs(job.job_id)] == [("INFO", "hello")]
     client.pause("default", "lunch")
     assert client.explain(job.job_id)[0].reason == "paused"

@@ -48,6 +48,19 @@ as $$
             )
         )
     ) as w
+    union all
+    select
+        'connect', not (c.relrowsecurity and has_database_privilege(
+            'public', current_database(), 'connect'
+        )),
+        case when has_database_privilege('public', current_database(), 'connect')
+            then 'every role of the server may connect to this database'
+            else 'only roles that were granted it may connect to this database'
+        end,
+        format('revoke connect on database %I from public, and grant it to the tenants',
+            current_database())
+    from pg_class as c
+    where c.oid = 'jobq_private.job'::regclass
 $$;
 
 revoke all on function jobq_private.setting_health from public;

@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(37);
+select plan(39);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -156,6 +156,20 @@ select jobq.enforce_queue_grants(false);
 set session authorization doer;
 select isnt_empty('select from jobq.job', 'what is no longer enforced does not hold');
 reset session authorization;
+
+-- Roles that are gone
+reset role;
+create role passing;
+select jobq.grant_queue('passing', 'left', 'work');
+drop role passing;
+select matches(g.grantee, '^[0-9]+$', 'a role that was dropped is a number')
+from jobq.list_queue_grants() as g where g.queue = 'left';
+select jobq.revoke_queue(g.grantee, 'left', 'work')
+from jobq.list_queue_grants() as g where g.queue = 'left';
+select is_empty(
+    $$ select from jobq_private.queue_grant where queue = 'left' $$,
+    'by which its grants are taken back'
+);
 
 select * from finish();
 rollback;

@@ -125,7 +125,7 @@ select is_empty(
 );
 set local client_min_messages = error;
 create publication everything for all tables;
-select jobq.log(:'live', 1, 'INFO', 'before');
+select jobq.log(:'live', 0, 'INFO', 'before');
 update jobq_private.job_log set logged_at = now() - interval '2 days';
 select results_eq(
     'select task, affected from jobq.maintain() order by task',

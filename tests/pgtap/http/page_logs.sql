@@ -17,6 +17,7 @@ end
 $$;
 
 select jobq.enqueue('talkative') as job_id \gset
+select from jobq.claim_job(:'job_id', 'w');
 select count(jobq.log(:'job_id', 1, 'INFO', n::text)) from generate_series(1, 20000) as n \gset
 analyze jobq_private.job_log;
 

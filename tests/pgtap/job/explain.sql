@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(20);
+select plan(21);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -106,6 +106,16 @@ from (
     values (null, '22004 NULL_ARGUMENT'),
     ('00000000-0000-7000-8000-000000000000', 'JQ001 JOB_NOT_FOUND')
 ) as a (job_id, refusal);
+
+select jobq.enqueue('tail', queue => 'long', priority => -1) as tail \gset
+select count(*) from jobq.enqueue_many((
+    select jsonb_agg(jsonb_build_object('kind', 'k', 'queue', 'long'))
+    from generate_series(1, 10010)
+));
+select is(
+    (select e.explanation from jobq.explain(:'tail') as e where e.reason = 'waiting'),
+    '10000+ jobs of queue long are ahead of it', 'ten thousand are enough to count'
+);
 
 select * from finish();
 rollback;

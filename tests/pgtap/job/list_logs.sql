@@ -20,6 +20,9 @@ $$;
 
 select jobq.enqueue('work') as job_id, jobq.enqueue('work') as other \gset
 select is_empty(format('select jobq.list_logs(%L)', :'job_id'), 'a new job has no log');
+select from jobq.claim('{default}', 'w', 2);
+select jobq.fail(:'job_id', 1, 'again', retry_in => '0');
+select from jobq.claim_job(:'job_id', 'w');
 select jobq.log(:'job_id', 1, 'INFO', n::text) from generate_series(1, 200) as n;
 select jobq.log(:'other', 1, 'INFO', 'other');
 select jobq.log(:'job_id', 2, 'ERROR', 'last');

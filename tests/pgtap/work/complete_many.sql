@@ -1,6 +1,6 @@
 -- What jobq.complete_many() promises.
 begin;
-select plan(19);
+select plan(20);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -57,7 +57,7 @@ select results_eq(
 );
 select results_eq(
     'select c.outcome from jobq.complete_many(pg_temp.ids(1), ''{1}'') as c',
-    $$ values ('lost') $$, 'a batch that is sent again finds its attempts gone'
+    $$ values ('repeated') $$, 'a batch that is sent again is told so'
 );
 select is(
     (select j.result from jobq.job as j join batch as b using (job_id) where b.n = 3),
@@ -106,6 +106,14 @@ select is(
     (select j.state::text from jobq.job as j join batch as b using (job_id)
     where b.n = 5),
     'running', 'a refused batch completes nothing'
+);
+
+select jobq.enqueue('twice', queue => 'twice') as twice \gset
+select from jobq.claim('{twice}', 'w');
+select jobq.complete(:'twice', 1);
+select results_eq(
+    format('select outcome from jobq.complete_many(array[%1$L, %1$L]::uuid[], ''{1,2}'')', :'twice'),
+    $$ values ('repeated'), ('lost') $$, 'what had succeeded already is told from what was lost'
 );
 
 select * from finish();

@@ -1,6 +1,6 @@
 -- What jobq.log() promises.
 begin;
-select plan(11);
+select plan(12);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -55,6 +55,11 @@ from (
     ('jobq_private.new_id(), 1, ''INFO'', ''x''', 'JQ001 JOB_NOT_FOUND'),
     ('%L, 1, ''ERROR'', ''''', 'none')
 ) as a (arguments, refusal);
+
+select throws_ok(
+    format('select jobq.log(%L, 99, ''INFO'', ''x'')', jobq.enqueue('work')), '22023', null,
+    'no attempt that the job has not had logs for it'
+);
 
 select * from finish();
 rollback;
