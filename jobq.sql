@@ -1246,6 +1246,866 @@ comment on function jobq.revoke_queue is
 
 reset role;
 
+-- Deploy jobq:setting to pg
+-- Made by sql/snapshot.py from sql/setting/: edit that.
+set local role jobq_owner;
+
+-- Purpose: an interval as a whole number of milliseconds.
+-- Invariant: months count as 30 days. Raises: nothing.
+create or replace function jobq_private.milliseconds(length interval)
+returns bigint
+language sql
+immutable
+strict
+parallel safe
+as $$
+    select (pg_catalog.date_part('epoch', length) * 1000)::bigint
+$$;
+
+revoke all on function jobq_private.milliseconds from public;
+
+comment on function jobq_private.milliseconds is
+'An interval as a whole number of milliseconds.';
+
+-- Purpose: whether a queue is paused.
+-- Invariant: an undeclared queue is not. Raises: nothing.
+create or replace function jobq_private.is_paused(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = is_paused.queue and q.paused_at is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_paused from public;
+
+comment on function jobq_private.is_paused is
+'Says whether a queue is paused.';
+
+-- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
+-- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
+-- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
+-- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
+-- costs nothing.
+-- Raises: nothing.
+create or replace function jobq_private.lock_class(name text)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case name
+        when 'waiting' then 1785684593
+        when 'producing' then 1785684594
+        when 'maintaining' then 1785684595
+        when 'ending' then 1785684596
+        when 'emitting' then 1785684597
+    end
+$$;
+
+revoke all on function jobq_private.lock_class from public;
+
+comment on function jobq_private.lock_class is
+'The first key of each sort of advisory lock.';
+
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation from public;
+
+comment on function jobq_private.json_schema_violation is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: what is wrong with the members of a JSON object under a schema, or null.
+-- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
+create or replace function jobq_private.object_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key text;
+    _found text;
+begin
+    for _key in
+        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
+    loop
+        if not value ? _key then
+            return format('%s.%s is missing', path, _key);
+        end if;
+    end loop;
+    for _key in
+        select k.key from jsonb_object_keys(value) as k (key)
+    loop
+        if schema -> 'properties' ? _key then
+            _found := jobq_private.schema_violation(
+                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
+            );
+            if _found is not null then
+                return _found;
+            end if;
+        elsif schema -> 'additionalProperties' = 'false' then
+            return format('%s.%s is not known', path, _key);
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.object_violation from public;
+
+comment on function jobq_private.object_violation is
+'Says what is wrong with the members of a JSON object under a schema, or null.';
+
+-- Purpose: turn a violated constraint of a definition into a typed error.
+-- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- a priority that its column cannot hold. Raises: 22023.
+create or replace function jobq_private.refuse_setting(relation regclass, violated text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
+        (
+            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            from pg_catalog.pg_constraint as c
+            where c.conrelid = relation and c.conname = violated
+        ),
+        'priority must be from -32768 to 32767'
+    ));
+end
+$$;
+
+revoke all on function jobq_private.refuse_setting from public;
+
+comment on function jobq_private.refuse_setting is
+'Raises which rule of a definition was violated.';
+
+-- Purpose: how a failed job of a kind in a queue is tried again: a delivery as its endpoint
+-- said when the job was made; else the kind's word, else the queue's, else the default.
+-- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.retry_policy_for(
+    kind text, queue text, delivery_version integer
+)
+returns setof jobq_private.retry_policy
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(v.retry ->> 'strategy', k.retry_strategy, p.strategy),
+        coalesce(
+            (v.retry ->> 'initial_delay')::interval, k.retry_initial_delay, p.initial_delay
+        ),
+        coalesce((v.retry ->> 'max_delay')::interval, k.retry_max_delay, p.max_delay),
+        coalesce((v.retry ->> 'jitter')::double precision, k.retry_jitter, p.jitter)
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = retry_policy_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
+    join jobq_private.retry_preset as p
+        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
+    left join lateral (
+        select d.document -> 'retry' as retry
+        from jobq_private.definition_version as d
+        where retry_policy_for.delivery_version is not null
+        and d.type = 'delivery'
+        and d.name = retry_policy_for.kind
+        and d.version = retry_policy_for.delivery_version
+    ) as v on true
+$$;
+
+revoke all on function jobq_private.retry_policy_for from public;
+
+comment on function jobq_private.retry_policy_for is
+'Resolves how a failed job is tried again: its delivery, else kind, else queue, else global default.';
+
+-- Purpose: why a payload schema cannot be used, or null when it can.
+-- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
+-- notes, title, description, examples and default; every other keyword is refused, so
+-- that no rule is stored and then ignored. Raises: nothing.
+create or replace function jobq_private.schema_problem(schema jsonb, path text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant jsonb := '{
+        "type": ["string", "array"], "required": ["array"], "properties": ["object"],
+        "additionalProperties": ["boolean"], "items": ["object"], "enum": ["array"],
+        "minimum": ["number"], "maximum": ["number"], "minLength": ["number"],
+        "maxLength": ["number"], "pattern": ["string"], "title": ["string"],
+        "description": ["string"], "$schema": ["string"], "examples": ["array"],
+        "default": ["string", "number", "boolean", "object", "array", "null"]
+    }';
+    _types constant jsonb :=
+        '["object", "array", "string", "number", "integer", "boolean", "null"]';
+    _key text;
+    _value jsonb;
+    _found text;
+begin
+    if jsonb_typeof(schema) <> 'object' then
+        return format('%s must be an object', path);
+    end if;
+    for _key, _value in
+        select e.key, e.value from jsonb_each(schema) as e
+    loop
+        if not coalesce(_known -> _key @> to_jsonb(jsonb_typeof(_value)), false) then
+            return format('%s.%s: known are %s', path, _key,
+                (select string_agg(k.key, ', ') from jsonb_object_keys(_known) as k (key)));
+        elsif _key = 'type' and not _types @> _value then
+            return format('%s.type must be among %s', path, _types);
+        elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
+            return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
+            return format('%s.required must hold names', path);
+        elsif _key = 'pattern' then
+            begin
+                perform '' ~ (_value #>> '{}');
+            exception
+                when invalid_regular_expression then
+                    return format('%s.pattern: %s', path, sqlerrm);
+            end;
+        elsif _key = 'items' then
+            _found := jobq_private.schema_problem(_value, format('%s.items', path));
+        elsif _key = 'properties' then
+            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+            into _found
+            from jsonb_each(_value) as p
+            where jobq_private.schema_problem(p.value, '') is not null
+            limit 1;
+        end if;
+        if _found is not null then
+            return _found;
+        end if;
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_problem from public;
+
+comment on function jobq_private.schema_problem is
+'Says why a payload schema cannot be used, or null.';
+
+-- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
+-- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
+-- that nothing in a stored schema is passed over. Raises: nothing.
+create or replace function jobq_private.schema_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _types jsonb := schema -> 'type';
+    _type text := jsonb_typeof(value);
+    _found text;
+    _size integer;
+begin
+    if _type = 'number' and value::numeric = trunc(value::numeric) then
+        _type := 'integer';
+    end if;
+    if _types is not null and not (
+        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
+    ) then
+        return format('%s must be %s, not %s', path, _types, _type);
+    end if;
+    if schema ? 'enum' and not exists (
+        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    ) then
+        return format('%s must be one of %s', path, schema -> 'enum');
+    end if;
+
+    if _type in ('number', 'integer') then
+        if value::numeric < (schema ->> 'minimum')::numeric
+            or value::numeric > (schema ->> 'maximum')::numeric
+        then
+            return format('%s must be from %s to %s', path,
+                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        end if;
+    elsif _type = 'string' then
+        _size := length(value #>> '{}');
+        if _size < (schema ->> 'minLength')::integer
+            or _size > (schema ->> 'maxLength')::integer
+        then
+            return format('%s must have %s to %s characters', path,
+                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
+        end if;
+        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+            return format('%s must match %s', path, schema ->> 'pattern');
+        end if;
+    elsif _type = 'array' and schema ? 'items' then
+        select jobq_private.schema_violation(
+            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+        ) into _found
+        from jsonb_array_elements(value) with ordinality as e (item, n)
+        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
+            is not null
+        order by e.n
+        limit 1;
+        return _found;
+    elsif _type = 'object' then
+        return jobq_private.object_violation(schema, value, path);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_violation from public;
+
+comment on function jobq_private.schema_violation is
+'Says what is wrong with a JSON value under a schema, or null.';
+
+-- Purpose: keep the schema of a kind's payloads where it can be enforced: by
+-- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
+-- and for deliveries.
+-- Invariant: one of the two at most. Raises: nothing.
+create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _is_plain constant boolean :=
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+begin
+    update jobq_private.kind as k
+    set
+        payload_schema = case when _is_plain then set_payload_schema.schema end,
+        json_schema = case when not _is_plain then set_payload_schema.schema end
+    where k.kind = set_payload_schema.kind;
+end
+$$;
+
+revoke all on function jobq_private.set_payload_schema from public;
+
+comment on function jobq_private.set_payload_schema is
+'Keeps the schema of a kind''s payloads where it can be enforced.';
+
+-- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
+-- else the global default. A call's own argument goes before all three, at the call.
+-- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
+-- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.settings_for(kind text, queue text)
+returns setof jobq_private.settings
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(settings_for.queue, k.queue, 'default'),
+        coalesce(k.priority, q.priority, g.priority),
+        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
+        coalesce(k.timeout, q.timeout, g.timeout),
+        coalesce(k.lease, q.lease, g.lease),
+        coalesce(k.dedup, g.dedup),
+        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
+        k.payload_schema,
+        k.json_schema,
+        g.max_payload_bytes,
+        g.max_payload_depth,
+        q.max_depth,
+        k.delivery_version
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
+$$;
+
+revoke all on function jobq_private.settings_for from public;
+
+comment on function jobq_private.settings_for is
+'Resolves the settings of a new job: kind, else queue, else global default.';
+
+-- Purpose: change global defaults; null leaves a default as it is.
+-- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
+create or replace function jobq.configure(
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    max_expiries integer default null,
+    max_payload_bytes integer default null,
+    max_payload_depth integer default null,
+    retention interval default null,
+    key_retention interval default null,
+    redact_emails boolean default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    update jobq_private.setting as g
+    set
+        priority = coalesce(configure.priority, g.priority),
+        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
+        timeout = coalesce(configure.timeout, g.timeout),
+        lease = coalesce(configure.lease, g.lease),
+        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
+        dedup = coalesce(configure.dedup, g.dedup),
+        reuse_key_after_failure = coalesce(
+            configure.reuse_key_after_failure, g.reuse_key_after_failure
+        ),
+        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
+        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
+        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
+        retention = coalesce(configure.retention, g.retention),
+        key_retention = coalesce(configure.key_retention, g.key_retention),
+        redact_emails = coalesce(configure.redact_emails, g.redact_emails);
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
+end
+$$;
+
+revoke all on function jobq.configure from public;
+grant execute on function jobq.configure to jobq_operator;
+
+comment on function jobq.configure is
+'Changes global defaults; arguments left out keep theirs.';
+
+-- Purpose: forget what was declared of a kind.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
+-- JQ007, JQ008.
+-- Example: select jobq.delete_kind('send_email_v1');
+create or replace function jobq.delete_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif exists (
+        select from jobq_private.job as j where j.kind = delete_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', delete_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = delete_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', delete_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', delete_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_kind from public;
+grant execute on function jobq.delete_kind to jobq_operator;
+
+comment on function jobq.delete_kind is
+'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
+
+-- Purpose: forget what was declared of a queue.
+-- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
+-- JQ007, JQ008.
+-- Example: select jobq.delete_queue('unused');
+create or replace function jobq.delete_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if delete_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif exists (
+        select from jobq_private.job as j where j.queue = delete_queue.queue
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of queue %s', delete_queue.queue
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.queue = delete_queue.queue and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of queue %s', delete_queue.queue
+        ));
+    end if;
+    delete from jobq_private.queue as d where d.queue = delete_queue.queue;
+    if not found then
+        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
+            'queue %s', delete_queue.queue
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_queue from public;
+grant execute on function jobq.delete_queue to jobq_operator;
+
+comment on function jobq.delete_queue is
+'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
+
+-- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
+-- that the database cannot enforce by itself.
+-- Invariant: kinds without one have no row. Raises: nothing.
+-- Column schema: the JSON Schema; kinds without one have no row.
+-- Example: select * from jobq.list_payload_schemas('{send_email}');
+create or replace function jobq.list_payload_schemas(kinds text[])
+returns table (kind text, schema jsonb)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select k.kind, k.json_schema
+    from jobq_private.kind as k
+    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
+end
+$$;
+
+revoke all on function jobq.list_payload_schemas from public;
+grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_operator;
+
+comment on function jobq.list_payload_schemas is
+'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
+
+-- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
+-- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
+-- Example: select jobq.pause_queue('mail', 'the provider is down');
+create or replace function jobq.pause_queue(queue text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
+        );
+    elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
+    then
+        raise notice using
+            message = 'this queue was not declared; it is now, and paused',
+            detail = format('queue %s', pause_queue.queue);
+    end if;
+    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
+    values (pause_queue.queue, now(), pause_queue.reason)
+    on conflict on constraint queue_pkey do update
+    set
+        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        updated_at = now();
+end
+$$;
+
+revoke all on function jobq.pause_queue from public;
+grant execute on function jobq.pause_queue to jobq_operator;
+
+comment on function jobq.pause_queue is
+'Stops claims from a queue; running jobs go on.';
+
+-- Purpose: declare a kind of job, or replace what is declared of it; null means the
+-- queue's setting, else the global default.
+-- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
+-- but for the backoff.
+-- Raises: 22004, 22023, JQ006.
+-- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
+-- SECRET_NOT_FOUND.
+-- Argument queue: the queue of its jobs where the call names none.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
+-- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
+-- maxLength and pattern.
+-- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
+create or replace function jobq.put_kind(
+    kind text,
+    queue text default null,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    retry_strategy text default null,
+    retry_initial_delay interval default null,
+    retry_max_delay interval default null,
+    retry_jitter double precision default null,
+    dedup text default null,
+    reuse_key_after_failure boolean default null,
+    payload_schema jsonb default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+begin
+    if put_kind.kind is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    insert into jobq_private.kind as k (
+        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
+        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
+        payload_schema
+    )
+    values (
+        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
+        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
+        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, priority = excluded.priority,
+        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
+        lease = excluded.lease, retry_preset = excluded.retry_preset,
+        retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
+        payload_schema = excluded.payload_schema, updated_at = now();
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
+    ) then
+        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
+        perform jobq_private.pin_delivery(put_kind.kind);
+    end if;
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _problem = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
+end
+$$;
+
+revoke all on function jobq.put_kind from public;
+grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
+
+comment on function jobq.put_kind is
+'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+
+-- Purpose: declare a queue, or replace what is declared of it; null means the default.
+-- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Example: select jobq.put_queue('mail', max_depth => 100000);
+create or replace function jobq.put_queue(
+    queue text,
+    priority integer default null,
+    max_attempts integer default null,
+    timeout interval default null,
+    lease interval default null,
+    retry_preset text default null,
+    max_depth integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if put_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    insert into jobq_private.queue as q (
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+    )
+    values (
+        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+    )
+    on conflict on constraint queue_pkey do update
+    set
+        priority = excluded.priority, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, lease = excluded.lease,
+        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
+        updated_at = now();
+exception
+    when check_violation or foreign_key_violation or numeric_value_out_of_range then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.queue', _violated);
+end
+$$;
+
+revoke all on function jobq.put_queue from public;
+grant execute on function jobq.put_queue to jobq_operator;
+
+comment on function jobq.put_queue is
+'Declares a queue: what holds for its jobs in place of the global defaults.';
+
+-- Purpose: allow claims from a paused queue again, and wake its workers.
+-- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
+-- Example: select jobq.resume_queue('mail');
+create or replace function jobq.resume_queue(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if resume_queue.queue is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
+    end if;
+    update jobq_private.queue as q
+    set paused_at = null, pause_reason = null, updated_at = now()
+    where q.queue = resume_queue.queue;
+    if not found then
+        perform jobq_private.raise_error(
+            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
+        );
+    end if;
+    perform jobq_private.wake(array[resume_queue.queue]);
+end
+$$;
+
+revoke all on function jobq.resume_queue from public;
+grant execute on function jobq.resume_queue to jobq_operator;
+
+comment on function jobq.resume_queue is
+'Allows claims from a paused queue again.';
+
+-- Purpose: show what would hold for a job of this kind in this queue.
+-- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+-- Argument kind: the kind; null means one that nobody has declared.
+-- Argument queue: the queue; null means the kind's, else default.
+-- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- max_depth, retry_strategy, retention and what else holds; every default of configure()
+-- is there.
+-- Example: select jobq.settings('send_email') ->> 'max_attempts';
+create or replace function jobq.settings(kind text default null, queue text default null)
+returns jsonb
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+        'max_expiries', g.max_expiries, 'retention', g.retention,
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+    )
+    from jobq_private.settings_for(kind, queue) as s
+    cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
+    cross join jobq_private.setting as g
+$$;
+
+revoke all on function jobq.settings from public;
+grant execute on function jobq.settings
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.settings is
+'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
+
+reset role;
+
 -- Deploy jobq:job to pg
 -- Made by sql/snapshot.py from sql/job/: edit that.
 set local role jobq_owner;
@@ -2835,7 +3695,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _ending constant integer := 1785684596;
+    _ending constant integer := jobq_private.lock_class('ending');
     _any_job constant integer := 1024;
     _job_id uuid;
     _slot integer;
@@ -3565,7 +4425,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _ending constant integer := 1785684596;
+    _ending constant integer := jobq_private.lock_class('ending');
     _any_job constant integer := 1024;
 begin
     perform jobq.get_job(wait.job_id);
@@ -7695,839 +8555,6 @@ comment on function jobq_http.submit_schedule is
 
 reset role;
 
--- Deploy jobq:setting to pg
--- Made by sql/snapshot.py from sql/setting/: edit that.
-set local role jobq_owner;
-
--- Purpose: an interval as a whole number of milliseconds.
--- Invariant: months count as 30 days. Raises: nothing.
-create or replace function jobq_private.milliseconds(length interval)
-returns bigint
-language sql
-immutable
-strict
-parallel safe
-as $$
-    select (pg_catalog.date_part('epoch', length) * 1000)::bigint
-$$;
-
-revoke all on function jobq_private.milliseconds from public;
-
-comment on function jobq_private.milliseconds is
-'An interval as a whole number of milliseconds.';
-
--- Purpose: whether a queue is paused.
--- Invariant: an undeclared queue is not. Raises: nothing.
-create or replace function jobq_private.is_paused(queue text)
-returns boolean
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return exists (
-        select from jobq_private.queue as q
-        where q.queue = is_paused.queue and q.paused_at is not null
-    );
-end
-$$;
-
-revoke all on function jobq_private.is_paused from public;
-
-comment on function jobq_private.is_paused is
-'Says whether a queue is paused.';
-
--- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
--- pg_jsonschema says; null when nothing is, or the extension is not here.
--- Invariant: only a member of the extension is called, whatever else bears its name, and
--- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
--- to deliveries. Raises: nothing of its own.
-create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _draft constant jsonb :=
-        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
-    _namespace text;
-    _fits boolean;
-begin
-    select n.nspname into _namespace
-    from pg_catalog.pg_extension as x
-    join pg_catalog.pg_depend as d
-        on d.refclassid = 'pg_catalog.pg_extension'::regclass
-        and d.refobjid = x.oid
-        and d.classid = 'pg_catalog.pg_proc'::regclass
-        and d.deptype = 'e'
-    join pg_catalog.pg_proc as p
-        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where x.extname = 'pg_jsonschema'
-    and has_schema_privilege(n.oid, 'usage')
-    and has_function_privilege(p.oid, 'execute')
-    and not schema @? '$.** ? (@.type() == "object").keyvalue()
-        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
-
-    if found then
-        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
-        into _fits using (schema || _draft)::json, value;
-    end if;
-    return case when not _fits then 'payload does not fit the payload spec' end;
-end
-$$;
-
-revoke all on function jobq_private.json_schema_violation from public;
-
-comment on function jobq_private.json_schema_violation is
-'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
-
--- Purpose: what is wrong with the members of a JSON object under a schema, or null.
--- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
-create or replace function jobq_private.object_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _key text;
-    _found text;
-begin
-    for _key in
-        select r.key from jsonb_array_elements_text(schema -> 'required') as r (key)
-    loop
-        if not value ? _key then
-            return format('%s.%s is missing', path, _key);
-        end if;
-    end loop;
-    for _key in
-        select k.key from jsonb_object_keys(value) as k (key)
-    loop
-        if schema -> 'properties' ? _key then
-            _found := jobq_private.schema_violation(
-                schema -> 'properties' -> _key, value -> _key, format('%s.%s', path, _key)
-            );
-            if _found is not null then
-                return _found;
-            end if;
-        elsif schema -> 'additionalProperties' = 'false' then
-            return format('%s.%s is not known', path, _key);
-        end if;
-    end loop;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.object_violation from public;
-
-comment on function jobq_private.object_violation is
-'Says what is wrong with the members of a JSON object under a schema, or null.';
-
--- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises; called from an exception handler. No constraint is violated by
--- a priority that its column cannot hold. Raises: 22023.
-create or replace function jobq_private.refuse_setting(relation regclass, violated text)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
-        (
-            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
-            from pg_catalog.pg_constraint as c
-            where c.conrelid = relation and c.conname = violated
-        ),
-        'priority must be from -32768 to 32767'
-    ));
-end
-$$;
-
-revoke all on function jobq_private.refuse_setting from public;
-
-comment on function jobq_private.refuse_setting is
-'Raises which rule of a definition was violated.';
-
--- Purpose: how a failed job of a kind in a queue is tried again: a delivery as its endpoint
--- said when the job was made; else the kind's word, else the queue's, else the default.
--- Invariant: one row; beside settings_for(), so that enqueues do not pay for it. No SET
--- clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.retry_policy_for(
-    kind text, queue text, delivery_version integer
-)
-returns setof jobq_private.retry_policy
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(v.retry ->> 'strategy', k.retry_strategy, p.strategy),
-        coalesce(
-            (v.retry ->> 'initial_delay')::interval, k.retry_initial_delay, p.initial_delay
-        ),
-        coalesce((v.retry ->> 'max_delay')::interval, k.retry_max_delay, p.max_delay),
-        coalesce((v.retry ->> 'jitter')::double precision, k.retry_jitter, p.jitter)
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = retry_policy_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(retry_policy_for.queue, k.queue, 'default')
-    join jobq_private.retry_preset as p
-        on p.retry_preset = coalesce(k.retry_preset, q.retry_preset, g.retry_preset)
-    left join lateral (
-        select d.document -> 'retry' as retry
-        from jobq_private.definition_version as d
-        where retry_policy_for.delivery_version is not null
-        and d.type = 'delivery'
-        and d.name = retry_policy_for.kind
-        and d.version = retry_policy_for.delivery_version
-    ) as v on true
-$$;
-
-revoke all on function jobq_private.retry_policy_for from public;
-
-comment on function jobq_private.retry_policy_for is
-'Resolves how a failed job is tried again: its delivery, else kind, else queue, else global default.';
-
--- Purpose: why a payload schema cannot be used, or null when it can.
--- Invariant: admits the JSON Schema keywords that schema_violation() enforces and, as
--- notes, title, description, examples and default; every other keyword is refused, so
--- that no rule is stored and then ignored. Raises: nothing.
-create or replace function jobq_private.schema_problem(schema jsonb, path text)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _known constant jsonb := '{
-        "type": ["string", "array"], "required": ["array"], "properties": ["object"],
-        "additionalProperties": ["boolean"], "items": ["object"], "enum": ["array"],
-        "minimum": ["number"], "maximum": ["number"], "minLength": ["number"],
-        "maxLength": ["number"], "pattern": ["string"], "title": ["string"],
-        "description": ["string"], "$schema": ["string"], "examples": ["array"],
-        "default": ["string", "number", "boolean", "object", "array", "null"]
-    }';
-    _types constant jsonb :=
-        '["object", "array", "string", "number", "integer", "boolean", "null"]';
-    _key text;
-    _value jsonb;
-    _found text;
-begin
-    if jsonb_typeof(schema) <> 'object' then
-        return format('%s must be an object', path);
-    end if;
-    for _key, _value in
-        select e.key, e.value from jsonb_each(schema) as e
-    loop
-        if not coalesce(_known -> _key @> to_jsonb(jsonb_typeof(_value)), false) then
-            return format('%s.%s: known are %s', path, _key,
-                (select string_agg(k.key, ', ') from jsonb_object_keys(_known) as k (key)));
-        elsif _key = 'type' and not _types @> _value then
-            return format('%s.type must be among %s', path, _types);
-        elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
-            return format('%s.%s must be a whole number', path, _key);
-        elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
-            return format('%s.required must hold names', path);
-        elsif _key = 'pattern' then
-            begin
-                perform '' ~ (_value #>> '{}');
-            exception
-                when invalid_regular_expression then
-                    return format('%s.pattern: %s', path, sqlerrm);
-            end;
-        elsif _key = 'items' then
-            _found := jobq_private.schema_problem(_value, format('%s.items', path));
-        elsif _key = 'properties' then
-            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
-            into _found
-            from jsonb_each(_value) as p
-            where jobq_private.schema_problem(p.value, '') is not null
-            limit 1;
-        end if;
-        if _found is not null then
-            return _found;
-        end if;
-    end loop;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.schema_problem from public;
-
-comment on function jobq_private.schema_problem is
-'Says why a payload schema cannot be used, or null.';
-
--- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
--- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
--- that nothing in a stored schema is passed over. Raises: nothing.
-create or replace function jobq_private.schema_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _types jsonb := schema -> 'type';
-    _type text := jsonb_typeof(value);
-    _found text;
-    _size integer;
-begin
-    if _type = 'number' and value::numeric = trunc(value::numeric) then
-        _type := 'integer';
-    end if;
-    if _types is not null and not (
-        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
-    ) then
-        return format('%s must be %s, not %s', path, _types, _type);
-    end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
-    ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
-    end if;
-
-    if _type in ('number', 'integer') then
-        if value::numeric < (schema ->> 'minimum')::numeric
-            or value::numeric > (schema ->> 'maximum')::numeric
-        then
-            return format('%s must be from %s to %s', path,
-                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
-        end if;
-    elsif _type = 'string' then
-        _size := length(value #>> '{}');
-        if _size < (schema ->> 'minLength')::integer
-            or _size > (schema ->> 'maxLength')::integer
-        then
-            return format('%s must have %s to %s characters', path,
-                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
-        end if;
-        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
-            return format('%s must match %s', path, schema ->> 'pattern');
-        end if;
-    elsif _type = 'array' and schema ? 'items' then
-        select jobq_private.schema_violation(
-            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-        ) into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
-        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
-            is not null
-        order by e.n
-        limit 1;
-        return _found;
-    elsif _type = 'object' then
-        return jobq_private.object_violation(schema, value, path);
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.schema_violation from public;
-
-comment on function jobq_private.schema_violation is
-'Says what is wrong with a JSON value under a schema, or null.';
-
--- Purpose: keep the schema of a kind's payloads where it can be enforced: by
--- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
--- and for deliveries.
--- Invariant: one of the two at most. Raises: nothing.
-create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _is_plain constant boolean :=
-        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
-begin
-    update jobq_private.kind as k
-    set
-        payload_schema = case when _is_plain then set_payload_schema.schema end,
-        json_schema = case when not _is_plain then set_payload_schema.schema end
-    where k.kind = set_payload_schema.kind;
-end
-$$;
-
-revoke all on function jobq_private.set_payload_schema from public;
-
-comment on function jobq_private.set_payload_schema is
-'Keeps the schema of a kind''s payloads where it can be enforced.';
-
--- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
--- else the global default. A call's own argument goes before all three, at the call.
--- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
--- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.settings_for(kind text, queue text)
-returns setof jobq_private.settings
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(settings_for.queue, k.queue, 'default'),
-        coalesce(k.priority, q.priority, g.priority),
-        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
-        coalesce(k.timeout, q.timeout, g.timeout),
-        coalesce(k.lease, q.lease, g.lease),
-        coalesce(k.dedup, g.dedup),
-        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
-        k.payload_schema,
-        k.json_schema,
-        g.max_payload_bytes,
-        g.max_payload_depth,
-        q.max_depth,
-        k.delivery_version
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = settings_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
-$$;
-
-revoke all on function jobq_private.settings_for from public;
-
-comment on function jobq_private.settings_for is
-'Resolves the settings of a new job: kind, else queue, else global default.';
-
--- Purpose: change global defaults; null leaves a default as it is.
--- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
--- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
--- Example: select jobq.configure(max_attempts => 10, retention => '90 days');
-create or replace function jobq.configure(
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    max_expiries integer default null,
-    max_payload_bytes integer default null,
-    max_payload_depth integer default null,
-    retention interval default null,
-    key_retention interval default null,
-    redact_emails boolean default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    update jobq_private.setting as g
-    set
-        priority = coalesce(configure.priority, g.priority),
-        max_attempts = coalesce(configure.max_attempts, g.max_attempts),
-        timeout = coalesce(configure.timeout, g.timeout),
-        lease = coalesce(configure.lease, g.lease),
-        retry_preset = coalesce(configure.retry_preset, g.retry_preset),
-        dedup = coalesce(configure.dedup, g.dedup),
-        reuse_key_after_failure = coalesce(
-            configure.reuse_key_after_failure, g.reuse_key_after_failure
-        ),
-        max_expiries = coalesce(configure.max_expiries, g.max_expiries),
-        max_payload_bytes = coalesce(configure.max_payload_bytes, g.max_payload_bytes),
-        max_payload_depth = coalesce(configure.max_payload_depth, g.max_payload_depth),
-        retention = coalesce(configure.retention, g.retention),
-        key_retention = coalesce(configure.key_retention, g.key_retention),
-        redact_emails = coalesce(configure.redact_emails, g.redact_emails);
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.setting', _violated);
-end
-$$;
-
-revoke all on function jobq.configure from public;
-grant execute on function jobq.configure to jobq_operator;
-
-comment on function jobq.configure is
-'Changes global defaults; arguments left out keep theirs.';
-
--- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
--- JQ007, JQ008.
--- Example: select jobq.delete_kind('send_email_v1');
-create or replace function jobq.delete_kind(kind text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if delete_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif exists (
-        select from jobq_private.job as j where j.kind = delete_kind.kind
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', delete_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.kind = delete_kind.kind and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', delete_kind.kind
-        ));
-    end if;
-    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', delete_kind.kind
-        ));
-    end if;
-end
-$$;
-
-revoke all on function jobq.delete_kind from public;
-grant execute on function jobq.delete_kind to jobq_operator;
-
-comment on function jobq.delete_kind is
-'Forgets what was declared of a kind; refused while live jobs or schedules of it exist.';
-
--- Purpose: forget what was declared of a queue.
--- Invariant: refused while live jobs or schedules of the queue exist. Raises: 22004,
--- JQ007, JQ008.
--- Example: select jobq.delete_queue('unused');
-create or replace function jobq.delete_queue(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if delete_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif exists (
-        select from jobq_private.job as j where j.queue = delete_queue.queue
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of queue %s', delete_queue.queue
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.queue = delete_queue.queue and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of queue %s', delete_queue.queue
-        ));
-    end if;
-    delete from jobq_private.queue as d where d.queue = delete_queue.queue;
-    if not found then
-        perform jobq_private.raise_error('QUEUE_NOT_FOUND', format(
-            'queue %s', delete_queue.queue
-        ));
-    end if;
-end
-$$;
-
-revoke all on function jobq.delete_queue from public;
-grant execute on function jobq.delete_queue to jobq_operator;
-
-comment on function jobq.delete_queue is
-'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
-
--- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
--- that the database cannot enforce by itself.
--- Invariant: kinds without one have no row. Raises: nothing.
--- Column schema: the JSON Schema; kinds without one have no row.
--- Example: select * from jobq.list_payload_schemas('{send_email}');
-create or replace function jobq.list_payload_schemas(kinds text[])
-returns table (kind text, schema jsonb)
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return query
-    select k.kind, k.json_schema
-    from jobq_private.kind as k
-    where k.kind = any(list_payload_schemas.kinds) and k.json_schema is not null;
-end
-$$;
-
-revoke all on function jobq.list_payload_schemas from public;
-grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_operator;
-
-comment on function jobq.list_payload_schemas is
-'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
-
--- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
--- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
--- Example: select jobq.pause_queue('mail', 'the provider is down');
-create or replace function jobq.pause_queue(queue text, reason text default null)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if pause_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    elsif length(pause_queue.queue) not between 1 and 128 or pause_queue.queue = '*' then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queue must have 1 to 128 characters, and be one queue, not *'
-        );
-    elsif not exists (select from jobq_private.queue as q where q.queue = pause_queue.queue)
-    then
-        raise notice using
-            message = 'this queue was not declared; it is now, and paused',
-            detail = format('queue %s', pause_queue.queue);
-    end if;
-    insert into jobq_private.queue as q (queue, paused_at, pause_reason)
-    values (pause_queue.queue, now(), pause_queue.reason)
-    on conflict on constraint queue_pkey do update
-    set
-        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
-        updated_at = now();
-end
-$$;
-
-revoke all on function jobq.pause_queue from public;
-grant execute on function jobq.pause_queue to jobq_operator;
-
-comment on function jobq.pause_queue is
-'Stops claims from a queue; running jobs go on.';
-
--- Purpose: declare a kind of job, or replace what is declared of it; null means the
--- queue's setting, else the global default.
--- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff.
--- Raises: 22004, 22023, JQ006.
--- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- SECRET_NOT_FOUND.
--- Argument queue: the queue of its jobs where the call names none.
--- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
--- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
--- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
--- maxLength and pattern.
--- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
-create or replace function jobq.put_kind(
-    kind text,
-    queue text default null,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    retry_strategy text default null,
-    retry_initial_delay interval default null,
-    retry_max_delay interval default null,
-    retry_jitter double precision default null,
-    dedup text default null,
-    reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
-begin
-    if put_kind.kind is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
-    elsif _problem is not null then
-        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
-    end if;
-    insert into jobq_private.kind as k (
-        kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
-        retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema
-    )
-    values (
-        put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
-        put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
-        put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
-    )
-    on conflict on constraint kind_pkey do update
-    set
-        queue = excluded.queue, priority = excluded.priority,
-        max_attempts = excluded.max_attempts, timeout = excluded.timeout,
-        lease = excluded.lease, retry_preset = excluded.retry_preset,
-        retry_strategy = excluded.retry_strategy,
-        retry_initial_delay = excluded.retry_initial_delay,
-        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
-        dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, updated_at = now();
-    if exists (
-        select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
-    ) then
-        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
-        perform jobq_private.pin_delivery(put_kind.kind);
-    end if;
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _problem = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.kind', _problem);
-end
-$$;
-
-revoke all on function jobq.put_kind from public;
-grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
-
-comment on function jobq.put_kind is
-'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
-
--- Purpose: declare a queue, or replace what is declared of it; null means the default.
--- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
--- Example: select jobq.put_queue('mail', max_depth => 100000);
-create or replace function jobq.put_queue(
-    queue text,
-    priority integer default null,
-    max_attempts integer default null,
-    timeout interval default null,
-    lease interval default null,
-    retry_preset text default null,
-    max_depth integer default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    if put_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    end if;
-    insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
-    )
-    values (
-        put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
-    )
-    on conflict on constraint queue_pkey do update
-    set
-        priority = excluded.priority, max_attempts = excluded.max_attempts,
-        timeout = excluded.timeout, lease = excluded.lease,
-        retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        updated_at = now();
-exception
-    when check_violation or foreign_key_violation or numeric_value_out_of_range then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.queue', _violated);
-end
-$$;
-
-revoke all on function jobq.put_queue from public;
-grant execute on function jobq.put_queue to jobq_operator;
-
-comment on function jobq.put_queue is
-'Declares a queue: what holds for its jobs in place of the global defaults.';
-
--- Purpose: allow claims from a paused queue again, and wake its workers.
--- Invariant: resuming a queue that is not paused changes nothing. Raises: 22004, JQ007.
--- Example: select jobq.resume_queue('mail');
-create or replace function jobq.resume_queue(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if resume_queue.queue is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
-    end if;
-    update jobq_private.queue as q
-    set paused_at = null, pause_reason = null, updated_at = now()
-    where q.queue = resume_queue.queue;
-    if not found then
-        perform jobq_private.raise_error(
-            'QUEUE_NOT_FOUND', format('queue %s', resume_queue.queue)
-        );
-    end if;
-    perform jobq_private.wake(array[resume_queue.queue]);
-end
-$$;
-
-revoke all on function jobq.resume_queue from public;
-grant execute on function jobq.resume_queue to jobq_operator;
-
-comment on function jobq.resume_queue is
-'Allows claims from a paused queue again.';
-
--- Purpose: show what would hold for a job of this kind in this queue.
--- Invariant: the same resolution that enqueue() uses. Raises: nothing.
--- Argument kind: the kind; null means one that nobody has declared.
--- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy, retention and what else holds; every default of configure()
--- is there.
--- Example: select jobq.settings('send_email') ->> 'max_attempts';
-create or replace function jobq.settings(kind text default null, queue text default null)
-returns jsonb
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
-        'max_expiries', g.max_expiries, 'retention', g.retention,
-        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
-    )
-    from jobq_private.settings_for(kind, queue) as s
-    cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
-    cross join jobq_private.setting as g
-$$;
-
-revoke all on function jobq.settings from public;
-grant execute on function jobq.settings
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.settings is
-'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
-
-reset role;
-
 -- Deploy jobq:delivery to pg
 -- Made by sql/snapshot.py from sql/delivery/: edit that.
 set local role jobq_owner;
@@ -10279,7 +10306,7 @@ as $$
 declare
     _task text;
 begin
-    if not pg_try_advisory_xact_lock(1785684595, 0) then
+    if not pg_try_advisory_xact_lock(jobq_private.lock_class('maintaining'), 0) then
         return;
     end if;
     foreach _task in array array[
@@ -11000,8 +11027,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
+    _producing constant integer := jobq_private.lock_class('producing');
+    _waiting constant integer := jobq_private.lock_class('waiting');
     _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
     _narrow integer;
@@ -11111,8 +11138,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
+    _producing constant integer := jobq_private.lock_class('producing');
+    _waiting constant integer := jobq_private.lock_class('waiting');
     _is_wide constant boolean := cardinality(begin_wait.queues) > 16;
     _queue text;
     _narrow integer;
@@ -12374,7 +12401,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := 1785684597;
+    _emitting constant integer := jobq_private.lock_class('emitting');
 begin
     perform pg_advisory_xact_lock_shared(_emitting, hashtext(store_event.event) & 1023);
     insert into jobq_private.event (event, job_id, payload)
@@ -12635,7 +12662,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := 1785684597;
+    _emitting constant integer := jobq_private.lock_class('emitting');
     _end jsonb;
     _due timestamptz;
 begin

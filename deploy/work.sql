@@ -481,8 +481,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
+    _producing constant integer := jobq_private.lock_class('producing');
+    _waiting constant integer := jobq_private.lock_class('waiting');
     _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
     _narrow integer;
@@ -592,8 +592,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := 1785684594;
-    _waiting constant integer := 1785684593;
+    _producing constant integer := jobq_private.lock_class('producing');
+    _waiting constant integer := jobq_private.lock_class('waiting');
     _is_wide constant boolean := cardinality(begin_wait.queues) > 16;
     _queue text;
     _narrow integer;

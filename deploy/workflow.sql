@@ -285,7 +285,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := 1785684597;
+    _emitting constant integer := jobq_private.lock_class('emitting');
 begin
     perform pg_advisory_xact_lock_shared(_emitting, hashtext(store_event.event) & 1023);
     insert into jobq_private.event (event, job_id, payload)
@@ -546,7 +546,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := 1785684597;
+    _emitting constant integer := jobq_private.lock_class('emitting');
     _end jsonb;
     _due timestamptz;
 begin

@@ -18,6 +18,7 @@ begin
         ('function', 'jobq.settings', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
         ('function', 'jobq_private.json_schema_violation', '', 1),
+        ('function', 'jobq_private.lock_class', '', 1),
         ('function', 'jobq_private.milliseconds', '', 1),
         ('function', 'jobq_private.object_violation', '', 1),
         ('function', 'jobq_private.refuse_setting', '', 1),

@@ -24,7 +24,7 @@ as $$
 declare
     _task text;
 begin
-    if not pg_try_advisory_xact_lock(1785684595, 0) then
+    if not pg_try_advisory_xact_lock(jobq_private.lock_class('maintaining'), 0) then
         return;
     end if;
     foreach _task in array array[

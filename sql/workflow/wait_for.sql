@@ -21,7 +21,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _emitting constant integer := 1785684597;
+    _emitting constant integer := jobq_private.lock_class('emitting');
     _end jsonb;
     _due timestamptz;
 begin

@@ -12,7 +12,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _ending constant integer := 1785684596;
+    _ending constant integer := jobq_private.lock_class('ending');
     _any_job constant integer := 1024;
     _job_id uuid;
     _slot integer;

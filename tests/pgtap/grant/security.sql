@@ -191,7 +191,8 @@ select is_empty(
 );
 create temporary table inlined (name text);
 insert into inlined values
-('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for');
+('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
+('lock_class');
 select is_empty(
     $$
     select function, config from routine

@@ -1,0 +1,26 @@
+-- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
+-- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
+-- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
+-- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
+-- costs nothing.
+-- Raises: nothing.
+create or replace function jobq_private.lock_class(name text)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case name
+        when 'waiting' then 1785684593
+        when 'producing' then 1785684594
+        when 'maintaining' then 1785684595
+        when 'ending' then 1785684596
+        when 'emitting' then 1785684597
+    end
+$$;
+
+revoke all on function jobq_private.lock_class from public;
+
+comment on function jobq_private.lock_class is
+'The first key of each sort of advisory lock.';
