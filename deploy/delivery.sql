@@ -120,6 +120,39 @@ revoke all on function jobq_private.check_endpoint_spec from public;
 comment on function jobq_private.check_endpoint_spec is
 'Refuses the spec of an endpoint with fields that are unknown, missing or wrong.';
 
+-- Purpose: refuse names that are no endpoints.
+-- Invariant: reads only. Raises: JQ007.
+create or replace function jobq_private.check_endpoints(endpoints text[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _unknown constant text := (
+        select n.name
+        from unnest(check_endpoints.endpoints) as n (name)
+        where not exists (
+            select from jobq_private.endpoint as e where e.endpoint = n.name
+        )
+        limit 1
+    );
+begin
+    if _unknown is not null then
+        perform jobq_private.raise_error('ENDPOINT_NOT_FOUND', format(
+            'endpoint %s', _unknown
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_endpoints from public;
+
+comment on function jobq_private.check_endpoints is
+'Refuses names that are no endpoints.';
+
 -- Purpose: refuse an endpoint whose templates refer to what is not there, or may not
 -- stand where they stand.
 -- Invariant: config may stand everywhere; input and job in templates, headers and after the

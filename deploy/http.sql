@@ -149,12 +149,7 @@ begin
         'job_id', job.job_id,
         'endpoint', job.kind,
         'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
-        'trigger', case
-            when job.schedule_id is not null then 'CRON'
-            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
-            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
-            else 'IMMEDIATE'
-        end,
+        'trigger', jobq_private.job_trigger(job),
         'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
         'version', 1,
         'idempotency_key', job.idempotency_key,
@@ -199,6 +194,32 @@ revoke all on function jobq_private.job_document from public;
 
 comment on function jobq_private.job_document is
 'A job as the HTTP API shows it.';
+
+-- Purpose: what made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.
+-- Invariant: reads nothing; a job that was asked for as DELAYED says so in its metadata,
+-- since run_at changes when it retries. Raises: nothing.
+create or replace function jobq_private.job_trigger(job jobq.job)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case
+        when job.schedule_id is not null then 'CRON'
+        when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
+        when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
+        else 'IMMEDIATE'
+    end;
+end
+$$;
+
+revoke all on function jobq_private.job_trigger from public;
+
+comment on function jobq_private.job_trigger is
+'What made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.';
 
 -- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
 -- does, or when it has expired or been revoked.
@@ -416,6 +437,7 @@ begin
                 else 'FAILED'
             end,
             'worker_id', t.worker,
+            'created_at', t.started_at,
             'started_at', t.started_at,
             'completed_at', t.finished_at,
             'duration_ms', jobq_private.milliseconds(t.duration),
@@ -499,6 +521,9 @@ comment on function jobq_http.page_executions is
 -- Argument created_after: only those made after this instant.
 -- Argument created_before: only those made before this instant.
 -- Argument metadata: only those whose metadata contain this object.
+-- Argument idempotency_key: only those with this key; null means all.
+-- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
+-- Argument is_finished: only those that have ended, or have not; null means all.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -513,7 +538,10 @@ create or replace function jobq_http.page_jobs(
     created_before timestamptz default null,
     metadata jsonb default null,
     before uuid default null,
-    max_jobs integer default 50
+    max_jobs integer default 50,
+    idempotency_key text default null,
+    trigger text default null,
+    is_finished boolean default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -559,6 +587,17 @@ begin
         and (page_jobs.kind is null or j.kind = page_jobs.kind)
         and (page_jobs.queue is null or j.queue = page_jobs.queue)
         and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        and (
+            page_jobs.idempotency_key is null
+            or j.idempotency_key = page_jobs.idempotency_key
+        )
+        and (
+            page_jobs.trigger is null or jobq_private.job_trigger(j) = page_jobs.trigger
+        )
+        and (
+            page_jobs.is_finished is null
+            or (j.finished_at is not null) = page_jobs.is_finished
+        )
         order by j.job_id desc
         limit page_jobs.max_jobs + 1
     loop
@@ -772,6 +811,37 @@ grant execute on function jobq_http.page_schedules to jobq_operator, jobq_reader
 comment on function jobq_http.page_schedules is
 'Returns a page of schedules as JSON documents, newest first; cursor leads to the next page.';
 
+-- Purpose: when a schedule fires next, by the clocks of its zone, as a document.
+-- Invariant: as preview_schedule(). Raises: 22004, JQ007.
+-- Argument schedule_id: its version.
+-- Returns: an object, with the array slots.
+-- Example: select jobq_http.preview_slots(:'schedule');
+create or replace function jobq_http.preview_slots(schedule_id uuid)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select json_build_object('slots', coalesce(json_agg(
+            jobq_private.moment_in(p.slot_at, s.time_zone) order by p.slot_at
+        ), '[]'))
+        from jobq.preview_schedule(preview_slots.schedule_id::text) as p
+        cross join jobq_private.schedule_find(preview_slots.schedule_id::text) as s
+    );
+end
+$$;
+
+revoke all on function jobq_http.preview_slots from public;
+grant execute on function jobq_http.preview_slots
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.preview_slots is
+'Returns when a schedule fires next, by the clocks of its zone, as a document.';
+
 -- Purpose: change a recurring job: a new version takes over, which is returned.
 -- Invariant: as update_schedule(); one-shot jobs never change, and yield null.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ009.
@@ -969,7 +1039,8 @@ comment on function jobq_http.stop_job is
 
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Argument is_endpoint: whether kind must be an endpoint.
 -- Never: JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
@@ -985,6 +1056,7 @@ create or replace function jobq_http.submit_job(
     dedup_key text default null,
     dedup text default null,
     metadata jsonb default null,
+    is_endpoint boolean default false,
     out created boolean,
     out item json
 )
@@ -1004,6 +1076,9 @@ declare
     );
     _job_id uuid;
 begin
+    if is_endpoint then
+        perform jobq_private.check_endpoints(array[submit_job.kind]);
+    end if;
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));
@@ -1016,20 +1091,54 @@ grant execute on function jobq_http.submit_job to jobq_producer;
 comment on function jobq_http.submit_job is
 'Adds a job as enqueue() does, and returns it as a JSON document with whether it was created.';
 
+-- Purpose: enqueue many jobs, some of them deliveries.
+-- Invariant: as enqueue_many(); all or none.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Argument endpoints: kinds among those of the jobs that must be endpoints.
+-- Members jobs: enqueue_many
+-- Returns: a row for each job, with its place in the array.
+-- Column ordinal: the place in the array, from 1.
+-- Column job_id: the job, a new one or the one that holds the key already.
+-- Column created: whether this call made it.
+-- Example: select * from jobq_http.submit_jobs('[{"kind": "send_email"}]', '{}');
+create or replace function jobq_http.submit_jobs(jobs jsonb, endpoints text[])
+returns table (ordinal integer, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.check_endpoints(submit_jobs.endpoints);
+    return query select * from jobq.enqueue_many(submit_jobs.jobs);
+end
+$$;
+
+revoke all on function jobq_http.submit_jobs from public;
+grant execute on function jobq_http.submit_jobs to jobq_producer;
+
+comment on function jobq_http.submit_jobs is
+'Adds many jobs as enqueue_many() does, some of which must be of endpoints.';
+
 -- Purpose: make a schedule unless its name is in use, and show it, with whether it was
 -- made.
 -- Invariant: given is a JSON object with parameters of create_schedule(); a name that
--- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- is in use, by whatever definition of the same kind, yields the schedule that has it, as
+-- an idempotency key yields its job; of another kind it is refused. An idempotency key is
+-- a name that no other kind can take.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name it gets one of its
 -- own.
+-- Argument idempotency_key: in place of a name.
+-- Argument is_endpoint: whether the kind must be an endpoint.
 -- Members given: create_schedule
 -- Column item: the schedule as show_schedule() returns it.
 -- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
 create or replace function jobq_http.submit_schedule(
-    given jsonb, out created boolean, out item json
+    given jsonb, idempotency_key text default null, is_endpoint boolean default false,
+    out created boolean, out item json
 )
 language plpgsql
 volatile
@@ -1056,11 +1165,25 @@ begin
         ));
     end if;
     _given := jsonb_populate_record(null::jobq_private.schedule, given);
-    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+    _given.name := coalesce(
+        _given.name,
+        'key-' || encode(
+            sha256(convert_to(_given.kind || ':' || idempotency_key, 'UTF8')), 'hex'
+        ),
+        'unnamed-' || jobq_private.new_id()
+    );
+    if is_endpoint then
+        perform jobq_private.check_endpoints(array[_given.kind]);
+    end if;
 
     select d.schedule_id, d.created into _schedule_id, created
     from jobq_private.schedule_declare(_given, true) as d;
     item := jobq_http.show_schedule(_schedule_id::text);
+    if item ->> 'kind' <> _given.kind then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            'schedule %s, of kind %s', _given.name, item ->> 'kind'
+        ));
+    end if;
 end
 $$;
 

@@ -26,6 +26,7 @@ drop function if exists jobq_private.pin_delivery;
 drop function if exists jobq_private.endpoint_type;
 drop function if exists jobq_private.endpoint_schema;
 drop function if exists jobq_private.check_references;
+drop function if exists jobq_private.check_endpoints;
 drop function if exists jobq_private.check_endpoint_spec;
 drop function if exists jobq_private.begin_definition;
 

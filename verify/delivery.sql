@@ -20,6 +20,7 @@ begin
         ('function', 'jobq.show_definition', '', 1),
         ('function', 'jobq_private.begin_definition', '', 1),
         ('function', 'jobq_private.check_endpoint_spec', '', 1),
+        ('function', 'jobq_private.check_endpoints', '', 1),
         ('function', 'jobq_private.check_references', '', 1),
         ('function', 'jobq_private.endpoint_schema', '', 1),
         ('function', 'jobq_private.endpoint_type', '', 1),

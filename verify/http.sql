@@ -18,6 +18,7 @@ begin
         ('function', 'jobq_http.page_queues', '', 1),
         ('function', 'jobq_http.page_schedule_versions', '', 1),
         ('function', 'jobq_http.page_schedules', '', 1),
+        ('function', 'jobq_http.preview_slots', '', 1),
         ('function', 'jobq_http.revise_job', '', 1),
         ('function', 'jobq_http.revoke_api_key', '', 1),
         ('function', 'jobq_http.show_execution', '', 1),
@@ -25,12 +26,14 @@ begin
         ('function', 'jobq_http.show_schedule', '', 1),
         ('function', 'jobq_http.stop_job', '', 1),
         ('function', 'jobq_http.submit_job', '', 1),
+        ('function', 'jobq_http.submit_jobs', '', 1),
         ('function', 'jobq_http.submit_schedule', '', 1),
         ('function', 'jobq_private.execution_document', '', 1),
         ('function', 'jobq_private.execution_started_at', '', 1),
         ('function', 'jobq_private.execution_status', '', 1),
         ('function', 'jobq_private.has_failed', '', 1),
-        ('function', 'jobq_private.job_document', '', 1)
+        ('function', 'jobq_private.job_document', '', 1),
+        ('function', 'jobq_private.job_trigger', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -30,6 +30,7 @@ begin
                 else 'FAILED'
             end,
             'worker_id', t.worker,
+            'created_at', t.started_at,
             'started_at', t.started_at,
             'completed_at', t.finished_at,
             'duration_ms', jobq_private.milliseconds(t.duration),

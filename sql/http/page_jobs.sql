@@ -7,6 +7,9 @@
 -- Argument created_after: only those made after this instant.
 -- Argument created_before: only those made before this instant.
 -- Argument metadata: only those whose metadata contain this object.
+-- Argument idempotency_key: only those with this key; null means all.
+-- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
+-- Argument is_finished: only those that have ended, or have not; null means all.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -21,7 +24,10 @@ create or replace function jobq_http.page_jobs(
     created_before timestamptz default null,
     metadata jsonb default null,
     before uuid default null,
-    max_jobs integer default 50
+    max_jobs integer default 50,
+    idempotency_key text default null,
+    trigger text default null,
+    is_finished boolean default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -67,6 +73,17 @@ begin
         and (page_jobs.kind is null or j.kind = page_jobs.kind)
         and (page_jobs.queue is null or j.queue = page_jobs.queue)
         and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
+        and (
+            page_jobs.idempotency_key is null
+            or j.idempotency_key = page_jobs.idempotency_key
+        )
+        and (
+            page_jobs.trigger is null or jobq_private.job_trigger(j) = page_jobs.trigger
+        )
+        and (
+            page_jobs.is_finished is null
+            or (j.finished_at is not null) = page_jobs.is_finished
+        )
         order by j.job_id desc
         limit page_jobs.max_jobs + 1
     loop

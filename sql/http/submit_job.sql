@@ -1,6 +1,7 @@
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Argument is_endpoint: whether kind must be an endpoint.
 -- Never: JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
@@ -16,6 +17,7 @@ create or replace function jobq_http.submit_job(
     dedup_key text default null,
     dedup text default null,
     metadata jsonb default null,
+    is_endpoint boolean default false,
     out created boolean,
     out item json
 )
@@ -35,6 +37,9 @@ declare
     );
     _job_id uuid;
 begin
+    if is_endpoint then
+        perform jobq_private.check_endpoints(array[submit_job.kind]);
+    end if;
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
     item := jobq_private.job_document(jobq.get_job(_job_id));

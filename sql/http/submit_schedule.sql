@@ -1,17 +1,21 @@
 -- Purpose: make a schedule unless its name is in use, and show it, with whether it was
 -- made.
 -- Invariant: given is a JSON object with parameters of create_schedule(); a name that
--- is in use, by whatever definition, yields the schedule that has it, as an idempotency
--- key yields its job. Without a name it gets one of its own.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- is in use, by whatever definition of the same kind, yields the schedule that has it, as
+-- an idempotency key yields its job; of another kind it is refused. An idempotency key is
+-- a name that no other kind can take.
+-- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name it gets one of its
 -- own.
+-- Argument idempotency_key: in place of a name.
+-- Argument is_endpoint: whether the kind must be an endpoint.
 -- Members given: create_schedule
 -- Column item: the schedule as show_schedule() returns it.
 -- Example: select * from jobq_http.submit_schedule('{"kind": "summary", "cron": "0 9 * * MON"}');
 create or replace function jobq_http.submit_schedule(
-    given jsonb, out created boolean, out item json
+    given jsonb, idempotency_key text default null, is_endpoint boolean default false,
+    out created boolean, out item json
 )
 language plpgsql
 volatile
@@ -38,11 +42,25 @@ begin
         ));
     end if;
     _given := jsonb_populate_record(null::jobq_private.schedule, given);
-    _given.name := coalesce(_given.name, 'unnamed-' || jobq_private.new_id());
+    _given.name := coalesce(
+        _given.name,
+        'key-' || encode(
+            sha256(convert_to(_given.kind || ':' || idempotency_key, 'UTF8')), 'hex'
+        ),
+        'unnamed-' || jobq_private.new_id()
+    );
+    if is_endpoint then
+        perform jobq_private.check_endpoints(array[_given.kind]);
+    end if;
 
     select d.schedule_id, d.created into _schedule_id, created
     from jobq_private.schedule_declare(_given, true) as d;
     item := jobq_http.show_schedule(_schedule_id::text);
+    if item ->> 'kind' <> _given.kind then
+        perform jobq_private.raise_error('DEFINITION_EXISTS', format(
+            'schedule %s, of kind %s', _given.name, item ->> 'kind'
+        ));
+    end if;
 end
 $$;
 

@@ -52,6 +52,11 @@ class Api:
         """Send a request."""
         return await self.client.request(method, path, **options)
 
+    def endpoint(self, name: str) -> None:
+        """Declare an endpoint over HTTP that tries three times."""
+        spec = '{"url": "https://a.example"}'
+        self.run("select jobq.put_endpoint(%s, 'HTTP', %s, max_attempts => 3)", name, spec)
+
     async def job(self, **options: Any) -> dict[str, Any]:
         """Create a job and return it."""
         response = await self.ask("POST", "/jobs", json={"kind": "test", **options})

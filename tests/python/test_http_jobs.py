@@ -29,6 +29,13 @@ DELAYED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def endpoints(api: Api) -> None:
+    """What the requests name."""
+    for name in ("send-welcome-email",):
+        api.endpoint(name)
+
+
 async def test_a_key_in_the_header_gives_the_job_again(api: Api) -> None:
     body = {"kind": "send_email", "payload": {"to": "ada@example.org"}}
     key = {"idempotency-key": "welcome-ada"}
@@ -445,3 +452,71 @@ async def test_figures_are_told_in_prometheus_form(api: Api) -> None:
     assert float(lines["jobq_idempotency_conflicts_total"]) >= 1
     status = '{method="POST",path="/jobs",status="201"}'
     assert float(lines[f"jobq_http_request_duration_seconds_count{status}"]) >= 2
+
+
+@pytest.mark.parametrize("trigger", ["IMMEDIATE", "DELAYED", "CRON"])
+async def test_an_unknown_endpoint_is_not_found_and_uses_up_no_key(api: Api, trigger: str) -> None:
+    body: dict[str, Any] = {"endpoint": "later-made", "trigger": trigger, "input": {}}
+    if trigger == "CRON":
+        body |= {"cron": "0 9 * * *", "timezone": "UTC"}
+    else:
+        body |= {"idempotency_key": "k"}
+    if trigger == "DELAYED":
+        body["run_at"] = "2126-03-15T18:00:00Z"
+    refused = await api.ask("POST", "/jobs", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
+    api.endpoint("later-made")
+    assert (await api.ask("POST", "/jobs", json=body)).status_code == 201
+
+
+async def test_an_endpoint_takes_the_options_of_any_job(api: Api) -> None:
+    options = {"queue": "mail", "priority": 7, "max_attempts": 4, "timeout_ms": 9000}
+    body = {**DELAYED, **options, "metadata": {"order": "1"}}
+    job = (await api.ask("POST", "/jobs", json=body)).json()
+    assert {name: job[name] for name in options} == options
+    assert (job["trigger"], job["metadata"]["order"]) == ("DELAYED", "1")
+
+
+async def test_a_batch_takes_both_vocabularies(api: Api) -> None:
+    jobs = [{"kind": "a", "payload": [1]}, IMMEDIATE, {**DELAYED, "priority": 3}]
+    answer = await api.ask("POST", "/jobs:batch", json={"jobs": jobs})
+    assert answer.status_code == 201, answer.text
+    ids = [item["job_id"] for item in answer.json()["items"]]
+    found = [(await api.ask("GET", f"/jobs/{job_id}")).json() for job_id in ids]
+    assert [job["trigger"] for job in found] == ["IMMEDIATE", "IMMEDIATE", "DELAYED"]
+    assert [job["endpoint_type"] for job in found] == [None, "HTTP", "HTTP"]
+    unknown = {**IMMEDIATE, "endpoint": "nobody", "idempotency_key": "n"}
+    refused = await api.ask("POST", "/jobs:batch", json={"jobs": [{"kind": "b"}, unknown]})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
+    assert api.run("select count(*) from jobq.job where kind = 'b'") == [(0,)]
+
+
+async def test_jobs_are_listed_by_key_trigger_and_status(api: Api) -> None:
+    now = (await api.ask("POST", "/jobs", json=IMMEDIATE)).json()["job_id"]
+    later = (await api.ask("POST", "/jobs", json=DELAYED)).json()["job_id"]
+
+    async def ids(query: str) -> list[str]:
+        response = await api.ask("GET", f"/jobs?{query}")
+        assert response.status_code == 200, response.text
+        return [item["job_id"] for item in response.json()["items"]]
+
+    assert await ids(f"idempotency_key={IMMEDIATE['idempotency_key']}") == [now]
+    assert await ids("trigger=DELAYED") == [later]
+    assert await ids("trigger=IMMEDIATE&status=ACTIVE") == [now]
+    await api.ask("POST", f"/jobs/{now}/cancel")
+    assert await ids("status=RETIRED") == [now]
+    assert await ids("status=ACTIVE&endpoint=send-welcome-email") == [later]
+    assert (await api.ask("GET", "/jobs?status=PAUSED")).status_code == 400
+
+
+async def test_dead_jobs_are_redriven_by_endpoint(api: Api) -> None:
+    job = (await api.ask("POST", "/jobs", json=IMMEDIATE)).json()["job_id"]
+    await api.claim()
+    body = {"error": "no", "retryable": False}
+    await api.ask("POST", f"/jobs/{job}/attempts/1/fail", json=body)
+    attempts = (await api.ask("GET", f"/jobs/{job}/attempts")).json()["items"]
+    assert attempts[0]["created_at"] == attempts[0]["started_at"]
+    wrong = await api.ask("POST", "/jobs:redrive", json={"endpoint": "other"})
+    assert wrong.json()["job_ids"] == []
+    right = await api.ask("POST", "/jobs:redrive", json={"endpoint": "send-welcome-email"})
+    assert right.json()["job_ids"] == [job]

@@ -72,6 +72,13 @@ HTTP = {
 }
 
 
+@pytest.fixture(autouse=True)
+def endpoints(api: Api) -> None:
+    """What the requests name."""
+    for name in ("push-notification", "other"):
+        api.endpoint(name)
+
+
 async def made(api: Api, path: str, body: dict[str, Any]) -> dict[str, Any]:
     response = await api.ask("POST", path, json=body)
     assert response.status_code == 201, response.text
@@ -91,9 +98,35 @@ async def test_a_cron_job_is_answered_as_the_document_has_it(api: Api) -> None:
 
 async def test_a_name_gives_the_recurring_job_again(api: Api) -> None:
     first = await made(api, "/jobs", {**CRON, "name": "weekly"})
-    second = await api.ask("POST", "/jobs", json=CRON, headers={"idempotency-key": "weekly"})
+    second = await api.ask("POST", "/jobs", json={**CRON, "name": "weekly"})
     assert second.status_code == 200
     assert (second.json()["job_id"], second.json()["created"]) == (first["job_id"], False)
+    other = await api.ask("POST", "/jobs", json={**CRON, "endpoint": "other", "name": "weekly"})
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "DEFINITION_EXISTS")
+
+
+async def test_a_key_is_one_of_its_endpoint(api: Api) -> None:
+    key = {"idempotency-key": "weekly"}
+    bodies = [CRON, CRON, {**CRON, "endpoint": "other"}, {**CRON, "endpoint": "other"}]
+    answers = [await api.ask("POST", "/jobs", json=body, headers=key) for body in bodies]
+    assert [answer.status_code for answer in answers] == [201, 200, 201, 200]
+    first, again, other, _ = (answer.json() for answer in answers)
+    assert first["job_id"] == again["job_id"] != other["job_id"]
+    assert other["endpoint"] == "other"
+
+
+async def test_a_kind_recurs_too_and_a_start_is_now_by_default(api: Api) -> None:
+    body = {"kind": "report", "trigger": "CRON", "every_ms": 60_000, "timezone": "UTC"}
+    job = await made(api, "/jobs", body)
+    assert (job["kind"], job["endpoint_type"]) == ("report", None)
+    assert job["starts_at"] == job["created_at"]
+
+
+async def test_previews_show_the_clocks_of_the_zone(api: Api) -> None:
+    job = await made(api, "/jobs", CRON)
+    slots = (await api.ask("GET", f"/jobs/{job['job_id']}/preview")).json()["slots"]
+    assert slots[0] == job["next_run_at"]
+    assert [slot[-14:] for slot in slots] == ["T09:00:00+05:30"[-14:]] * 5
 
 
 async def test_an_update_makes_a_version_and_retires_the_old(api: Api) -> None:

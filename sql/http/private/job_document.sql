@@ -15,12 +15,7 @@ begin
         'job_id', job.job_id,
         'endpoint', job.kind,
         'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
-        'trigger', case
-            when job.schedule_id is not null then 'CRON'
-            when job.metadata ->> 'trigger' = 'DELAYED' then 'DELAYED'
-            when job.run_at > job.created_at and job.last_error is null then 'DELAYED'
-            else 'IMMEDIATE'
-        end,
+        'trigger', jobq_private.job_trigger(job),
         'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
         'version', 1,
         'idempotency_key', job.idempotency_key,

@@ -35,7 +35,7 @@ begin
         'dedup', schedule.dedup,
         'dedup_key', schedule.dedup_key,
         'jitter_ms', jobq_private.milliseconds(schedule.jitter),
-        'starts_at', schedule.starts_at,
+        'starts_at', coalesce(schedule.starts_at, schedule.created_at),
         'ends_at', schedule.ends_at,
         'next_run_at', jobq_private.moment_in(
             case when schedule.status = 'active' then schedule.next_run_at end,

@@ -23,7 +23,7 @@ from jobq.http.values import (
 )
 
 Text = {"type": "string", "minLength": 1}
-Template = {"description": "JSON with {{input.*}}, {{config.*}} and {{secret.*}}."}
+Template = {"description": "JSON with {{input.*}}, {{job.*}}, {{config.*}} and {{secret.*}}."}
 Texts = {"type": "object", "additionalProperties": {"type": "string"}}
 Spec = Annotated[
     JsonMembers,
@@ -58,7 +58,7 @@ Spec = Annotated[
                     "properties": {
                         "redis_url": Text,
                         "stream": Text,
-                        "fields_template": {**Template, "type": "object"},
+                        "fields_template": Template,
                     },
                 },
             ]

@@ -133,6 +133,7 @@ ATTEMPTS: Final = {
             "attempt_number": 1,
             "status": "FAILED",
             "worker_id": "mail-1",
+            "created_at": MOMENT,
             "started_at": MOMENT,
             "completed_at": "2026-03-15T10:00:05.000000+00:00",
             "duration_ms": 5000,

@@ -65,6 +65,7 @@ class Attempt(Struct):
     attempt_number: int
     status: Literal["SUCCESS", "FAILED", "RUNNING", "CANCELLED", "RELEASED"]
     worker_id: str | None
+    created_at: Moment | None
     started_at: Moment | None
     completed_at: Moment | None
     duration_ms: int | None

@@ -11,12 +11,14 @@ from msgspec import Meta, Raw, Struct
 from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, json
+from jobq.http.operators import same
 from jobq.http.page import Next, Paging, page
 from jobq.http.schedules import RecurringJob, RecurringJobPage, RecurringStatus
 from jobq.http.values import (
     AnyJson,
     EndpointType,
     JsonObject,
+    KeyText,
     Moment,
     Name,
     Reason,
@@ -109,9 +111,13 @@ class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
     """Which jobs to list."""
 
     trigger: Annotated[
-        Literal["CRON"] | None, Meta(description="Recurring jobs, in place of what they fire.")
+        Trigger | None,
+        Meta(description="CRON: recurring jobs, in place of what they fire."),
     ] = None
-    status: Annotated[RecurringStatus | None, Meta(description="With trigger=CRON.")] = None
+    status: Annotated[
+        RecurringStatus | None, Meta(description="PAUSED: with trigger=CRON alone.")
+    ] = None
+    idempotency_key: KeyText | None = None
     state: Annotated[str, STATES] | None = None
     kind: Name | None = None
     endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
@@ -140,16 +146,18 @@ async def list_jobs(call: Call) -> Response:
     wanted = call.query(JobFilter)
     if wanted.trigger == "CRON":
         return await list_recurring(call, wanted)
-    if wanted.status:
-        raise ApiError("INVALID_REQUEST", "status: of recurring jobs, with trigger=CRON")
-    if wanted.kind and wanted.endpoint and wanted.kind != wanted.endpoint:
-        raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
+    if wanted.status == "PAUSED":
+        raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
+    kind = same(wanted.kind, wanted.endpoint)
     return page(
         await call.fetch(
             "jobq_http.page_jobs",
             states=wanted.state.split(",") if wanted.state else None,
-            kind=wanted.kind or wanted.endpoint,
+            kind=kind,
             queue=wanted.queue,
+            idempotency_key=wanted.idempotency_key,
+            trigger=wanted.trigger,
+            is_finished=wanted.status and wanted.status == "RETIRED",
             created_after=wanted.created_after,
             created_before=wanted.created_before,
             metadata=wanted.metadata and metadata_of(wanted.metadata),
@@ -165,7 +173,7 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
     Raises:
         ApiError: a filter is given that they do not have.
     """
-    others = ("state", "created_after", "created_before", "metadata")
+    others = ("state", "idempotency_key", "created_after", "created_before", "metadata")
     for name in others:
         if getattr(wanted, name) is not None:
             raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
@@ -173,7 +181,7 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
         await call.fetch(
             "jobq_http.page_schedules",
             status=wanted.status and wanted.status.lower(),
-            kind=wanted.kind or wanted.endpoint,
+            kind=same(wanted.kind, wanted.endpoint),
             queue=wanted.queue,
             before=wanted.position(UUID),
             max_schedules=wanted.limit,

@@ -12,7 +12,7 @@ from jobq.http import examples, metrics
 from jobq.http.errors import ApiError
 from jobq.http.jobs import Job
 from jobq.http.operation import Answer, Operation, encoded, json, text
-from jobq.http.schedules import NewRecurringJob, Recurrence
+from jobq.http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind
 from jobq.http.values import (
     Attempts,
     Dedup,
@@ -38,6 +38,19 @@ class Options(Request, kw_only=True, omit_defaults=True):
 
     idempotency_key: KeyText | None = None
     run_at: Moment | None = None
+    queue: Name | None = None
+    priority: Priority | None = None
+    max_attempts: Attempts | None = None
+    timeout_ms: Milliseconds | None = None
+    metadata: JsonMembers | None = None
+
+    def enqueued(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        given = given_of(self)
+        milliseconds = given.pop("timeout_ms", None)
+        if milliseconds is not None:
+            given["timeout"] = f"{milliseconds} ms"
+        return given
 
 
 class NewJob(Options, kw_only=True, omit_defaults=True):
@@ -45,22 +58,8 @@ class NewJob(Options, kw_only=True, omit_defaults=True):
 
     kind: Name
     payload: Json | UnsetType = UNSET
-    queue: Name | None = None
-    priority: Priority | None = None
-    max_attempts: Attempts | None = None
-    timeout_ms: Milliseconds | None = None
     dedup_key: KeyText | None = None
     dedup: Dedup | None = None
-    metadata: JsonMembers | None = None
-
-    def enqueued(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
-        given = msgspec.structs.asdict(self)
-        milliseconds = given.pop("timeout_ms")
-        given["timeout"] = milliseconds and f"{milliseconds} ms"
-        if self.run_at:
-            given["run_at"] = self.run_at
-        return {k: v for k, v in given.items() if v is not None and v is not UNSET}
 
 
 class Invocation(Options, kw_only=True, omit_defaults=True):
@@ -80,22 +79,52 @@ class Invocation(Options, kw_only=True, omit_defaults=True):
             raise ApiError("INVALID_REQUEST", f"{self.trigger} needs idempotency_key")
         if (self.trigger == "DELAYED") != (self.run_at is not None):
             raise ApiError("INVALID_REQUEST", "run_at: DELAYED needs it, IMMEDIATE not")
-        given: dict[str, Any] = {
-            "kind": self.endpoint,
-            "idempotency_key": self.idempotency_key,
-        }
-        if self.input is not UNSET:
-            given["payload"] = self.input
-        if self.run_at:
-            given["run_at"] = self.run_at
-            given["metadata"] = {"trigger": "DELAYED"}
+        given = super().enqueued()
+        given["kind"] = given.pop("endpoint")
+        if "input" in given:
+            given["payload"] = given.pop("input")
+        if given.pop("trigger") == "DELAYED":
+            given["metadata"] = {**(self.metadata or {}), "trigger": "DELAYED"}
         return given
+
+
+class BatchJob(Options, kw_only=True, omit_defaults=True):
+    """A job of a kind, or of an endpoint, as POST /jobs takes it."""
+
+    kind: Name | UnsetType = UNSET
+    payload: Json | UnsetType = UNSET
+    dedup_key: KeyText | None = None
+    dedup: Dedup | None = None
+    endpoint: Name | UnsetType = UNSET
+    trigger: Literal["IMMEDIATE", "DELAYED"] | UnsetType = UNSET
+    input: Json | UnsetType = UNSET
+
+    def job(self) -> NewJob | Invocation:
+        """Return the one or the other.
+
+        Raises:
+            ApiError: it has members of both, or too few.
+        """
+        given = given_of(self)
+        model: type[NewJob | Invocation] = Invocation if "endpoint" in given else NewJob
+        needed = {"endpoint", "trigger"} if model is Invocation else {"kind"}
+        for name in sorted(needed - given.keys()):
+            raise ApiError("INVALID_REQUEST", f"jobs: {name} is missing")
+        for name in sorted(given.keys() - set(model.__struct_fields__)):
+            raise ApiError("INVALID_REQUEST", f"jobs: {name} does not go with {min(needed)}")
+        return model(**given)
+
+
+def given_of(job: Struct) -> dict[str, Any]:
+    """Return what a request says of a job."""
+    given = msgspec.structs.asdict(job)
+    return {k: v for k, v in given.items() if v is not None and v is not UNSET}
 
 
 class Batch(Request):
     """Many jobs, all or none."""
 
-    jobs: Annotated[list[NewJob], Meta(min_length=1, max_length=10_000)]
+    jobs: Annotated[list[BatchJob], Meta(min_length=1, max_length=10_000)]
 
 
 class Vocabulary(Struct):
@@ -105,11 +134,11 @@ class Vocabulary(Struct):
     trigger: Raw | UnsetType = UNSET
 
     @property
-    def model(self) -> type[NewJob | Invocation | Recurrence]:
+    def model(self) -> type[NewJob | Invocation | Recurrence | RecurrenceOfKind]:
         """What the request must be."""
-        if self.endpoint is UNSET:
-            return NewJob
         is_cron = self.trigger is not UNSET and bytes(self.trigger) == b'"CRON"'
+        if self.endpoint is UNSET:
+            return RecurrenceOfKind if is_cron else NewJob
         return Recurrence if is_cron else Invocation
 
 
@@ -137,17 +166,24 @@ async def create_job(call: Call) -> Response:
     body = await call.body(Raw)
     model = msgspec.json.decode(body, type=Vocabulary).model
     job = msgspec.json.decode(body, type=model)
-    if isinstance(job, Recurrence):
-        job.name = one_key(call.request.headers, job.name or None) or UNSET
-        await call.check([(job.endpoint, None if job.input is UNSET else job.input)])
-        rows = await call.fetch("jobq_http.submit_schedule", given=text(job.declared()))
+    is_endpoint = isinstance(job, Invocation | Recurrence)
+    if isinstance(job, Recurrence | RecurrenceOfKind):
+        declared = job.declared()
+        key = None if job.name else one_key(call.request.headers, None)
+        await call.check([(declared["kind"], declared.get("payload"))])
+        rows = await call.fetch(
+            "jobq_http.submit_schedule",
+            given=text(declared),
+            idempotency_key=key,
+            is_endpoint=is_endpoint,
+        )
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
         arguments = job.enqueued()
         await call.check([(arguments["kind"], arguments.get("payload"))])
         for name in arguments.keys() & {"payload", "metadata"}:
             arguments[name] = text(arguments[name])
-        rows = await call.fetch("jobq_http.submit_job", **arguments)
+        rows = await call.fetch("jobq_http.submit_job", is_endpoint=is_endpoint, **arguments)
     [(created, item)] = rows
     if not created:
         metrics.CONFLICTS.inc()
@@ -174,9 +210,11 @@ def one_key(headers: Headers, given: str | None) -> str | None:
 async def create_jobs(call: Call) -> Response:
     """Create many jobs, all or none."""
     batch = await call.body(Batch, envelope=3)
-    jobs = [job.enqueued() for job in batch.jobs]
+    given = [job.job() for job in batch.jobs]
+    jobs = [job.enqueued() for job in given]
     await call.check([(job["kind"], job.get("payload")) for job in jobs])
-    rows = await call.fetch("enqueue_many", jobs=text(jobs))
+    endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
+    rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)
     items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]
     created = any(item["created"] for item in items)
     return encoded({"items": items}, 201 if created else 200)
@@ -202,7 +240,8 @@ OPERATIONS = (
             ),
         },
         {
-            409: ["DEDUP_CONFLICT"],
+            404: ["ENDPOINT_NOT_FOUND"],
+            409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS"],
             413: ["MESSAGE_TOO_LARGE"],
             422: [
                 "INPUT_VALIDATION_FAILED",
@@ -213,7 +252,7 @@ OPERATIONS = (
             ],
             429: ["QUEUE_FULL"],
         },
-        body=NewJob | Invocation | Recurrence,
+        body=NewJob | Invocation | Recurrence | RecurrenceOfKind,
         headers={"Idempotency-Key": KeyText},
         examples=examples.NEW_JOBS,
     ),
@@ -235,6 +274,7 @@ OPERATIONS = (
             ),
         },
         {
+            404: ["ENDPOINT_NOT_FOUND"],
             409: ["DEDUP_CONFLICT"],
             413: ["MESSAGE_TOO_LARGE"],
             422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],

@@ -70,6 +70,15 @@ WITH_BODY: Final = {413: ["MESSAGE_TOO_LARGE"], 422: ["INVALID_MESSAGE"]}
 
 
 GIVEN: Final = {"not": {"type": "null"}}
+CRON_OR_EVERY: Final[dict[str, Any]] = {
+    "oneOf": [{"properties": {name: GIVEN}, "required": [name]} for name in ("cron", "every_ms")]
+}
+FOREIGN: Final[dict[str, Any]] = {
+    "kind": False,
+    "payload": False,
+    "dedup_key": {"type": "null"},
+    "dedup": {"type": "null"},
+}
 # Which members of a request go together.
 RULES: Final[dict[str, dict[str, Any]]] = {
     "Invocation": {
@@ -81,16 +90,39 @@ RULES: Final[dict[str, dict[str, Any]]] = {
             },
         ]
     },
-    "Recurrence": {
+    "BatchJob": {
         "oneOf": [
-            {"properties": {name: GIVEN}, "required": [name]} for name in ("cron", "every_ms")
+            {
+                "required": ["kind"],
+                "properties": dict.fromkeys(("endpoint", "trigger", "input"), False),
+            },
+            {
+                "required": ["endpoint", "trigger", "idempotency_key"],
+                "properties": {
+                    "idempotency_key": GIVEN,
+                    "trigger": {"const": "IMMEDIATE"},
+                    "run_at": {"type": "null"},
+                    **FOREIGN,
+                },
+            },
+            {
+                "required": ["endpoint", "trigger", "idempotency_key", "run_at"],
+                "properties": {
+                    "idempotency_key": GIVEN,
+                    "trigger": {"const": "DELAYED"},
+                    "run_at": GIVEN,
+                    **FOREIGN,
+                },
+            },
         ]
     },
+    "Recurrence": CRON_OR_EVERY,
+    "RecurrenceOfKind": CRON_OR_EVERY,
     "Redrive": {
         "anyOf": [
             *(
                 {"properties": {name: GIVEN}, "required": [name]}
-                for name in ("queue", "kind", "since", "error_code")
+                for name in ("queue", "kind", "endpoint", "since", "error_code")
             ),
             {"properties": {"all": {"const": True}}, "required": ["all"]},
         ]

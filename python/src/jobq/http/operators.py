@@ -24,6 +24,7 @@ class Redrive(Request, kw_only=True):
     all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
     queue: Name | None = None
     kind: Name | None = None
+    endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
     since: Moment | None = None
     error_code: Annotated[str, Meta(max_length=128)] | None = None
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
@@ -62,20 +63,32 @@ async def redrive_job(call: Call) -> Response:
     return encoded({"job_id": job_id, "state": "queued"})
 
 
+def same(kind: str | None, endpoint: str | None) -> str | None:
+    """Return what is one filter under two names.
+
+    Raises:
+        ApiError: they differ.
+    """
+    if kind and endpoint and kind != endpoint:
+        raise ApiError("INVALID_REQUEST", "kind and endpoint are the same filter")
+    return kind or endpoint
+
+
 async def redrive_jobs(call: Call) -> Response:
     """Put dead jobs back in their queues.
 
-    Ask for a `queue`, `kind`, `since` or `error_code`, or for `all` of them.
+    Ask for a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of them.
     """
     wanted = await call.body(Redrive)
-    filters = (wanted.queue, wanted.kind, wanted.since, wanted.error_code)
+    kind = same(wanted.kind, wanted.endpoint)
+    filters = (wanted.queue, kind, wanted.since, wanted.error_code)
     if not wanted.all and all(value is None for value in filters):
         raise ApiError("INVALID_REQUEST", "give queue, kind, since or error_code, or all: true")
     since = {"since": wanted.since} if wanted.since else {}
     rows = await call.fetch(
         "redrive_many",
         queue=wanted.queue,
-        kind=wanted.kind,
+        kind=kind,
         error_code=wanted.error_code,
         max_jobs=wanted.max_jobs,
         **since,

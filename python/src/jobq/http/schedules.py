@@ -87,10 +87,9 @@ class Kind(Struct):
     kind: str
 
 
-class Recurrence(Timing, kw_only=True):
-    """A job of an endpoint, fired again and again, by `cron` or every so often."""
+class Recurring(Timing, kw_only=True):
+    """A job that is fired again and again, by `cron` or every so often."""
 
-    endpoint: Name
     trigger: Literal["CRON"]
     timezone: TimeZone
     name: Annotated[
@@ -102,6 +101,18 @@ class Recurrence(Timing, kw_only=True):
         given = super().declared()
         del given["trigger"]
         return given
+
+
+class Recurrence(Recurring, kw_only=True):
+    """A job of an endpoint, fired again and again, by `cron` or every so often."""
+
+    endpoint: Name
+
+
+class RecurrenceOfKind(Recurring, kw_only=True):
+    """A job of a kind, fired again and again, by `cron` or every so often."""
+
+    kind: Name
 
 
 class RecurringJob(Struct):
@@ -268,8 +279,8 @@ async def list_versions(call: Call) -> Response:
 
 async def preview_job(call: Call) -> Response:
     """Return when a recurring job fires next."""
-    rows = await call.fetch("preview_schedule", schedule=str(call.job_id()))
-    return encoded({"slots": [slot_at for slot_at, _ in rows]})
+    [(item,)] = await call.fetch("jobq_http.preview_slots", schedule_id=call.job_id())
+    return json(item)
 
 
 async def pause_job(call: Call) -> Response:

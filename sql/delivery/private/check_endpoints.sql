@@ -1,0 +1,32 @@
+-- Purpose: refuse names that are no endpoints.
+-- Invariant: reads only. Raises: JQ007.
+create or replace function jobq_private.check_endpoints(endpoints text[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _unknown constant text := (
+        select n.name
+        from unnest(check_endpoints.endpoints) as n (name)
+        where not exists (
+            select from jobq_private.endpoint as e where e.endpoint = n.name
+        )
+        limit 1
+    );
+begin
+    if _unknown is not null then
+        perform jobq_private.raise_error('ENDPOINT_NOT_FOUND', format(
+            'endpoint %s', _unknown
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_endpoints from public;
+
+comment on function jobq_private.check_endpoints is
+'Refuses names that are no endpoints.';
