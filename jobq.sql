@@ -2380,6 +2380,65 @@ before update on jobq_private.job_archive
 for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
+-- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
+-- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
+-- limit of a queue counts only those that come from another.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
+returns jobq_private.new_job
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout'];
+    _set jobq_private.new_job;
+    _settings jobq_private.settings;
+begin
+    if changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(changes) <> 'object' or changes = '{}' or changes - _known <> '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s', _known
+        ));
+    end if;
+    _set := jsonb_populate_record(null::jobq_private.new_job, changes);
+    _set.ordinal := 1;
+    for _set.kind in
+        select j.kind from jobq_private.job as j where j.job_id = any(check_change.job_ids)
+        union
+        select '*'
+    loop
+        _settings := jobq_private.settings_for(_set.kind, _set.queue);
+        _settings.max_depth := null;
+        if _set.payload is null then
+            _settings.payload_schema := null;
+            _settings.json_schema := null;
+        end if;
+        perform jobq_private.check_new_job(_set, _settings);
+    end loop;
+    if _set.queue is not null then
+        perform jobq_private.check_queue_depth(array(
+            select row(
+                1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
+                null, null
+            )::jobq_private.new_job
+            from jobq_private.job as j
+            where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
+        ));
+    end if;
+    return _set;
+end
+$$;
+
+revoke all on function jobq_private.check_change from public;
+
+comment on function jobq_private.check_change is
+'Reads what is to change of waiting jobs, and refuses what no new job could have.';
+
 -- Purpose: whether a JSON value holds a number beyond the range of a double.
 -- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
 -- refuse them, and with them the whole batch that a worker has claimed. A short text
@@ -2658,6 +2717,91 @@ revoke all on function jobq_private.check_queue_depth from public;
 comment on function jobq_private.check_queue_depth is
 'Refuses a batch of new jobs when a queue would pass its max_depth.';
 
+-- Purpose: lock the jobs that an operator has chosen, and return their ids.
+-- Invariant: bounded, oldest first, locked in the order of ids, live jobs before finished
+-- ones. Jobs named by id must all be there in one of the states; a filter takes those that
+-- are. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.choose_jobs(
+    job_ids uuid[], queue text, kind text, metadata jsonb, max_jobs integer,
+    dry_run boolean, reason text, states text[]
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    _chosen uuid[];
+    _missing uuid;
+    _state text;
+begin
+    if num_nulls(max_jobs, dry_run) > 0 or array_position(job_ids, null) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
+    elsif num_nonnulls(job_ids, queue, kind, metadata) = 0 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata'
+        );
+    elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 100000, and no fewer than the job_ids'
+        );
+    elsif length(reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+
+    _chosen := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.state = any(choose_jobs.states)
+        and (choose_jobs.job_ids is null or j.job_id = any(choose_jobs.job_ids))
+        and (choose_jobs.queue is null or j.queue = choose_jobs.queue)
+        and (choose_jobs.kind is null or j.kind = choose_jobs.kind)
+        and (choose_jobs.metadata is null or j.metadata @> choose_jobs.metadata)
+        order by j.job_id
+        limit choose_jobs.max_jobs
+        for update
+    );
+    if states && '{succeeded,dead,cancelled}' and cardinality(_chosen) < max_jobs then
+        _chosen := _chosen || array(
+            select a.job_id
+            from jobq_private.job_archive as a
+            where a.state = any(choose_jobs.states)
+            and (choose_jobs.job_ids is null or a.job_id = any(choose_jobs.job_ids))
+            and (choose_jobs.queue is null or a.queue = choose_jobs.queue)
+            and (choose_jobs.kind is null or a.kind = choose_jobs.kind)
+            and (choose_jobs.metadata is null or a.metadata @> choose_jobs.metadata)
+            order by a.job_id
+            limit choose_jobs.max_jobs - cardinality(_chosen)
+            for update
+        );
+    end if;
+
+    for _missing in
+        select m from unnest(choose_jobs.job_ids) as m where m <> all(_chosen) order by m
+    loop
+        _state := (jobq.get_job(_missing)).state;
+        if _state <> all(states) then
+            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+                'job_id %s is %s; it would have to be %s', _missing, _state,
+                array_to_string(states, ' or ')
+            ));
+        end if;
+    end loop;
+    return _chosen;
+end
+$$;
+
+revoke all on function jobq_private.choose_jobs from public;
+
+comment on function jobq_private.choose_jobs is
+'Locks the jobs that an operator has chosen, and returns their ids.';
+
 -- Purpose: drop the partitions of the history that are past retention.
 -- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
 -- next call. Returns how many were dropped. Raises: nothing.
@@ -2705,6 +2849,83 @@ revoke all on function jobq_private.drop_partitions from public;
 
 comment on function jobq_private.drop_partitions is
 'Drops the partitions of the history that are past retention.';
+
+-- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
+-- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
+-- needless. A completion that looked before a client announced itself tells it nothing:
+-- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
+create or replace function jobq_private.tell_ended(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := jobq_private.lock_class('ending');
+    _any_job constant integer := 1024;
+    _job_id uuid;
+    _slot integer;
+begin
+    if not (
+        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
+    ) then
+        foreach _job_id in array tell_ended.job_ids loop
+            _slot := hashtext(_job_id::text) & 1023;
+            if not (
+                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
+            ) then
+                perform jobq_private.notify('jobq_ended', _job_id::text);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.tell_ended from public;
+
+comment on function jobq_private.tell_ended is
+'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
+
+-- Purpose: delete jobs, live or finished, with all that is known of them.
+-- Invariant: the caller holds their rows. Raises: nothing.
+create or replace function jobq_private.forget_jobs(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.attempt as a where a.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.job_log as l where l.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.step as s where s.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.waiter as w where w.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
+
+    with live as (
+        delete from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        returning j.job_id, j.kind, j.idempotency_key
+    ),
+    ended as (
+        delete from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids)
+        returning a.job_id, a.kind, a.idempotency_key
+    )
+    delete from jobq_private.idempotency_key as k
+    using (select * from live union all select * from ended) as g
+    where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
+
+    select jobq_private.tell_ended(forget_jobs.job_ids)
+$$;
+
+revoke all on function jobq_private.forget_jobs from public;
+
+comment on function jobq_private.forget_jobs is
+'Deletes jobs with all that is known of them.';
 
 -- Purpose: the job that an idempotency key stands for: this one, or an earlier one.
 -- Invariant: the key's primary key decides between concurrent callers. A key that is free
@@ -3058,8 +3279,8 @@ when (
 )
 execute function jobq_private.refuse_forged_birth();
 
--- Purpose: refuse a change of what identifies a job.
--- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
+-- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only for an UPDATE that names one of these columns, so no hot
 -- statement pays for it. Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
@@ -3071,7 +3292,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule, delivery_version and created_at', old.job_id
+        'job_id %s: id, kind, keys, schedule, delivery_version and created_at, and payload once it has run',
+        old.job_id
     ));
     return null;
 end
@@ -3089,13 +3311,15 @@ delivery_version
 on jobq_private.job
 for each row
 when (
-    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+    (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
         old.delivery_version)
     is distinct from
-    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+    (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
         new.delivery_version)
+    or (new.payload is distinct from old.payload
+        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
 )
 execute function jobq_private.refuse_change();
 
@@ -3681,45 +3905,6 @@ revoke all on function jobq_private.store_jobs from public;
 comment on function jobq_private.store_jobs is
 'Inserts many checked jobs without dedup keys, and wakes their queues.';
 
--- Purpose: tell the clients that wait for these jobs that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
--- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
--- needless. A completion that looked before a client announced itself tells it nothing:
--- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
-create or replace function jobq_private.tell_ended(job_ids uuid[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
-    _job_id uuid;
-    _slot integer;
-begin
-    if not (
-        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
-    ) then
-        foreach _job_id in array tell_ended.job_ids loop
-            _slot := hashtext(_job_id::text) & 1023;
-            if not (
-                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
-            ) then
-                perform jobq_private.notify('jobq_ended', _job_id::text);
-            end if;
-        end loop;
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.tell_ended from public;
-
-comment on function jobq_private.tell_ended is
-'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
-
 -- Purpose: what is added to the transitions is legal in every lane.
 -- Invariant: the foreign key of the lanes takes along what is changed or deleted.
 -- Raises: nothing.
@@ -3918,6 +4103,214 @@ grant execute on function jobq.cancel to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel is
 'Cancels a waiting job, asks the worker of a running one, and says which.';
+
+-- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
+-- Invariant: each as by cancel(), in one transaction. Raises: 22004, 22023, JQ001, JQ002.
+-- Argument job_ids: these jobs; none may have ended. Filters given beside it narrow it down.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument state: only jobs in this state: queued, retrying or running; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
+-- Argument dry_run: true cancels nothing, and returns the jobs with their states.
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Column outcome: cancelled or cancel_requested; at a dry run the state that the job is in.
+-- Example: select * from jobq.cancel_many(queue => 'default', reason => 'wrong input', dry_run => true);
+create or replace function jobq.cancel_many(
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    state text default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns table (job_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _chosen uuid[];
+begin
+    if cancel_many.state not in ('queued', 'retrying', 'running') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'state must be queued, retrying or running'
+        );
+    end if;
+    _chosen := jobq_private.choose_jobs(
+        cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
+        cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
+        case
+            when cancel_many.state is null then '{queued,retrying,running}'
+            else array[cancel_many.state]
+        end
+    );
+    return query
+    select c.job_id, case
+        when cancel_many.dry_run then (
+            select j.state from jobq_private.job as j where j.job_id = c.job_id
+        )
+        else jobq.cancel(c.job_id, cancel_many.reason)
+    end
+    from unnest(_chosen) as c (job_id);
+end
+$$;
+
+revoke all on function jobq.cancel_many from public;
+grant execute on function jobq.cancel_many to jobq_operator;
+
+comment on function jobq.cancel_many is
+'Cancels many waiting jobs, asks the workers of running ones, and says which.';
+
+-- Purpose: change jobs that wait: when they run, their priority, their queue, their payload.
+-- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
+-- passed over. The payload of a job that has run once stays what it was. A job that waits
+-- for an event is due at its deadline at the latest.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
+-- payload and timeout; what it does not name, or names as null, stays.
+-- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
+-- Argument dry_run: true changes nothing, and returns the jobs that would be.
+-- Argument reason: why, for the audit; at most 512 characters.
+-- Returns: the ids of the jobs.
+-- Example: select * from jobq.change_many('{"run_at": "now", "priority": 5}', kind => 'send_email', dry_run => true);
+create or replace function jobq.change_many(
+    changes jsonb,
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _chosen uuid[];
+    _set jobq_private.new_job;
+    _queues text[];
+begin
+    _chosen := jobq_private.choose_jobs(
+        change_many.job_ids, change_many.queue, change_many.kind, change_many.metadata,
+        change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
+    );
+    _set := jobq_private.check_change(change_many.changes, _chosen);
+    if not change_many.dry_run then
+        with changed as (
+            update jobq_private.job as j
+            set
+                run_at = least(coalesce(_set.run_at, j.run_at), (
+                    select min(w.deadline)
+                    from jobq_private.waiter as w
+                    where w.job_id = j.job_id and _set.run_at is not null
+                )),
+                priority = coalesce(_set.priority, j.priority),
+                queue = coalesce(_set.queue, j.queue),
+                payload = coalesce(_set.payload, j.payload),
+                timeout = coalesce(_set.timeout, j.timeout)
+            where j.job_id = any(_chosen)
+            returning j.queue, j.run_at
+        )
+        select array_agg(distinct c.queue) into _queues
+        from changed as c
+        where c.run_at < clock_timestamp() + interval '60 s';
+        perform jobq_private.wake(coalesce(_queues, '{}'));
+        perform jobq_private.record_audit(
+            'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
+            c.job_id::text, change_many.reason
+        )
+        from unnest(_chosen) as c (job_id);
+    end if;
+    return query select c.job_id from unnest(_chosen) as c (job_id);
+end
+$$;
+
+revoke all on function jobq.change_many from public;
+grant execute on function jobq.change_many to jobq_operator;
+
+comment on function jobq.change_many is
+'Changes when waiting jobs run, their priority, queue, timeout or payload, and returns their ids.';
+
+-- Purpose: delete jobs that wait or have ended, with all that is known of them: attempts, log,
+-- steps and idempotency keys, which are free again.
+-- Invariant: all or none; no job that runs. Clients that wait for one learn that it is not
+-- there. Raises: 22004, 22023, JQ001, JQ002.
+-- Argument job_ids: these jobs, waiting or ended; none may run. Filters beside it narrow it
+-- down.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument state: only jobs in this state: queued, retrying, succeeded, dead or cancelled; null
+-- means those that wait, and with job_ids all.
+-- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
+-- Argument dry_run: true deletes nothing, and returns the jobs that would be.
+-- Argument reason: why, for the audit; at most 512 characters.
+-- Returns: the ids of the jobs.
+-- Example: select * from jobq.delete_many(queue => 'default', dry_run => true);
+create or replace function jobq.delete_many(
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    state text default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _waiting constant text[] := array['queued', 'retrying'];
+    _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
+    _chosen uuid[];
+begin
+    if delete_many.state <> all(_waiting || _ended) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'state must be queued, retrying, succeeded, dead or cancelled'
+        );
+    end if;
+    _chosen := jobq_private.choose_jobs(
+        delete_many.job_ids, delete_many.queue, delete_many.kind, delete_many.metadata,
+        delete_many.max_jobs, delete_many.dry_run, delete_many.reason,
+        case
+            when delete_many.state is not null then array[delete_many.state]
+            when delete_many.job_ids is not null then _waiting || _ended
+            else _waiting
+        end
+    );
+    if not delete_many.dry_run then
+        perform jobq_private.forget_jobs(_chosen);
+        perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)
+        from unnest(_chosen) as c (job_id);
+    end if;
+    return query select c.job_id from unnest(_chosen) as c (job_id);
+end
+$$;
+
+revoke all on function jobq.delete_many from public;
+grant execute on function jobq.delete_many to jobq_operator;
+
+comment on function jobq.delete_many is
+'Deletes jobs that wait or have ended, with all that is known of them, and returns their ids.';
 
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an

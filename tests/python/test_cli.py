@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -119,6 +120,37 @@ def test_cancel_and_redrive(jobq: Any, client: Client) -> None:
     assert (again.returncode, again.stdout.strip()) == (1, "already_finished")
     assert said(jobq("redrive", job_id)) == job_id
     assert client.get(job_id).state == "queued"
+
+
+def test_jobs_are_changed_cancelled_and_deleted(jobq: Any, client: Client) -> None:
+    ids = [str(client.enqueue("a", queue=queue).job_id) for queue in "qqr"]
+    said(jobq("change", ids[0], "--run-at", "2126-01-01", "--payload", '{"n": 2}'))
+    assert client.get(ids[0]).payload == {"n": 2}
+    assert client.get(ids[0]).run_at.year == 2126
+    assert said(jobq("change", "--queue", "q", "--now", "--dry-run")).split() == ids[:2]
+    said(jobq("change", "--queue", "q", "--now", "--to-queue", "s", "--limit", "1"))
+    assert client.get(ids[0]).queue == "s"
+    assert said(jobq("cancel", "--queue", "q")) == f"{ids[1]} cancelled"
+    assert said(jobq("delete", "--queue", "r", "--reason", "purge")) == ids[2]
+    assert said(jobq("delete", "--kind", "a", "--state", "cancelled")) == ids[1]
+    assert [str(job.job_id) for job in client.list_jobs()] == [ids[0]]
+    for nothing in (["change", "--now"], ["change", ids[0]], ["cancel"], ["delete"]):
+        assert jobq(*nothing).returncode == 2
+
+
+def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> None:
+    options = ["--run-at", "2126-01-01", "--timeout", "3 s", "--metadata", '{"tenant": 1}']
+    job_id = said(jobq("enqueue", "a", *options, "--dedup-key", "k", "--dedup", "replace"))
+    job = client.get(job_id)
+    assert (job.run_at.year, job.timeout, job.metadata["tenant"]) == (
+        2126,
+        timedelta(seconds=3),
+        1,
+    )
+    newer = said(jobq("enqueue", "a", "--dedup-key", "k", "--dedup", "replace"))
+    assert newer != job_id
+    assert client.get(job_id).state == "cancelled"
+    assert jobq("enqueue", "a", "--delay", "1", "--run-at", "2126-01-01").returncode == 2
 
 
 def test_many_dead_jobs_are_redriven(

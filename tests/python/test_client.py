@@ -192,6 +192,38 @@ def test_redrive_brings_dead_and_cancelled_jobs_back(client: Client, connect: Co
     assert client.redrive_many(kind="a", error_code="BAD") == [cancelled]
 
 
+def test_many_jobs_are_changed_cancelled_and_deleted(client: Client) -> None:
+    first, second, third = (
+        client.enqueue("a", n, queue="q", metadata={"tenant": n}).job_id for n in (1, 2, 3)
+    )
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert client.change_many(
+        [first], run_at=later, priority=5, payload={"n": 4}, timeout=timedelta(seconds=3)
+    ) == [first]
+    job = client.get(first)
+    assert (job.run_at, job.priority, job.payload, job.timeout) == (
+        later,
+        5,
+        {"n": 4},
+        timedelta(seconds=3),
+    )
+    assert client.change_many(queue="q", run_now=True, to_queue="r", dry_run=True) == [
+        first,
+        second,
+        third,
+    ]
+    assert client.change_many(metadata={"tenant": 2}, run_now=True, to_queue="r") == [second]
+    assert client.get(second).queue == "r"
+    (cancelled,) = client.cancel_many(queue="q", max_jobs=1, reason="why")
+    assert (cancelled.job_id, cancelled.outcome) == (first, "cancelled")
+    assert client.delete_many([str(first), second]) == [second, first]
+    assert [job.job_id for job in client.list_jobs()] == [third]
+    with pytest.raises(InvalidArgument):
+        client.delete_many()
+    with pytest.raises(JobNotFound):
+        client.change_many([second], priority=1)
+
+
 def test_logs_explain_and_stats(client: Client, connect: Connect) -> None:
     job = client.enqueue("a")
     connect().execute("select jobq.log(%s, 0, 'INFO', 'hello')", [job.job_id])

@@ -309,6 +309,42 @@ async def test_operators_redrive_one_and_many(api: Api) -> None:
     assert rest.json() == {"job_ids": [ids[2]]}
 
 
+async def test_operators_change_cancel_and_delete_many(api: Api) -> None:
+    ids = [(await api.job(queue=queue, payload=1))["job_id"] for queue in "aab"]
+    changes = {"run_at": "2126-01-01T00:00:00Z", "payload": {"n": 2}, "timeout_ms": 5.0}
+    dry = await api.ask(
+        "POST", "/jobs:change", json={"queue": "a", "changes": changes, "dry_run": True}
+    )
+    assert dry.json() == {"job_ids": ids[:2]}
+    changed = await api.ask("POST", "/jobs:change", json={"job_ids": ids[:1], "changes": changes})
+    assert changed.json() == {"job_ids": ids[:1]}
+    assert api.run("select job_id::text, timeout::text from jobq.job where payload <> '1'") == [
+        (ids[0], "00:00:00.005")
+    ]
+    now = await api.ask("POST", "/jobs:change", json={"queue": "a", "changes": {"run_now": True}})
+    assert now.status_code == 200
+    assert api.run("select jobq.due_in('{a}') <= interval '0'") == [(True,)]
+    body = {"queue": "a", "max_jobs": 1, "reason": "why"}
+    cancelled = await api.ask("POST", "/jobs:cancel", json=body)
+    assert cancelled.json() == {"jobs": [{"job_id": ids[0], "outcome": "cancelled"}]}
+    deleted = await api.ask("POST", "/jobs:delete", json={"queue": "a"})
+    assert deleted.json() == {"job_ids": [ids[1]]}
+    assert (await api.ask("GET", f"/jobs/{ids[1]}")).status_code == 404
+    actions = "select action, acting_for is not null from jobq.audit order by 1"
+    assert {action for action, _ in api.run(actions)} >= {"cancel", "delete", "change run_at"}
+    refused = [
+        ("/jobs:change", {"changes": {"priority": 1}}, "INVALID_REQUEST"),
+        ("/jobs:change", {"queue": "b", "changes": {}}, "INVALID_REQUEST"),
+        ("/jobs:change", {"queue": "b", "changes": {"kind": "x"}}, "INVALID_REQUEST"),
+        ("/jobs:cancel", {}, "INVALID_REQUEST"),
+        ("/jobs:cancel", {"job_ids": ids[:1]}, "ILLEGAL_STATE"),
+        ("/jobs:delete", {"job_ids": ids[1:2]}, "JOB_NOT_FOUND"),
+    ]
+    for path, given, code in refused:
+        answer = await api.ask("POST", path, json=given)
+        assert answer.json()["error"]["code"] == code, (path, given)
+
+
 async def test_a_paused_queue_gives_no_job_and_says_why(api: Api) -> None:
     job = await api.job()
     paused = await api.ask("POST", "/queues/default/pause", json={"reason": "fire"})

@@ -11,6 +11,7 @@ from jobq.models import (
     LogLine,
     QueueGrant,
     QueueStats,
+    Steered,
     Step,
 )
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze, Unable
@@ -38,6 +39,7 @@ __all__ = [
     "Schedule",
     "Slot",
     "Snooze",
+    "Steered",
     "Step",
     "Unable",
     "Worker",

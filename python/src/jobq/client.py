@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules, workflows
+from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules, steering, workflows
 from jobq.call import statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
@@ -193,6 +193,9 @@ class Client:
     cancel = _waiting(jobs.cancel)
     redrive = _waiting(jobs.redrive)
     redrive_many = _waiting(jobs.redrive_many)
+    change_many = _waiting(steering.change_many)
+    cancel_many = _waiting(steering.cancel_many)
+    delete_many = _waiting(steering.delete_many)
     pause = _waiting(queues.pause)
     resume = _waiting(queues.resume)
     put_kind = _waiting(kinds.put_kind)
@@ -353,6 +356,9 @@ class AsyncClient:
     cancel = _awaiting(jobs.cancel)
     redrive = _awaiting(jobs.redrive)
     redrive_many = _awaiting(jobs.redrive_many)
+    change_many = _awaiting(steering.change_many)
+    cancel_many = _awaiting(steering.cancel_many)
+    delete_many = _awaiting(steering.delete_many)
     pause = _awaiting(queues.pause)
     resume = _awaiting(queues.resume)
     put_kind = _awaiting(kinds.put_kind)

@@ -31,6 +31,7 @@ __all__ = [
     "QueueGrant",
     "QueueStats",
     "State",
+    "Steered",
     "Step",
     "record",
 ]
@@ -59,6 +60,19 @@ class Enqueued:
 
     job_id: UUID
     created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What came of cancelling one of many jobs.
+
+    Attributes:
+        job_id: the job.
+        outcome: ``cancelled`` or ``cancel_requested``; its state where nothing was done.
+    """
+
+    job_id: UUID
+    outcome: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
--- Purpose: refuse a change of what identifies a job.
--- Invariant: fires only for an UPDATE that names one of these columns, so no hot
+-- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
+-- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only for an UPDATE that names one of these columns, so no hot
 -- statement pays for it. Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
@@ -11,7 +11,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, payload, keys, schedule, delivery_version and created_at', old.job_id
+        'job_id %s: id, kind, keys, schedule, delivery_version and created_at, and payload once it has run',
+        old.job_id
     ));
     return null;
 end
@@ -29,12 +30,14 @@ delivery_version
 on jobq_private.job
 for each row
 when (
-    (old.job_id, old.kind, old.payload, old.created_at, old.idempotency_key,
+    (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
         old.delivery_version)
     is distinct from
-    (new.job_id, new.kind, new.payload, new.created_at, new.idempotency_key,
+    (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
         new.delivery_version)
+    or (new.payload is distinct from old.payload
+        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
 )
 execute function jobq_private.refuse_change();

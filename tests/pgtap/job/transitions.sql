@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(198);
+select plan(197);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -285,7 +285,8 @@ select is(
     format('%s of a %s job cannot be set to %s', f.forged, j.state, f.expression)
 )
 from forgery as f
-cross join (values ('queued', :'waiting'), ('running', :'held')) as j (state, id);
+cross join (values ('queued', :'waiting'), ('running', :'held')) as j (state, id)
+where (f.forged, j.state) <> ('payload', 'queued');
 select is(
     pg_temp.as_owner(format(
         'update jobq_private.job set state = ''running'', %I = %s where job_id = %L',

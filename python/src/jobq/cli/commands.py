@@ -11,10 +11,11 @@ from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
 from jobq.cli.grants import grants
 from jobq.cli.http import http
-from jobq.cli.jobs import cancel, enqueue, explain, jobs, redrive, show
+from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
 from jobq.cli.queues import pause, queues, resume
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
+from jobq.cli.steering import cancel, change, delete
 from jobq.cli.worker import worker
 from jobq.cli.workflows import emit, signal
 
@@ -22,6 +23,8 @@ __all__ = ["main"]
 
 COMMANDS = (
     cancel,
+    change,
+    delete,
     deploy,
     print_sql,
     doctor,

@@ -1,9 +1,8 @@
-"""Jobs on the command line: enqueue, look at, cancel and redrive them."""
+"""Jobs on the command line: enqueue, look at and redrive them."""
 
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
@@ -15,49 +14,59 @@ from jobq.cli.terminal import (
     as_json,
     asking,
     database,
+    in_utc,
+    parsed,
     plain,
     show_json,
     show_table,
 )
 from jobq.models import State
 
-__all__ = ["cancel", "enqueue", "explain", "jobs", "redrive", "show"]
+__all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
 
 LONGEST_DELAY = 3660 * 24 * 3600  # seconds
 
 
 @click.command()
 @click.argument("kind")
-@click.argument("payload", default="{}")
+@click.argument("payload", default="{}", callback=parsed)
 @click.option("--queue", help="Where to, instead of the kind's own queue.")
 @click.option(
     "--delay",
     type=Seconds(0, LONGEST_DELAY),
     help="Seconds from now, before which it does not run.",
 )
+@click.option("--run-at", type=click.DateTime(), callback=in_utc, help="Not before then, in UTC.")
 @click.option("--priority", type=int, help="Higher runs first.")
+@click.option("--timeout", help="Of each attempt, such as '30 s'.")
 @click.option("--max-attempts", type=int, help="How many attempts may fail.")
 @click.option("--idempotency-key", help="The same key of a kind gives the same job.")
 @click.option("--dedup-key", help="Looks at live jobs of the kind.")
+@click.option(
+    "--dedup",
+    type=click.Choice(("skip", "enqueue", "replace")),
+    help="What follows where a live job has the key.",
+)
+@click.option("--metadata", callback=parsed, help="A JSON object that handlers see.")
 @click.option("--wait", type=Seconds(0), help="Wait so many seconds for the result, and print it.")
 @database
 def enqueue(
+    *,
     kind: str,
-    payload: str,
+    payload: Any,  # noqa: ANN401 - any JSON
     delay: float | None,
+    run_at: datetime | None,
     wait: float | None,
     database_url: str,
     **options: Any,  # noqa: ANN401 - the options of enqueue() that have its names
 ) -> None:
     """Add a job of KIND with PAYLOAD, a JSON text or - for standard input; print its id."""
-    text = sys.stdin.read() if payload == "-" else payload
-    try:
-        given = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="PAYLOAD") from error
-    run_at = None if delay is None else datetime.now(UTC) + timedelta(seconds=delay)
+    if delay is not None:
+        if run_at is not None:
+            raise click.UsageError("give --delay or --run-at, and not both")
+        run_at = datetime.now(UTC) + timedelta(seconds=delay)
     with asking(database_url) as client:
-        job = client.enqueue(kind, given, run_at=run_at, **options)
+        job = client.enqueue(kind, payload, run_at=run_at, **options)
         click.echo(job.job_id)
         if not job.created:
             click.echo("this job was there already", err=True)
@@ -162,24 +171,11 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
 
 
 @click.command()
-@click.argument("job_id")
-@click.option("--reason", help="Why; kept with the job.")
-@database
-def cancel(job_id: str, reason: str | None, database_url: str) -> None:
-    """Cancel a job: at once while it waits, by asking its worker while it runs."""
-    with asking(database_url) as client:
-        outcome = client.cancel(job_id, reason)
-    click.echo(outcome)
-    if outcome == "already_finished":
-        sys.exit(1)
-
-
-@click.command()
 @click.argument("job_id", required=False)
 @click.option("--queue", help="Dead jobs of this queue.")
 @click.option("--kind", help="Dead jobs of this kind.")
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
-@click.option("--since", type=click.DateTime(), help="Dead since then, in UTC.")
+@click.option("--since", type=click.DateTime(), callback=in_utc, help="Dead since then, in UTC.")
 @click.option("--limit", default=1000, type=click.IntRange(1, 100_000), help="At most so many.")
 @database
 def redrive(
@@ -196,11 +192,10 @@ def redrive(
     chosen = (queue, kind, error_code, since)
     if (job_id is None) == all(option is None for option in chosen):
         raise click.UsageError("give a JOB_ID, or at least one of the options, and not both")
-    moment = None if since is None else since.replace(tzinfo=UTC)
     with asking(database_url) as client:
         if job_id is not None:
             client.redrive(job_id)
             click.echo(job_id)
             return
-        for redriven in client.redrive_many(queue, kind, moment, error_code, limit):
+        for redriven in client.redrive_many(queue, kind, since, error_code, limit):
             click.echo(redriven)

@@ -7,6 +7,7 @@ import logging
 import math
 import sys
 from contextlib import contextmanager
+from datetime import UTC
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +23,7 @@ from jobq.errors import JobqError, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -67,6 +69,23 @@ class Seconds(click.FloatRange):
         if not math.isfinite(seconds):
             self.fail(f"{value} is not a number of seconds", param, ctx)
         return seconds
+
+
+def parsed(_context: click.Context, parameter: click.Parameter, text: str | None) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value of a JSON text."""
+    if text is None:
+        return None
+    try:
+        return json.loads(sys.stdin.read() if text == "-" else text)
+    except ValueError as error:
+        raise click.BadParameter(f"not JSON: {error}", param=parameter) from error
+
+
+def in_utc(
+    _context: click.Context, _parameter: click.Parameter, moment: datetime | None
+) -> datetime | None:
+    """Return a moment that was given in UTC."""
+    return None if moment is None else moment.replace(tzinfo=UTC)
 
 
 database = database_option()

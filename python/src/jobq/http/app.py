@@ -33,6 +33,7 @@ from jobq.http import (
     payload_specs,
     queues,
     schedules,
+    steering,
     workers,
 )
 from jobq.http import secrets as secret_definitions
@@ -58,6 +59,7 @@ OPERATIONS: Final = (
     *schedules.OPERATIONS,
     *executions.OPERATIONS,
     *operators.OPERATIONS,
+    *steering.OPERATIONS,
     *queues.OPERATIONS,
     *payload_specs.OPERATIONS,
     *configs.OPERATIONS,

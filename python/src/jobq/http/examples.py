@@ -164,6 +164,7 @@ EXPLANATION: Final = {
         }
     ]
 }
+CHANGE: Final = {"queue": "mail", "changes": {"run_now": True, "priority": 5}}
 REDRIVE: Final = {"queue": "mail", "since": "2026-03-15T12:00:00Z"}
 QUEUES: Final = {
     "items": [

@@ -1,0 +1,132 @@
+"""Steering on the command line: change, cancel and delete jobs, one or many."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from jobq.cli.terminal import asking, database, in_utc, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from jobq.client import Client
+
+__all__ = ["cancel", "change", "delete"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def choosing(command: Command) -> Command:
+    """Give a command the argument and the options that say which jobs."""
+    for option in (
+        click.option("--reason", help="Why; for the audit."),
+        click.option("--dry-run", is_flag=True, help="Only print which jobs."),
+        click.option(
+            "--limit",
+            "max_jobs",
+            default=1000,
+            type=click.IntRange(1, 100_000),
+            help="At most so many, the oldest first.",
+        ),
+        click.option("--metadata", callback=parsed, help="Jobs whose metadata contains this JSON."),
+        click.option("--kind", help="Jobs of this kind."),
+        click.option("--queue", help="Jobs of this queue."),
+        click.argument("job_ids", nargs=-1, metavar="[JOB_ID]..."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(which: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that say which jobs, if anything does."""
+    ids = list(which.pop("job_ids")) or None
+    if ids is None and not any(which[name] for name in ("queue", "kind", "metadata")):
+        raise click.UsageError("give a JOB_ID, or --queue, --kind or --metadata")
+    return which | {"job_ids": ids}
+
+
+@click.command()
+@choosing
+@click.option("--now", "run_now", is_flag=True, help="Run as soon as a worker is free.")
+@click.option("--run-at", type=click.DateTime(), callback=in_utc, help="Not before then, in UTC.")
+@click.option("--priority", type=int, help="Higher runs first.")
+@click.option("--to-queue", help="Move to this queue.")
+@click.option("--timeout", help="Of each attempt, such as '30 s'.")
+@click.option("--payload", callback=parsed, help="JSON or -, for jobs that have never run.")
+@database
+def change(
+    *,
+    run_now: bool,
+    run_at: datetime | None,
+    priority: int | None,
+    to_queue: str | None,
+    timeout: str | None,
+    payload: Any,  # noqa: ANN401 - any JSON
+    database_url: str,
+    **which: Any,  # noqa: ANN401 - the options of `choosing`
+) -> None:
+    """Change jobs that wait, by JOB_ID or those that the options choose; print their ids."""
+    changes = (run_at, priority, to_queue, timeout, payload)
+    if not run_now and all(change is None for change in changes):
+        raise click.UsageError("say what is to change")
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        for job_id in client.change_many(
+            run_now=run_now,
+            run_at=run_at,
+            priority=priority,
+            to_queue=to_queue,
+            timeout=timeout,
+            payload=payload,
+            **jobs,
+        ):
+            click.echo(job_id)
+
+
+@click.command()
+@choosing
+@click.option("--state", type=click.Choice(("queued", "retrying", "running")))
+@database
+def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
+    """Cancel jobs: at once while they wait, by asking their workers while they run."""
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        if is_one(jobs, state):
+            cancel_one(client, jobs["job_ids"][0], jobs["reason"])
+            return
+        for job in client.cancel_many(state=state, **jobs):
+            click.echo(f"{job.job_id} {job.outcome}")
+
+
+def is_one(jobs: dict[str, Any], state: str | None) -> bool:
+    """Whether what is chosen is one job, and nothing but its id says so."""
+    others = (state, jobs["queue"], jobs["kind"], jobs["metadata"], jobs["dry_run"])
+    return len(jobs["job_ids"] or ()) == 1 and not any(others)
+
+
+def cancel_one(client: Client, job_id: str, reason: str | None) -> None:
+    """Cancel one job and print what came of it; status 1 where it had ended."""
+    outcome = client.cancel(job_id, reason)
+    click.echo(outcome)
+    if outcome == "already_finished":
+        sys.exit(1)
+
+
+@click.command()
+@choosing
+@click.option(
+    "--state",
+    type=click.Choice(("queued", "retrying", "succeeded", "dead", "cancelled")),
+    help="Only jobs in this state; by default those that wait.",
+)
+@database
+def delete(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
+    """Delete jobs that wait or have ended, with all that is known of them; print their ids."""
+    jobs = chosen(which)
+    with asking(database_url) as client:
+        for job_id in client.delete_many(state=state, **jobs):
+            click.echo(job_id)

@@ -1,0 +1,165 @@
+"""Steering: the calls that change, cancel and delete many jobs at once.
+
+Which ones: those named by ``job_ids``, of a ``queue``, of a ``kind``, whose metadata contains
+``metadata``; those for which all that is given holds, the oldest ``max_jobs`` of them. At least
+one of the four must be given. With ``dry_run`` nothing is done, and the answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from jobq.arguments import as_jsonb, as_text, as_uuid
+from jobq.call import Call
+from jobq.models import Json, Steered, record
+
+__all__ = ["cancel_many", "change_many", "delete_many"]
+
+
+def change_many(
+    job_ids: Iterable[UUID | str] | None = None,
+    *,
+    run_at: datetime | None = None,
+    run_now: bool = False,
+    priority: int | None = None,
+    to_queue: str | None = None,
+    payload: Json = None,
+    timeout: timedelta | str | None = None,
+    queue: str | None = None,
+    kind: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+    max_jobs: int = 1000,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> Call[list[UUID]]:
+    """Change jobs that wait, all or none, and return their ids; None leaves as it is.
+
+    Args:
+        job_ids: these jobs; each must wait.
+        run_at: not before this moment.
+        run_now: as soon as a worker is free, instead of ``run_at``.
+        priority: higher runs first.
+        to_queue: the queue that they move to.
+        payload: JSON, for jobs that have never run.
+        timeout: of each attempt.
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
+        metadata: only jobs whose metadata contains this.
+        max_jobs: at most so many, 1 to 100000, the oldest first.
+        dry_run: whether to return the ids only.
+        reason: why, for the audit.
+
+    Raises:
+        JobNotFound: one of the ids is of no job.
+        IllegalState: a job named by its id does not wait, or has run and would get a payload.
+        PayloadInvalid: the payload does not fit the schema of a job's kind.
+        QueueFull: the queue takes no more.
+        InvalidArgument: nothing chooses jobs, or nothing is to change.
+    """
+    changes = {
+        "run_at": "now" if run_now else run_at,
+        "priority": priority,
+        "queue": to_queue,
+        "payload": payload,
+        "timeout": timeout,
+    }
+    given = {
+        name: value if name == "payload" else as_text(value)
+        for name, value in changes.items()
+        if value is not None
+    }
+    which = _which(job_ids, queue, kind, metadata, max_jobs, dry_run=dry_run, reason=reason)
+    return Call("change_many", {"changes": as_jsonb(given), **which}, _ids)
+
+
+def cancel_many(
+    job_ids: Iterable[UUID | str] | None = None,
+    *,
+    queue: str | None = None,
+    kind: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+    state: str | None = None,
+    max_jobs: int = 1000,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> Call[list[Steered]]:
+    """Cancel waiting jobs at once, ask the workers of running ones, and say which.
+
+    Args:
+        job_ids: these jobs; none may have ended.
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
+        metadata: only jobs whose metadata contains this.
+        state: only ``queued``, ``retrying`` or ``running`` ones.
+        max_jobs: at most so many, 1 to 100000, the oldest first.
+        dry_run: whether to return the jobs and their states only.
+        reason: at most 512 characters, kept with each job.
+
+    Raises:
+        JobNotFound: one of the ids is of no job.
+        IllegalState: a job named by its id has ended.
+        InvalidArgument: nothing chooses jobs.
+    """
+    which = _which(job_ids, queue, kind, metadata, max_jobs, dry_run=dry_run, reason=reason)
+    return Call("cancel_many", {**which, "state": state}, list, record(Steered))
+
+
+def delete_many(
+    job_ids: Iterable[UUID | str] | None = None,
+    *,
+    queue: str | None = None,
+    kind: str | None = None,
+    metadata: Mapping[str, Json] | None = None,
+    state: str | None = None,
+    max_jobs: int = 1000,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> Call[list[UUID]]:
+    """Delete jobs with all that is known of them, and return their ids.
+
+    Args:
+        job_ids: these jobs, waiting or ended; none may run.
+        queue: only jobs of this queue.
+        kind: only jobs of this kind.
+        metadata: only jobs whose metadata contains this.
+        state: only jobs in this state; None means those that wait, and with ``job_ids`` any.
+        max_jobs: at most so many, 1 to 100000, the oldest first.
+        dry_run: whether to return the ids only.
+        reason: why, for the audit.
+
+    Raises:
+        JobNotFound: one of the ids is of no job.
+        IllegalState: a job named by its id runs.
+        InvalidArgument: nothing chooses jobs.
+    """
+    which = _which(job_ids, queue, kind, metadata, max_jobs, dry_run=dry_run, reason=reason)
+    return Call("delete_many", {**which, "state": state}, _ids)
+
+
+def _which(
+    job_ids: Iterable[UUID | str] | None,
+    queue: str | None,
+    kind: str | None,
+    metadata: Mapping[str, Json] | None,
+    max_jobs: int,
+    *,
+    dry_run: bool,
+    reason: str | None,
+) -> dict[str, object]:
+    """Return the arguments that say which jobs."""
+    return {
+        "job_ids": None if job_ids is None else [as_uuid(job_id) for job_id in job_ids],
+        "queue": queue,
+        "kind": kind,
+        "metadata": None if metadata is None else as_jsonb(metadata),
+        "max_jobs": max_jobs,
+        "dry_run": dry_run,
+        "reason": reason,
+    }
+
+
+def _ids(rows: list[Any]) -> list[UUID]:
+    return [row[0] for row in rows]

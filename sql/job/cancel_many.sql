@@ -1,0 +1,61 @@
+-- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
+-- Invariant: each as by cancel(), in one transaction. Raises: 22004, 22023, JQ001, JQ002.
+-- Argument job_ids: these jobs; none may have ended. Filters given beside it narrow it down.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument state: only jobs in this state: queued, retrying or running; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
+-- Argument dry_run: true cancels nothing, and returns the jobs with their states.
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Column outcome: cancelled or cancel_requested; at a dry run the state that the job is in.
+-- Example: select * from jobq.cancel_many(queue => 'default', reason => 'wrong input', dry_run => true);
+create or replace function jobq.cancel_many(
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    state text default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns table (job_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _chosen uuid[];
+begin
+    if cancel_many.state not in ('queued', 'retrying', 'running') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'state must be queued, retrying or running'
+        );
+    end if;
+    _chosen := jobq_private.choose_jobs(
+        cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
+        cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
+        case
+            when cancel_many.state is null then '{queued,retrying,running}'
+            else array[cancel_many.state]
+        end
+    );
+    return query
+    select c.job_id, case
+        when cancel_many.dry_run then (
+            select j.state from jobq_private.job as j where j.job_id = c.job_id
+        )
+        else jobq.cancel(c.job_id, cancel_many.reason)
+    end
+    from unnest(_chosen) as c (job_id);
+end
+$$;
+
+revoke all on function jobq.cancel_many from public;
+grant execute on function jobq.cancel_many to jobq_operator;
+
+comment on function jobq.cancel_many is
+'Cancels many waiting jobs, asks the workers of running ones, and says which.';

@@ -1,0 +1,78 @@
+-- Purpose: change jobs that wait: when they run, their priority, their queue, their payload.
+-- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
+-- passed over. The payload of a job that has run once stays what it was. A job that waits
+-- for an event is due at its deadline at the latest.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
+-- payload and timeout; what it does not name, or names as null, stays.
+-- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
+-- Argument queue: only jobs of this queue; null means all.
+-- Argument kind: only jobs of this kind; null means all.
+-- Argument metadata: only jobs whose metadata contains this object; null means all.
+-- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
+-- Argument dry_run: true changes nothing, and returns the jobs that would be.
+-- Argument reason: why, for the audit; at most 512 characters.
+-- Returns: the ids of the jobs.
+-- Example: select * from jobq.change_many('{"run_at": "now", "priority": 5}', kind => 'send_email', dry_run => true);
+create or replace function jobq.change_many(
+    changes jsonb,
+    job_ids uuid[] default null,
+    queue text default null,
+    kind text default null,
+    metadata jsonb default null,
+    max_jobs integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _chosen uuid[];
+    _set jobq_private.new_job;
+    _queues text[];
+begin
+    _chosen := jobq_private.choose_jobs(
+        change_many.job_ids, change_many.queue, change_many.kind, change_many.metadata,
+        change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
+    );
+    _set := jobq_private.check_change(change_many.changes, _chosen);
+    if not change_many.dry_run then
+        with changed as (
+            update jobq_private.job as j
+            set
+                run_at = least(coalesce(_set.run_at, j.run_at), (
+                    select min(w.deadline)
+                    from jobq_private.waiter as w
+                    where w.job_id = j.job_id and _set.run_at is not null
+                )),
+                priority = coalesce(_set.priority, j.priority),
+                queue = coalesce(_set.queue, j.queue),
+                payload = coalesce(_set.payload, j.payload),
+                timeout = coalesce(_set.timeout, j.timeout)
+            where j.job_id = any(_chosen)
+            returning j.queue, j.run_at
+        )
+        select array_agg(distinct c.queue) into _queues
+        from changed as c
+        where c.run_at < clock_timestamp() + interval '60 s';
+        perform jobq_private.wake(coalesce(_queues, '{}'));
+        perform jobq_private.record_audit(
+            'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
+            c.job_id::text, change_many.reason
+        )
+        from unnest(_chosen) as c (job_id);
+    end if;
+    return query select c.job_id from unnest(_chosen) as c (job_id);
+end
+$$;
+
+revoke all on function jobq.change_many from public;
+grant execute on function jobq.change_many to jobq_operator;
+
+comment on function jobq.change_many is
+'Changes when waiting jobs run, their priority, queue, timeout or payload, and returns their ids.';

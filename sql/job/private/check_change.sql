@@ -1,0 +1,58 @@
+-- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
+-- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
+-- limit of a queue counts only those that come from another.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
+returns jobq_private.new_job
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout'];
+    _set jobq_private.new_job;
+    _settings jobq_private.settings;
+begin
+    if changes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
+    elsif jsonb_typeof(changes) <> 'object' or changes = '{}' or changes - _known <> '{}'
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            'changes must be an object with members among %s', _known
+        ));
+    end if;
+    _set := jsonb_populate_record(null::jobq_private.new_job, changes);
+    _set.ordinal := 1;
+    for _set.kind in
+        select j.kind from jobq_private.job as j where j.job_id = any(check_change.job_ids)
+        union
+        select '*'
+    loop
+        _settings := jobq_private.settings_for(_set.kind, _set.queue);
+        _settings.max_depth := null;
+        if _set.payload is null then
+            _settings.payload_schema := null;
+            _settings.json_schema := null;
+        end if;
+        perform jobq_private.check_new_job(_set, _settings);
+    end loop;
+    if _set.queue is not null then
+        perform jobq_private.check_queue_depth(array(
+            select row(
+                1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
+                null, null
+            )::jobq_private.new_job
+            from jobq_private.job as j
+            where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
+        ));
+    end if;
+    return _set;
+end
+$$;
+
+revoke all on function jobq_private.check_change from public;
+
+comment on function jobq_private.check_change is
+'Reads what is to change of waiting jobs, and refuses what no new job could have.';

@@ -1,0 +1,37 @@
+-- Purpose: delete jobs, live or finished, with all that is known of them.
+-- Invariant: the caller holds their rows. Raises: nothing.
+create or replace function jobq_private.forget_jobs(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.attempt as a where a.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.job_log as l where l.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.step as s where s.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.waiter as w where w.job_id = any(forget_jobs.job_ids);
+    delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
+
+    with live as (
+        delete from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        returning j.job_id, j.kind, j.idempotency_key
+    ),
+    ended as (
+        delete from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids)
+        returning a.job_id, a.kind, a.idempotency_key
+    )
+    delete from jobq_private.idempotency_key as k
+    using (select * from live union all select * from ended) as g
+    where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
+
+    select jobq_private.tell_ended(forget_jobs.job_ids)
+$$;
+
+revoke all on function jobq_private.forget_jobs from public;
+
+comment on function jobq_private.forget_jobs is
+'Deletes jobs with all that is known of them.';

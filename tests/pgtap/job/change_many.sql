@@ -1,0 +1,160 @@
+-- What jobq.change_many() promises.
+begin;
+select plan(32);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+create temporary table made as
+select n, jobq.enqueue(
+    case n when 4 then 'other' else 'work' end, to_jsonb(n),
+    queue => case n when 5 then 'aside' else 'q' end,
+    run_at => now() + interval '1 h', metadata => jsonb_build_object('tenant', n % 2)
+) as job_id
+from generate_series(1, 6) as n;
+create function pg_temp.id(n integer)
+returns uuid
+language sql
+return (select m.job_id from made as m where m.n = id.n);
+create function pg_temp.numbers(arguments text)
+returns integer[]
+language plpgsql
+as $$
+declare
+    _found integer[];
+begin
+    execute format(
+        'select array_agg(m.n order by m.n) from jobq.change_many(%s) as c (job_id)
+        join made as m using (job_id)', arguments
+    ) into _found;
+    return _found;
+end
+$$;
+
+-- What is chosen
+select is(pg_temp.numbers('''{"priority": 1}'', dry_run => true, ' || a.filter), a.numbers, a.claim)
+from (
+    values
+    ('queue => ''q''', '{1,2,3,4,6}'::integer[], 'a queue'),
+    ('kind => ''other''', '{4}', 'a kind'),
+    ('metadata => ''{"tenant": 0}''', '{2,4,6}', 'what metadata contains'),
+    ('queue => ''q'', kind => ''work'', metadata => ''{"tenant": 0}''', '{2,6}', 'all of them'),
+    ('queue => ''q'', max_jobs => 2', '{1,2}', 'the oldest, no more than max_jobs'),
+    ('job_ids => array[pg_temp.id(5), pg_temp.id(1)]', '{1,5}', 'jobs by their ids'),
+    ('job_ids => array[pg_temp.id(5), pg_temp.id(1)], queue => ''q''', '{1}', 'ids and a filter')
+) as a (filter, numbers, claim);
+select is(
+    (select count(*) from jobq.job as j where j.priority <> 0), 0::bigint,
+    'a dry run changes nothing'
+);
+select is(
+    (select count(*) from jobq.audit as a where a.action like 'change%'), 0::bigint,
+    'nor is it noted'
+);
+
+-- What changes
+select is(
+    pg_temp.numbers(
+        '''{"run_at": "now", "priority": 7, "queue": "fast", "timeout": "3 s"}'',
+        kind => ''other'', reason => ''urgent'''
+    ),
+    '{4}', 'what changed is returned'
+);
+select results_eq(
+    format('select j.run_at <= clock_timestamp(), j.priority::integer, j.queue, j.timeout,
+        j.payload from jobq.job as j where j.job_id = %L', pg_temp.id(4)),
+    $$values (true, 7, 'fast', interval '3 s', '4'::jsonb)$$,
+    'the job is due, in its new queue, with its new priority and timeout'
+);
+select results_eq(
+    'select a.action, a.subject, a.reason from jobq.audit as a where a.action like ''change%''',
+    format('values (''change queue, run_at, timeout, priority'', %L, ''urgent'')', pg_temp.id(4)),
+    'the audit names the job, the members and the reason'
+);
+select is(
+    (select c.job_id from jobq.claim('{fast}', 'w', 10) as c), pg_temp.id(4),
+    'a worker of the new queue gets it'
+);
+
+-- Payloads
+select jobq.put_kind('work', payload_schema => '{"type": "integer"}');
+select is(
+    pg_temp.numbers('''{"payload": 42}'', array[pg_temp.id(1)]'), '{1}',
+    'the payload of a job that never ran can be amended'
+);
+select is((jobq.get_job(pg_temp.id(1))).payload, '42', 'and is what was given');
+select jobq.change_many('{"run_at": "now"}', array[pg_temp.id(2)]);
+select jobq.claim_job(pg_temp.id(2), 'w');
+select jobq.release(pg_temp.id(2), 1);
+select throws_ok(
+    format('update jobq_private.job set payload = ''1'' where job_id = %L', id), 'JQ002', null,
+    'whoever writes, ' || claim
+)
+from (
+    values
+    (pg_temp.id(2), 'the payload of a job that was released stays'),
+    (pg_temp.id(4), 'the payload of a job that runs stays')
+) as v (id, claim);
+select throws_ok(
+    format(
+        'update jobq_private.job set payload = ''1'', state = ''cancelled'' where job_id = %L',
+        pg_temp.id(3)
+    ),
+    'JQ002', null, 'no change of state takes a payload with it'
+);
+
+-- A job that waits for an event
+create temporary table waiting as select jobq.enqueue('waits', queue => 'w') as job_id;
+select jobq.claim('{w}', 'w', 1);
+select outcome from waiting, jobq.wait_for(job_id, 1, 'e', '10 min');
+select jobq.change_many(
+    jsonb_build_object('run_at', now() + interval '1 h'), queue => 'w'
+);
+select cmp_ok(
+    (select (jobq.get_job(job_id)).run_at from waiting), '<=', now() + interval '11 min',
+    'a job that waits for an event is due at its deadline at the latest'
+);
+select jobq.change_many('{"run_at": "now"}', queue => 'w');
+select jobq.claim('{w}', 'w', 1);
+select is(
+    (select w.outcome from waiting, jobq.wait_for(job_id, 2, 'e') as w), 'waiting',
+    'one that is woken early goes on waiting'
+);
+
+-- What is refused
+select jobq.put_queue('full', max_depth => 1);
+select is(
+    pg_temp.refusal('select jobq.change_many(' || a.arguments || ')'), a.refusal,
+    format('change_many(%s): %s', a.arguments, a.refusal)
+)
+from (
+    values
+    ('''{"priority": 1}''', '22023 INVALID_ARGUMENT'),
+    ('''{"kind": "x"}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('null, queue => ''q''', '22004 NULL_ARGUMENT'),
+    ('''{"priority": 40000}'', queue => ''nothing''', '22023 INVALID_ARGUMENT'),
+    ('''{"priority": 1}'', array[gen_random_uuid()]', 'JQ001 JOB_NOT_FOUND'),
+    ('''{"priority": 1}'', array[pg_temp.id(4)]', 'JQ002 ILLEGAL_STATE'),
+    ('''{"payload": 1}'', array[pg_temp.id(2)]', 'JQ002 IMMUTABLE'),
+    ('''{"payload": "text"}'', array[pg_temp.id(1)]', 'JQ006 PAYLOAD_INVALID'),
+    ('''{"queue": "full"}'', queue => ''q''', 'JQ010 QUEUE_FULL'),
+    ('''{"priority": 1}'', array[pg_temp.id(1), pg_temp.id(2)], max_jobs => 1', '22023 INVALID_ARGUMENT'),
+    ('''{"priority": 1}'', queue => ''q'', dry_run => null', '22004 NULL_ARGUMENT')
+) as a (arguments, refusal);
+
+select * from finish();
+rollback;
