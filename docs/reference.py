@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FIRST_DAY = """
-    enqueue enqueue_many cancel get_job list_jobs explain redrive claim heartbeat complete fail
-    release exchange maintain queue_stats health put_kind put_queue create_schedule
+    enqueue enqueue_many cancel get_job explain redrive claim heartbeat complete fail
+    release maintain queue_stats health put_kind create_schedule
 """.split()
 ROLES = ("producer", "worker", "operator", "reader")
 ERRORS = "select sqlstate, code, http_status, message, hint from jobq.error order by 1, 2"
