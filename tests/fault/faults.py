@@ -20,6 +20,7 @@ from hostile import hostile_handlers
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
+from workflows import three_steps
 
 from jobq.embedded import Server
 
@@ -432,6 +433,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "none": quiet,
     "worker killed": worker_killed,
     "worker frozen": worker_frozen,
+    "three-step workflows": three_steps,
     "postgres killed": postgres_killed,
     "postgres restarted": postgres_restarted,
     "sessions terminated": backends_terminated,
@@ -453,7 +455,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
 }
 SHORT = (
     "worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable",
-    "hostile handlers",
+    "hostile handlers", "three-step workflows",
 )  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
     "disk full": ("mount",),

@@ -11,9 +11,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import random
+import signal
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jobq import Registry
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 # Leases are of two seconds, renewed when a third has passed: shorter troubles do no harm.
 LONG: Final = 0.5
 PULSE: Final = 0.1
+# How often a worker stops at a boundary of a step.
+HALTS: Final = 1 / 500
 
 registry = Registry()
 journal = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -48,6 +53,34 @@ async def probe(payload: dict[str, float], context: JobContext) -> dict[str, flo
     await asyncio.sleep(payload["seconds"])
     note("end", context.job_id, context.attempt, os.getpid(), now())
     return payload
+
+
+@registry.handler("workflow")
+async def workflow(payload: dict[str, float], context: JobContext) -> list[int]:
+    """Take three steps, and return which attempt has taken each."""
+    note("start", context.job_id, context.attempt, os.getpid(), now())
+    results = []
+    for name in ("one", "two", "three"):
+        halt()
+        results.append(await context.step(name, step, name, payload, context))
+    halt()
+    note("end", context.job_id, context.attempt, os.getpid(), now())
+    return results
+
+
+async def step(name: str, payload: dict[str, float], context: JobContext) -> int:
+    """Take as long as the payload says."""
+    note(f"ran:{name}", context.job_id, context.attempt, os.getpid(), now())
+    halt()
+    await asyncio.sleep(payload["seconds"] / 3)
+    halt()
+    return context.attempt
+
+
+def halt() -> None:
+    """Stop here, by chance, to be killed by the run that asks for it."""
+    if random.random() < HALTS and Path(f"{sys.argv[2]}.halt").exists():
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 class Ear(logging.Handler):

@@ -39,7 +39,7 @@ PACE = 20.0
 LEFT = "select count(*) from jobq.job where finished_at is null"
 JOBS = """
 select idempotency_key, job_id::text, state::text, attempt, finished_at is not null
-from jobq.job where kind = 'probe'
+from jobq.job where queue = 'probe'
 """
 GAPS = """
 select job_id from jobq.attempt group by job_id
@@ -100,8 +100,8 @@ class Producer(threading.Thread):
                     connection.add_notice_handler(self.warned)
                 self.is_unknown = False
                 row = connection.execute(
-                    "select jobq.enqueue('probe', %s::jsonb, 'probe', idempotency_key => %s)",
-                    (f'{{"seconds": {self.rig.seconds}}}', key),
+                    "select jobq.enqueue(%s, %s::jsonb, 'probe', idempotency_key => %s)",
+                    (self.rig.kind, f'{{"seconds": {self.rig.seconds}}}', key),
                 ).fetchone()
                 assert row is not None
                 if not self.is_unknown:
@@ -124,6 +124,7 @@ class Rig:
 
     Attributes:
         is_cut_off: whether the faults break connections, or leave calls without an answer.
+        kind: which of the probe's handlers has the jobs.
         troubles: what the run did to workers that they cannot tell themselves.
     """
 
@@ -132,6 +133,7 @@ class Rig:
     name: str
     random: Random
     duration: float
+    kind: str = "probe"
     producers_count: int = 2
     workers_count: int = 2
     seconds: float = 0.02
@@ -197,8 +199,9 @@ class Rig:
                 "select jobq.put_queue('probe', lease => %s, max_attempts => 1000)", (f"{LEASE} s",)
             )
             connection.execute(
-                "select jobq.put_kind('probe', retry_strategy => 'fixed',"
-                " retry_initial_delay => '0.1 s', retry_max_delay => '1 s')"
+                "select jobq.put_kind(%s, retry_strategy => 'fixed',"
+                " retry_initial_delay => '0.1 s', retry_max_delay => '1 s')",
+                (self.kind,),
             )
             for setting, value in (settings or {}).items():
                 connection.execute(
@@ -237,9 +240,10 @@ class Rig:
             )
         )
 
-    def kill_worker(self) -> None:
-        """Kill a worker in the middle of what it does, and start another."""
-        victim = self.workers.pop(self.random.randrange(len(self.workers)))
+    def kill_worker(self, victim: subprocess.Popen[bytes] | None = None) -> None:
+        """Kill a worker, any one by default, in the middle of what it does; start another."""
+        victim = victim or self.random.choice(self.workers)
+        self.workers.remove(victim)
         with self.trouble(victim.pid):
             victim.kill()
             victim.wait()
@@ -257,9 +261,11 @@ class Rig:
         yield
         self.troubles.append(Trouble(since, time.monotonic(), pid))
 
-    def every(self, low: float, high: float, act: Callable[[], object]) -> None:
+    def every(
+        self, low: float, high: float, act: Callable[[], object], seconds: float | None = None
+    ) -> None:
         """Do something again and again, at random times, while the run lasts."""
-        end = time.monotonic() + self.duration
+        end = time.monotonic() + (seconds or self.duration)
         while time.monotonic() < end:
             time.sleep(self.random.uniform(low, high))
             act()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-GUIDES = ("handlers", "operations")
+GUIDES = ("handlers", "operations", "workflows")
 
 
 def snippets(guide: str, language: str) -> list[str]:
@@ -33,9 +33,18 @@ def snippets(guide: str, language: str) -> list[str]:
 
 @pytest.fixture
 def handlers(tmp_path: Path) -> Iterator[ModuleType]:
-    """The module that the guide's snippets make up, one after the other."""
-    path = tmp_path / "guide.py"
-    path.write_text("\n\n".join(snippets("handlers", "python")))
+    yield from module_of("handlers", tmp_path)
+
+
+@pytest.fixture
+def workflows(tmp_path: Path) -> Iterator[ModuleType]:
+    yield from module_of("workflows", tmp_path)
+
+
+def module_of(guide: str, folder: Path) -> Iterator[ModuleType]:
+    """The module that a guide's snippets make up, one after the other."""
+    path = folder / "guide.py"
+    path.write_text("\n\n".join(snippets(guide, "python")))
     spec = importlib.util.spec_from_file_location("guide", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -72,6 +81,39 @@ async def test_the_guides_handlers_do_as_it_says(database: str, handlers: Any) -
                     await client.enqueue("transfer", {"cents": 0, "currency": "EUR"})
             assert handlers.dead_letters == ["fragile ERROR: RuntimeError: broken"]
         assert connection.execute("select cents from payout").fetchall() == [(7,)]
+
+
+async def test_the_workflows_do_as_the_guide_says(database: str, workflows: Any) -> None:
+    async with AsyncClient(database) as client:
+        with Client(database) as shared:
+            workflows.client = lambda: shared
+            async with Worker(database, workflows.registry):
+
+                async def result(kind: str, payload: Any = None) -> Any:
+                    job = await client.enqueue(kind, payload)
+                    return await client.result(job.job_id, timeout=20)
+
+                assert await result("import_photo", "a") == {"path": "/photos/a", "size": 9}
+                assert await result("pipeline", "a") == 6
+                assert await result("thumbnails", [9, 1, 5]) == ["9.png", "1.png", "5.png"]
+                assert await result("survey", ["Ulm", "Bonn"]) == {"Ulm": 3, "Bonn": 4}
+                everywhere = {"to": "Rome"}
+                booked = "flight to Rome, hotel to Rome, car to Rome"
+                assert await result("book_trip", everywhere) == booked
+                workflows.ledger.clear()
+                with pytest.raises(Exception, match="no car is left"):
+                    await result("book_trip", everywhere | {"full": "car"})
+                undone = ["cancel hotel to Rome", "cancel flight to Rome"]
+                assert workflows.ledger[-2:] == undone
+                job_id = (await client.enqueue("refund", 500)).job_id
+                workflows.approve(shared, str(job_id), "ada")
+                assert await client.result(job_id, timeout=20) == "paid 500"
+                assert await result("close_books") == {"net": 10}
+
+
+def test_the_workflows_test_passes(database: str, workflows: Any) -> None:
+    with psycopg.connect(database) as connection:
+        workflows.check_refund(connection)
 
 
 def test_the_guides_test_passes(database: str, handlers: Any) -> None:

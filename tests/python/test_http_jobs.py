@@ -556,3 +556,58 @@ async def test_dead_jobs_are_redriven_by_endpoint(api: Api) -> None:
     assert wrong.json()["job_ids"] == []
     right = await api.ask("POST", "/jobs:redrive", json={"endpoint": "send-welcome-email"})
     assert right.json()["job_ids"] == [job]
+
+
+async def test_steps_and_waits_of_a_worker_over_http(api: Api) -> None:
+    job = await api.job()
+    claimed = await api.claim()
+    attempt = f"/jobs/{claimed['job_id']}/attempts/1"
+    charge = {"name": "charge", "value": {"id": 12345678901234567890.5}}
+    saved = await api.ask("POST", f"{attempt}/steps", json=charge)
+    assert (saved.status_code, saved.json()["name"]) == (200, "charge")
+    again = await api.ask("POST", f"{attempt}/steps", json={"name": "charge", "value": 2})
+    assert again.content == saved.content
+    waiting = await api.ask("POST", f"{attempt}/wait", json={"event": "paid", "timeout_ms": 60000})
+    assert (waiting.status_code, waiting.json()["outcome"]) == (200, "waiting")
+    lost = await api.ask("POST", f"{attempt}/steps", json={"name": "ship"})
+    assert (lost.status_code, lost.json()["error"]["code"]) == (409, "LEASE_LOST")
+
+    event = {"event": "paid", "payload": {"euro": 5}}
+    answers = [await api.ask("POST", "/events", json=event) for _ in range(2)]
+    assert [(a.status_code, a.json()) for a in answers] == [
+        (201, {"created": True}), (200, {"created": False}),
+    ]  # fmt: skip
+    assert (await api.claim())["attempt"] == 2
+    attempt = f"/jobs/{job['job_id']}/attempts/2"
+    arrived = await api.ask("POST", f"{attempt}/wait", json={"event": "paid"})
+    assert arrived.json()["payload"] == {"euro": 5}
+    told = await api.ask("POST", f"/jobs/{job['job_id']}/signals", json={"name": "stop"})
+    assert told.status_code == 201
+    heard = await api.ask("POST", f"{attempt}/wait", json={"event": "stop"})
+    assert (heard.json()["outcome"], heard.json()["payload"]) == ("arrived", None)
+    late = await api.ask("POST", f"{attempt}/wait", json={"event": "never", "timeout_ms": 0})
+    assert late.json()["outcome"] == "timed_out"
+    listed = (await api.ask("GET", f"/jobs/{job['job_id']}/steps")).json()["items"]
+    assert [s["name"] for s in listed] == ["charge", "event:paid", "event:stop", "event:never"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/events", {"event": ""}),
+        ("/events", {"event": "x" * 257}),
+        ("/events", {"event": "a", "payload": "\0"}),
+        ("/events", {"payload": 1}),
+        ("/jobs/{job_id}/signals", {"name": "a\0"}),
+        ("/jobs/{job_id}/attempts/1/steps", {"name": "event:a", "value": 1}),
+        ("/jobs/{job_id}/attempts/1/steps", {"value": 1}),
+        ("/jobs/{job_id}/attempts/1/wait", {"event": "a", "timeout_ms": -1}),
+    ],
+)
+async def test_steps_and_events_that_cannot_be_meant_are_refused(
+    api: Api, path: str, body: dict[str, Any]
+) -> None:
+    job = await api.job()
+    await api.claim()
+    refused = await api.ask("POST", path.format(job_id=job["job_id"]), json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")

@@ -125,9 +125,6 @@ def test_a_class_is_made_once_and_called() -> None:
 def takes_payload(payload: Any) -> None: ...
 
 
-def takes_context(payload: Any, context: Any) -> None: ...
-
-
 def takes_connection(payload: Any, connection: Any) -> None: ...
 
 
@@ -140,7 +137,7 @@ def takes_other(payload: Any, other: Any) -> None: ...
         (takes_other, {}, "not other"),
         (takes_connection, {}, "transactional"),
         (takes_payload, {"transactional": True}, "transactional"),
-        (takes_context, {"process": True}, "payload alone"),
+        (takes_connection, {"process": True}, "'context' at most"),
     ],
 )
 def test_a_handler_that_cannot_be_called_is_refused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -365,6 +366,37 @@ async def test_bad_events_are_refused(client: AsyncClient) -> None:
         await client.emit("paid", object())
     with pytest.raises(PayloadTooLarge):
         await client.emit("paid", "x" * 1_048_600)
+
+
+def in_a_process(payload: Any, context: JobContext) -> Any:
+    first = context.step("process", os.getpid)
+    context.progress({"attempt": context.attempt})
+    context.log("INFO", "here")
+    if context.attempt == 1:
+        raise Retry(in_=SOON)
+    return [first, context.wait_for("go", 60), context.attempt]
+
+
+def too_late(payload: Any, context: JobContext) -> Any:
+    return context.wait_for("never", 0.01)
+
+
+async def test_a_handler_in_a_process_has_steps_too(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+    registry.handler("flow", process=True)(in_a_process)
+    registry.handler("late", process=True)(too_late)
+    async with Worker(database, registry, processes=1):
+        job_id = (await client.enqueue("flow")).job_id
+        await until_async(partial(waits, client, job_id), "for the wait")
+        await client.signal(job_id, "go", [1])
+        job = await done(client, job_id)
+        late = await done(client, (await client.enqueue("late")).job_id)
+    [recorded] = [s.value for s in await client.list_steps(job_id) if s.name == "process"]
+    assert job.result == [recorded, [1], 3]
+    assert recorded != os.getpid()
+    assert job.progress == {"attempt": 3}
+    assert "here" in [line.message for line in await client.logs(job_id)]
+    assert (late.state, late.last_error_code) == ("dead", "EVENT_TIMEOUT")
 
 
 def test_run_due_records_steps_and_waits(database: str) -> None:

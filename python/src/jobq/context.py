@@ -11,13 +11,13 @@ from jobq.arguments import as_timedelta
 from jobq.outcomes import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from uuid import UUID
 
     from jobq.models import Json
     from jobq.steps import Steps
 
-__all__ = ["LEVELS", "JobContext", "Recorder"]
+__all__ = ["LEVELS", "JobContext", "Recorder", "Written"]
 
 LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
 
@@ -30,6 +30,13 @@ class Recorder(Protocol):
 
     def log(self, context: JobContext, level: str, message: str) -> Awaitable[None]:
         """Note a line of a job's log."""
+
+
+class Written:
+    """Awaited, it has nothing to wait for."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
 
 
 @dataclass(slots=True, eq=False)

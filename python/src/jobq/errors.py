@@ -8,7 +8,7 @@ The database's own words are kept: ``code`` is its symbolic code (``LEASE_LOST``
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
@@ -71,9 +71,20 @@ class JobqError(Exception):
         self.detail = detail
         self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it pass between processes."""
+        return _restored, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         """Return message and detail on one line."""
         return f"{self.message}: {self.detail}" if self.detail else self.message
+
+
+def _restored(kind: type[JobqError], given: tuple[Any, ...], state: dict[str, Any]) -> JobqError:
+    """Make an error that another process has sent."""
+    error = kind.__new__(kind, *given)
+    vars(error).update(state)
+    return error
 
 
 class JobNotFound(JobqError):

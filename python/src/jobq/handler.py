@@ -84,10 +84,10 @@ def describe(
     called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
     takes_payload, extras, payload_type = _parameters(kind, called)
-    if process and (is_coroutine or extras or transactional):
+    if process and (is_coroutine or "connection" in extras or transactional):
         raise TypeError(
             f"handler of {kind}: one that runs in a process is a plain function "
-            "that takes the payload alone"
+            "that takes the payload, and 'context' at most"
         )
     if transactional != ("connection" in extras):
         raise TypeError(f"handler of {kind}: a transactional one, and no other, takes 'connection'")

@@ -59,10 +59,13 @@ class Steps:
         job_id: the job.
         attempt: of the job; the first one has nothing to look up.
         is_awaited: whether the handler is a coroutine, which awaits its steps.
+
+    Attributes:
+        journal: as given.
     """
 
     def __init__(self, journal: Journal, job_id: UUID, attempt: int, *, is_awaited: bool) -> None:
-        self._journal = journal
+        self.journal = journal
         self._job_id = job_id
         self._attempt = attempt
         self._work = _awaited if is_awaited else _done
@@ -96,7 +99,7 @@ class Steps:
         if name in known:
             return known[name]
         text = _text_of(name, (yield call()))
-        return (yield self._journal.save(self._job_id, self._attempt, name, text))
+        return (yield self.journal.save(self._job_id, self._attempt, name, text))
 
     def _sleep(self, event: str, pause: timedelta) -> Work:
         yield from self._waited(event, pause)
@@ -112,14 +115,14 @@ class Steps:
         ended = known.get(f"event:{event}")
         if ended is not None:
             return ended["outcome"], ended["payload"]
-        wait = yield self._journal.wait(self._job_id, self._attempt, event, timeout)
+        wait = yield self.journal.wait(self._job_id, self._attempt, event, timeout)
         if wait[0] == "waiting":
             raise Suspended
         return wait
 
     def _recorded(self) -> Work:
         if self._known is None:
-            self._known = yield self._journal.load(self._job_id)
+            self._known = yield self.journal.load(self._job_id)
         return self._known
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobq.arguments import encode
 from jobq.client import Client
-from jobq.context import JobContext
+from jobq.context import JobContext, Written
 from jobq.models import ClaimedJob, record
 from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
 from jobq.redaction import error_text
@@ -38,7 +38,7 @@ from jobq.settlement import (
 from jobq.steps import Steps, SyncJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator, Sequence
+    from collections.abc import Awaitable, Sequence
     from uuid import UUID
 
     from psycopg import Connection
@@ -234,23 +234,16 @@ class _Recorder:
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
 
-    def progress(self, context: JobContext, value: Json) -> _Written:
+    def progress(self, context: JobContext, value: Json) -> Written:
         self._connection.execute(
             "select jobq.set_progress(%s, %s, %s)",
             (context.job_id, context.attempt, encode(value)),
         )
-        return _Written()
+        return Written()
 
-    def log(self, context: JobContext, level: str, message: str) -> _Written:
+    def log(self, context: JobContext, level: str, message: str) -> Written:
         self._connection.execute(
             "select jobq.log(%s, %s, %s, %s)",
             (context.job_id, context.attempt, level, message),
         )
-        return _Written()
-
-
-class _Written:
-    """Awaited, it has nothing to wait for."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield from ()
+        return Written()

@@ -44,10 +44,10 @@ class Sizes:
     idle_seconds: float = 20.0
 
 
-def drain(rig: Rig, system: System, sizes: Sizes, workers: int) -> Figures:
+def drain(rig: Rig, system: System, sizes: Sizes, workers: int, verb: str = "bulk") -> Figures:
     """Enqueue in bulk, then drain what was enqueued."""
     with rig.database(system) as url:
-        loaded = preload(rig, system, url, sizes.jobs, sizes.limit)
+        loaded = preload(rig, system, url, sizes.jobs, sizes.limit, verb)
         run = drained(rig, system, url, loaded["jobs"], workers=workers, limit=sizes.limit)
         return {
             "bulk": loaded["jobs"] / loaded["seconds"],
@@ -129,6 +129,7 @@ def idle(rig: Rig, system: System, sizes: Sizes) -> Figures:
 MEASURES: dict[str, Any] = {
     "drain1": lambda rig, system, sizes: drain(rig, system, sizes, 1),
     "drain2": lambda rig, system, sizes: drain(rig, system, sizes, 2),
+    "flows": lambda rig, system, sizes: drain(rig, system, sizes, 1, "flows"),
     "single1": lambda rig, system, sizes: single(rig, system, sizes, 1),
     "single8": lambda rig, system, sizes: single(rig, system, sizes, 8),
     "idle-latency": idle_latency,
@@ -140,9 +141,11 @@ MEASURES: dict[str, Any] = {
 ONCE = ("idle-latency", "loaded-latency", "pinned", "idle")
 
 
-def preload(rig: Rig, system: System, url: str, jobs: int, limit: float) -> dict[str, Any]:
+def preload(  # noqa: PLR0917 - the last is seldom given
+    rig: Rig, system: System, url: str, jobs: int, limit: float, verb: str = "bulk"
+) -> dict[str, Any]:
     """Enqueue in bulk and gather statistics for the planner."""
-    loaded: dict[str, Any] = rig.ask(system, "bulk", url, jobs, limit, patience=limit + 60)
+    loaded: dict[str, Any] = rig.ask(system, verb, url, jobs, limit, patience=limit + 60)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("analyze")
     return loaded

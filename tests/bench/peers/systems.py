@@ -12,6 +12,7 @@ DRAIN: Final = ("drain1", "drain2")
 ENQUEUE: Final = ("single1", "single8")
 PICK_UP: Final = ("idle-latency", "loaded-latency")
 ALL: Final = (*DRAIN, *ENQUEUE, *PICK_UP, "pinned", "idle")
+DURABLE: Final = (*ALL, "flows")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ SYSTEMS: Final = {
             "product",
             "select exists (select from jobq_private.job)",
             "states, history; `jobq worker` as it comes",
+            measures=DURABLE,
         ),
         System(
             "jobq SQL",
@@ -97,6 +99,7 @@ SYSTEMS: Final = {
             "python",
             "select exists (select from absurd.t_default where state in ('pending', 'running'))",
             "asyncio SDK, 100 tasks at a time; durable workflows",
+            measures=DURABLE,
         ),
         System(
             "dbos",
@@ -105,6 +108,7 @@ SYSTEMS: Final = {
             "select exists (select from dbos.workflow_status"
             " where status in ('ENQUEUED', 'PENDING'))",
             "asyncio workflows, 500 at a time, polled every 50 ms; durable workflows",
+            measures=DURABLE,
         ),
         System(
             "graphile-worker",

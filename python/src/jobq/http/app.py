@@ -35,6 +35,7 @@ from jobq.http import (
     schedules,
     steering,
     workers,
+    workflows,
 )
 from jobq.http import secrets as secret_definitions
 from jobq.http.auth import Keys
@@ -66,6 +67,7 @@ OPERATIONS: Final = (
     *secret_definitions.OPERATIONS,
     *endpoints.OPERATIONS,
     *workers.OPERATIONS,
+    *workflows.OPERATIONS,
     *health.OPERATIONS,
     *metrics.OPERATIONS,
     *openapi.OPERATIONS,

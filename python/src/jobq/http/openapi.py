@@ -46,6 +46,7 @@ TAGS: Final = {
     "queues": "Queues, their figures, pause and resume.",
     "operators": "Dead jobs, and jobs that do not run.",
     "workers": "Workers without a PostgreSQL driver.",
+    "workflows": "Steps that are done once, events and signals.",
     "health": "The server itself. No key is needed.",
 }
 

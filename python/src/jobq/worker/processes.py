@@ -7,18 +7,26 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from jobq.context import JobContext, Written
 from jobq.outcomes import Unable
 from jobq.redaction import error_text
 from jobq.settlement import ProcessDiedError, Raised, Returned
+from jobq.steps import Steps
 from jobq.worker.forks import leave_if_forked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
     from multiprocessing.connection import Connection
+    from uuid import UUID
 
+    from jobq.models import Json
+    from jobq.steps import Wait
     from jobq.worker.threads import Threads
 
 __all__ = ["Process", "Processes"]
@@ -26,8 +34,22 @@ __all__ = ["Process", "Processes"]
 # What a process is asked, before a function, and before arguments.
 LOAD: Final = b"l"
 CALL: Final = b"c"
+# What a process says when its handler wants something of its context.
+ASK: Final = b"a"
 # What a process says when it has a function; anything else is why it has not.
 LOADED: Final = b""
+
+
+class Nobody:
+    """Stands where the process puts its own recorder."""
+
+    def progress(self, _context: JobContext, _value: Json) -> Written:
+        """Note nothing."""
+        return Written()
+
+    def log(self, _context: JobContext, _level: str, _message: str) -> Written:
+        """Note nothing."""
+        return Written()
 
 
 class HandlerError(Exception):
@@ -75,10 +97,13 @@ class Process:
         Raises:
             ProcessDiedError: the process ended before the function did.
         """
-        asked = pickle.dumps(arguments)
+        context = next((a for a in arguments if isinstance(a, JobContext)), None)
+        asked = pickle.dumps(tuple(_bare(a) for a in arguments))
         try:
             self._end.send_bytes(CALL + asked)
-            did, words = pickle.loads(self._end.recv_bytes())  # noqa: S301 - our own process
+            while (said := self._end.recv_bytes()).startswith(ASK):
+                self._end.send_bytes(_given(context, said))
+            did, words = pickle.loads(said)  # noqa: S301 - our own process
         except (OSError, EOFError) as error:
             self.is_fit = False
             raise ProcessDiedError("the process of the handler ended before it did") from error
@@ -171,6 +196,78 @@ class Processes:
             self._turns.release()
 
 
+def _bare(argument: object) -> object:
+    """Return an argument; a context without what stays in the worker."""
+    if isinstance(argument, JobContext):
+        return replace(argument, recorder=Nobody(), steps=None)
+    return argument
+
+
+def _given(context: JobContext | None, said: bytes) -> bytes:
+    """Do what a handler asks of its context, and return what that does."""
+    name, arguments = pickle.loads(said[len(ASK) :])  # noqa: S301 - our own process
+    did: Returned | Raised
+    try:
+        if name in ("progress", "log"):
+            getattr(context, name)(*arguments)
+            did = Returned(None)
+        else:
+            journal = context.steps.journal if context and context.steps else None
+            did = Returned(getattr(journal, name)(*arguments))
+    except BaseException as error:
+        did = Raised(error)
+    return pickle.dumps(did)
+
+
+class Afar:
+    """Recorder and journal of a context whose worker is another process.
+
+    Args:
+        end: of the pipe to the worker.
+    """
+
+    def __init__(self, end: Connection) -> None:
+        self._end = end
+        self._lock = threading.Lock()
+
+    def progress(self, _context: JobContext, value: Json) -> Written:
+        """Note how far the job is."""
+        self._ask("progress", value)
+        return Written()
+
+    def log(self, _context: JobContext, level: str, message: str) -> Written:
+        """Note a line."""
+        self._ask("log", level, message)
+        return Written()
+
+    def load(self, job_id: UUID) -> dict[str, Json]:
+        """Return what earlier attempts have recorded."""
+        loaded: dict[str, Json] = self._ask("load", job_id)
+        return loaded
+
+    def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
+        """Record what a step has come to."""
+        return self._ask("save", job_id, attempt, name, value)
+
+    def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Wait:
+        """Wait for an event."""
+        waited: Wait = self._ask("wait", job_id, attempt, event, within)
+        return waited
+
+    def attend(self, context: JobContext) -> None:
+        """Have a context that has come from the worker ask it."""
+        context.recorder = self
+        context.steps = Steps(self, context.job_id, context.attempt, is_awaited=False)
+
+    def _ask(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - what the worker says
+        with self._lock:
+            self._end.send_bytes(ASK + pickle.dumps((name, arguments)))
+            did: Returned | Raised = pickle.loads(self._end.recv_bytes())  # noqa: S301 - the worker's
+        if isinstance(did, Raised):
+            raise did.error
+        return did.value
+
+
 def _serve(end: Connection) -> None:
     """Make calls until nobody asks any more."""
     os.setsid()  # so that it can be killed with all that handlers start
@@ -182,7 +279,11 @@ def _serve(end: Connection) -> None:
         while True:
             asked = end.recv_bytes()
             if function is not None and asked.startswith(CALL):
-                answer = _answer(function, pickle.loads(asked[1:]))  # noqa: S301 - the worker's
+                arguments = pickle.loads(asked[1:])  # noqa: S301 - the worker's
+                for argument in arguments:
+                    if isinstance(argument, JobContext):
+                        Afar(end).attend(argument)
+                answer = _answer(function, arguments)
                 leave_if_forked(pid)
             else:
                 function, answer = _load(asked[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,22 @@ class AbsurdProducer:
         await self._absurd.spawn(kind, payload, queue="default")
 
     async def add_many(self, payloads: list[dict[str, Any]]) -> None:
+        await self._spawn("noop", payloads)
+
+    async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
+        await self._spawn("flow", payloads)
+
+    async def _spawn(self, kind: str, payloads: list[dict[str, Any]]) -> None:
         async with self._connection.transaction(), self._connection.pipeline():
             for payload in payloads:
                 await self._connection.execute(
-                    "select absurd.spawn_task('default', 'noop', %s, '{}')",
-                    [psycopg.types.json.Jsonb(payload)],
+                    "select absurd.spawn_task('default', %s, %s, '{}')",
+                    [kind, psycopg.types.json.Jsonb(payload)],
                 )
+
+
+async def add_one(n: int) -> int:
+    return n + 1
 
 
 class AbsurdAgent:
@@ -57,6 +68,14 @@ class AbsurdAgent:
         @absurd.register_task("noop")
         async def noop(_params: Any, _context: Any) -> None:
             notes.noop()
+
+        @absurd.register_task("flow")
+        async def flow(params: Any, context: Any) -> int:
+            notes.noop()
+            n = int(params["n"])
+            for name in ("one", "two", "three"):
+                n = await context.step(name, partial(add_one, n))
+            return n
 
         @absurd.register_task("stamp")
         async def stamp(params: Any, _context: Any) -> None:

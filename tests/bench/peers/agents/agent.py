@@ -4,6 +4,7 @@ An agent runs one system inside that system's own environment, as a program:
 
     AGENT install URL                      make the system's tables; print its version
     AGENT bulk URL JOBS SECONDS            enqueue in bulk until either is spent
+    AGENT flows URL JOBS SECONDS           the same with workflows of three steps
     AGENT single URL CONNECTIONS SECONDS   enqueue one by one, each in its own transaction
     AGENT ping URL SAMPLES                 enqueue one, wait until it has started, and again
     AGENT pace URL RATE SECONDS            enqueue one by one at a steady rate
@@ -45,6 +46,13 @@ class Producer(Protocol):
 
     async def add_many(self, payloads: list[dict[str, Any]]) -> object:
         """Enqueue jobs of the kind noop the fastest way that the system documents."""
+
+
+class FlowProducer(Producer, Protocol):
+    """One connection that enqueues workflows too."""
+
+    async def add_flows(self, payloads: list[dict[str, Any]]) -> object:
+        """Enqueue workflows of three steps, of the kind flow, in the same way."""
 
 
 class Agent(Protocol):
@@ -126,7 +134,9 @@ async def stopped() -> None:
     await event.wait()
 
 
-async def bulk(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
+async def bulk(
+    agent: Agent, url: str, jobs: float, seconds: float, how: str = "add_many"
+) -> dict[str, float]:
     """Enqueue in chunks; return how many jobs in how many seconds."""
     done = 0
     async with agent.producer(url) as producer:
@@ -136,7 +146,7 @@ async def bulk(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str,
         ]
         start = time.monotonic()
         for chunk in chunks:
-            await producer.add_many(chunk)
+            await getattr(producer, how)(chunk)
             done += len(chunk)
             if time.monotonic() - start > seconds:
                 break
@@ -202,4 +212,9 @@ async def pace(agent: Agent, url: str, rate: float, seconds: float) -> dict[str,
         return {"committed": committed, "seconds": time.monotonic() - start}
 
 
-VERBS: dict[str, Any] = {"bulk": bulk, "single": single, "ping": ping, "pace": pace}
+async def flows(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
+    """Enqueue workflows in chunks; return how many in how many seconds."""
+    return await bulk(agent, url, jobs, seconds, "add_flows")
+
+
+VERBS: dict[str, Any] = {"bulk": bulk, "flows": flows, "single": single, "ping": ping, "pace": pace}

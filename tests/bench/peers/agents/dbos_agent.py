@@ -28,13 +28,16 @@ class DbosProducer:
         await self._client.enqueue_async(options(kind), payload["n"], payload["pad"])
 
     async def add_many(self, payloads: list[dict[str, Any]]) -> None:
-        await asyncio.to_thread(self._add_many, payloads)
+        await asyncio.to_thread(self._add_many, "noop", payloads)
 
-    def _add_many(self, payloads: list[dict[str, Any]]) -> None:
+    async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
+        await asyncio.to_thread(self._add_many, "flow", payloads)
+
+    def _add_many(self, kind: str, payloads: list[dict[str, Any]]) -> None:
         with self._engine.begin() as connection:
             for payload in payloads:
                 self._client.enqueue_in_transaction(
-                    connection, options("noop"), payload["n"], payload["pad"]
+                    connection, options(kind), payload["n"], payload["pad"]
                 )
 
     def close(self) -> None:
@@ -64,7 +67,7 @@ class DbosAgent:
 
 
 def launched(url: str, notes: Notes | None) -> None:
-    """Start DBOS with the two workflows; only a worker has notes."""
+    """Start DBOS with the three workflows; only a worker has notes."""
     DBOS(
         config=DBOSConfig(
             name="bench",
@@ -78,6 +81,18 @@ def launched(url: str, notes: Notes | None) -> None:
     async def noop(n: int, pad: str) -> None:
         assert notes is not None
         notes.noop()
+
+    @DBOS.step()
+    async def add_one(n: int) -> int:
+        return n + 1
+
+    @DBOS.workflow(name="flow")
+    async def flow(n: int, pad: str) -> int:
+        assert notes is not None
+        notes.noop()
+        for _ in range(3):
+            n = await add_one(n)
+        return n
 
     @DBOS.workflow(name="stamp")
     async def stamp(n: int, pad: str) -> None:

@@ -36,6 +36,9 @@ class JobqProducer:
     async def add_many(self, payloads: list[dict[str, Any]]) -> None:
         await self._client.enqueue_many({"kind": "noop", "payload": p} for p in payloads)
 
+    async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
+        await self._client.enqueue_many({"kind": "flow", "payload": p} for p in payloads)
+
 
 class JobqAgent:
     chunk = 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent import Notes
 
-from jobq import Registry
+from jobq import JobContext, Registry
 
 notes = Notes()
 registry = Registry()
@@ -14,6 +14,20 @@ registry = Registry()
 async def noop() -> None:
     """Count the job."""
     notes.noop()
+
+
+@registry.handler("flow")
+async def flow(payload: dict[str, int | str], context: JobContext) -> int:
+    """Count the workflow, and take three steps."""
+    notes.noop()
+    n = int(payload["n"])
+    for name in ("one", "two", "three"):
+        n = await context.step(name, add_one, n)
+    return n
+
+
+async def add_one(n: int) -> int:
+    return n + 1
 
 
 @registry.handler("stamp")
