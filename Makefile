@@ -58,7 +58,7 @@ clean: ## Remove the Python environment, caches, and the embedded database with 
 
 $(VENV)/.run: python/pyproject.toml .ci/packages
 	@.ci/packages run
-	@$(call install,http$(,)examples$(,)embedded)
+	@$(call install,http$(,)delivery$(,)examples$(,)embedded)
 
 $(VENV)/.test: python/pyproject.toml .ci/packages
 	@.ci/packages run

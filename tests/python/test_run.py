@@ -19,7 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-KINDS = ["resize_image", "webhook_delivery", "send_email", "summarize_text", "health_check"]
+KINDS = ["resize_image", "webhook_delivery", "send_email", "summarize_text", "health_check",
+         "example-hook", "example-stream"]  # fmt: skip
 
 
 def environment(database: str | None) -> dict[str, str]:
@@ -86,8 +87,10 @@ def test_examples_succeed_on_a_given_database(
     assert process.returncode == 0, report
     for kind in KINDS:
         assert re.search(rf"{kind} +succeeded", report), report
-    assert "all 5 jobs succeeded" in report
+    assert "all 7 jobs succeeded" in report
     assert "the webhook's receiver got {'event': 'picture.resized'}" in report
+    assert "the webhook's receiver got {'amount': 12.5, 'order_id': 'order-1234'}" in report
+    assert re.search(r"example-stream +succeeded +stream example", report), report
     assert "the mail server got 'Your picture is ready'" in report
     assert (tmp_path / ".jobq" / "mandelbrot-small.png").stat().st_size > 0
     assert processes_in(tmp_path) == []
@@ -101,7 +104,7 @@ def test_it_serves_from_a_private_server_until_interrupted(tmp_path: Path) -> No
         report += line
         if "Serving until interrupted" in line:
             break
-    assert "all 5 jobs succeeded" in report, report
+    assert "all 7 jobs succeeded" in report, report
     url = re.search(r"http://127\.0\.0\.1:(\d+)", report)
     assert url is not None
     with socket.create_connection(("127.0.0.1", int(url[1])), timeout=5):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 import httpx
 import psycopg
@@ -21,7 +22,7 @@ from PIL import Image
 from jobq.client import Client
 from jobq.deploy import deploy
 from jobq.embedded import Server
-from jobq.examples import registry
+from jobq.examples import deliveries, registry
 from jobq.examples.sinks import MailServer, WebhookReceiver
 from jobq.http import create_key
 
@@ -52,10 +53,23 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A job to submit: its kind and payload."""
+    """A job to submit: its kind, or its endpoint, and its payload."""
 
     kind: str
     payload: dict[str, Any]
+    is_delivery: bool = False
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What POST /jobs takes."""
+        if not self.is_delivery:
+            return {"kind": self.kind, "payload": self.payload}
+        return {
+            "endpoint": self.kind,
+            "trigger": "IMMEDIATE",
+            "idempotency_key": uuid4().hex,
+            "input": self.payload,
+        }
 
 
 def run(
@@ -93,15 +107,20 @@ def run(
         install(database_url, say)
         receiver = stack.enter_context(WebhookReceiver())
         mail = stack.enter_context(MailServer())
+        redis = stack.enter_context(deliveries.redis())
+        secrets = deliveries.environment(folder, receiver.url, redis)
         listening = stack.enter_context(listener(port, say))
-        api = stack.enter_context(serving(database_url, listening, folder))
+        api = stack.enter_context(serving(database_url, listening, folder, secrets))
         smtp = {"SMTP_HOST": HOST, "SMTP_PORT": str(mail.port)}
-        stack.enter_context(working(database_url, folder, smtp))
+        stack.enter_context(working(database_url, folder, {**smtp, **secrets}))
 
         with Client(database_url) as client:
             registry.declare(client)
+            endpoints = deliveries.declare(client, secrets, receiver.url, redis)
         say("running the example jobs")
-        states = finish(api, examples(folder, receiver.url), say)
+        jobs = examples(folder, receiver.url)
+        jobs += [Example(name, deliveries.INPUT, is_delivery=True) for name in endpoints]
+        states = finish(api, jobs, say)
         for body in receiver.received:
             say(f"the webhook's receiver got {body}")
         for subject in mail.subjects:
@@ -152,7 +171,9 @@ def listener(port: int, say: Callable[[str], None]) -> socket.socket:
 
 
 @contextmanager
-def serving(database_url: str, listening: socket.socket, folder: Path) -> Iterator[httpx.Client]:
+def serving(
+    database_url: str, listening: socket.socket, folder: Path, env: Mapping[str, str]
+) -> Iterator[httpx.Client]:
     """Run the HTTP API with a new key, and give a client of it once it is ready."""
     port = listening.getsockname()[1]
     with psycopg.connect(database_url) as connection:
@@ -161,7 +182,7 @@ def serving(database_url: str, listening: socket.socket, folder: Path) -> Iterat
     client = httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, trust_env=False)
     arguments = ["http", "--fd", str(listening.fileno())]
     files = [listening.fileno()]
-    with client, process("http", arguments, folder, database_url, files=files) as child:
+    with client, process("http", arguments, folder, database_url, env, files=files) as child:
         wait_until(lambda: answers(client), child, folder / "http.log")
         yield client
 
@@ -194,7 +215,7 @@ def finish(api: httpx.Client, jobs: list[Example], say: Callable[[str], None]) -
     """Submit jobs over HTTP, report each change of their states, and return the last ones."""
     kinds: dict[str, str] = {}
     for job in jobs:
-        answer = api.post("/jobs", json={"kind": job.kind, "payload": job.payload})
+        answer = api.post("/jobs", json=job.request)
         answer.raise_for_status()
         kinds[answer.json()["job_id"]] = job.kind
     states = dict.fromkeys(kinds, "")
