@@ -1,5 +1,5 @@
 -- Purpose: when a schedule fires next, by the clocks of its zone, as a document.
--- Invariant: as preview_schedule(). Raises: 22004, JQ007.
+-- Invariant: as preview_schedule(). Raises: 22004, JQ007. Never: INVALID_ARGUMENT.
 -- Argument schedule_id: its version.
 -- Returns: an object, with the array slots.
 -- Example: select jobq_http.preview_slots(:'schedule');
