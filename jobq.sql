@@ -2112,30 +2112,37 @@ set local role jobq_owner;
 
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
--- job_insert and job_update. attempts counts what counts against max_attempts.
+-- job_insert and job_update. FOR UPDATE would lock nothing below a UNION and say nothing;
+-- the outer join, which PostgreSQL takes out of every other plan, has it refused (0A000):
+-- claim() is what takes jobs. attempts counts what counts against max_attempts.
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
-select
-    j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload, null::jsonb as result,
-    j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
-    j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
-    j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
-    j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-    j.region, j.created_at, null::timestamptz as finished_at,
-    j.delivery_version
-from jobq_private.job as j
-union all
-select
-    a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
-    a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
-    a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
-    a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
-    a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
-    a.region, a.created_at, a.finished_at, a.delivery_version
-from jobq_private.job_archive as a;
+select u.*
+from (
+    select
+        j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload,
+        null::jsonb as result,
+        j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+        j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
+        j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+        j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
+        j.region, j.created_at, null::timestamptz as finished_at,
+        j.delivery_version
+    from jobq_private.job as j
+    union all
+    select
+        a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
+        a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+        a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
+        a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+        a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+        a.region, a.created_at, a.finished_at, a.delivery_version
+    from jobq_private.job_archive as a
+) as u
+left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
 
 revoke all on jobq.job from public;
 grant select on jobq.job to jobq_reader;
@@ -2143,7 +2150,7 @@ grant select, update on jobq.job to jobq_operator;
 grant select, insert on jobq.job to jobq_producer;
 
 comment on view jobq.job is
-'Every job, live and archived. Insert enqueues; updating state performs the transition.';
+'Every job, live and archived. Insert enqueues; updating state performs the transition; rows are not locked here, claim() takes jobs.';
 
 -- Purpose: the least UUID of version 7 that can have been made at a moment or later.
 -- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.

@@ -1,6 +1,6 @@
 -- jobq.job: every job as one relation, and S4's way to work with it from psql.
 begin;
-select plan(50);
+select plan(53);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -215,6 +215,28 @@ select from jobq.claim_job(:'spent', 'w');
 select is(
     pg_temp.update(:'spent', 'state = ''retrying'''), '23514 job_attempt_check',
     'no update leaves a job that no claim could take'
+);
+
+-- Locks
+select throws_ok(
+    format('select job_id from jobq.job where state = ''queued'' limit 1 %s', l.clause),
+    '0A000', null, l.clause || ' is refused, since it would lock nothing'
+)
+from (values ('for update skip locked'), ('for share')) as l (clause);
+create function pg_temp.plan(query text)
+returns text
+language plpgsql
+as $$
+declare
+    _plan json;
+begin
+    execute 'explain (format json) ' || query into _plan;
+    return _plan;
+end
+$$;
+select unalike(
+    pg_temp.plan('select * from jobq.job where state = ' || quote_literal('queued')),
+    '%Join%', 'which costs no query a join'
 );
 
 select * from finish();
