@@ -75,7 +75,7 @@ create table jobq_private.error (
     message text not null,
     hint text not null,
     constraint error_pkey primary key (code),
-    constraint error_sqlstate_check check (sqlstate ~ '^(JQ[0-9]{3}|22[0-9A-Z]{3})$'),
+    constraint error_sqlstate_check check (sqlstate ~ '^(JQ[0-9]{3}|22[0-9A-Z]{3}|42501)$'),
     constraint error_http_status_check check (http_status between 400 and 599)
 );
 
@@ -131,6 +131,10 @@ values
  'declare the config first, with jobq.put_config()'),
 ('TEMPLATE_RESOLUTION_FAILED', 'JQ007', 422, 'a template refers to something that is not there',
  'write {{config.key}}, {{secret.name}} or {{input.path}}, and declare the key or secret first'),
+('FUNCTION_NOT_FOUND', 'JQ007', 422, 'the kind names an unknown function',
+ 'create it as f(jsonb) returns jsonb, and name its schema'),
+('FUNCTION_DENIED', '42501', 403, 'who declares a kind must be allowed to execute its function',
+ 'grant execute on the function, and usage on its schema'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
@@ -254,6 +258,7 @@ create table jobq_private.kind (
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
+    run text,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -274,7 +279,7 @@ create table jobq_private.kind (
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job.';
 
 create type jobq_private.settings as (
     queue text,
@@ -1317,6 +1322,49 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: refuse to have a kind run what is not there or has another signature, and what
+-- whoever declares it may not execute.
+-- Invariant: reads only. Raises: 42501, JQ007.
+create or replace function jobq_private.check_sql_function(run text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _may_execute boolean;
+begin
+    if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
+            'run must be a schema and a function without quotes: %s', run
+        ));
+    end if;
+    select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
+    if not found then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
+            '%s(jsonb) returns jsonb; found: %s', run, coalesce((
+                select string_agg(format(
+                    '(%s) returns %s', pg_get_function_arguments(p.oid),
+                    pg_get_function_result(p.oid)
+                ), ', ')
+                from pg_catalog.pg_proc as p
+                join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+                where array[n.nspname, p.proname]::text[] = parse_ident(run)
+            ), 'none')
+        ));
+    elsif not _may_execute then
+        perform jobq_private.raise_error('FUNCTION_DENIED', run);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_sql_function from public;
+
+comment on function jobq_private.check_sql_function is
+'Refuses a function that a kind cannot run.';
+
 -- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
 -- pg_jsonschema says; null when nothing is, or the extension is not here.
 -- Invariant: only a member of the extension is called, whatever else bears its name, and
@@ -1691,6 +1739,36 @@ revoke all on function jobq_private.settings_for from public;
 comment on function jobq_private.settings_for is
 'Resolves the settings of a new job: kind, else queue, else global default.';
 
+-- Purpose: the function that a kind runs: its schema and name, who owns it, and
+-- whether whoever has logged in may execute it; no row where there is none.
+-- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
+-- it takes one jsonb and returns jsonb. Raises: nothing.
+create or replace function jobq_private.sql_function(run text)
+returns table (called text[], owner oid, may_execute boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        array[n.nspname, p.proname]::text[], p.proowner,
+        has_function_privilege(session_user, p.oid, 'execute')
+        and has_schema_privilege(session_user, n.oid, 'usage')
+    from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where array[n.nspname, p.proname]::text[] = parse_ident(sql_function.run)
+    and p.proargtypes = '3802'::oidvector
+    and p.prorettype = 'jsonb'::regtype
+    and p.prokind = 'f'
+    and not p.proretset
+$$;
+
+revoke all on function jobq_private.sql_function from public;
+
+comment on function jobq_private.sql_function is
+'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
@@ -1908,7 +1986,7 @@ comment on function jobq.pause_queue is
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
 -- but for the backoff.
--- Raises: 22004, 22023, JQ006.
+-- Raises: 22004, 22023, 42501, JQ006, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
@@ -1916,6 +1994,8 @@ comment on function jobq.pause_queue is
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
+-- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
+-- with its schema. null means that workers have a handler.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -1931,7 +2011,8 @@ create or replace function jobq.put_kind(
     retry_jitter double precision default null,
     dedup text default null,
     reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null
+    payload_schema jsonb default null,
+    run text default null
 )
 returns void
 language plpgsql
@@ -1948,16 +2029,20 @@ begin
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
+    if put_kind.run is not null then
+        perform jobq_private.check_sql_function(put_kind.run);
+    end if;
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema
+        payload_schema, run
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
+        put_kind.run
     )
     on conflict on constraint kind_pkey do update
     set
@@ -1968,7 +2053,7 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -10050,7 +10135,7 @@ comment on function jobq.put_config is
 -- Invariant: one kind and one endpoint of the same name; what its templates refer to is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Never: SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
+-- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
@@ -11818,6 +11903,74 @@ grant execute on function jobq.claim to jobq_worker;
 comment on function jobq.claim is
 'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
 
+-- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
+-- work().
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- trusts: a role that it belongs to, or a superuser. So nobody who can declare a kind has
+-- another log-in, or a superuser, run code of theirs. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Column run: the schema and the name of the function.
+-- Example: select * from jobq.claim_calls('{default}', 10);
+create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
+returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _kinds text[];
+    _found uuid[] := '{}';
+    _queue text;
+begin
+    perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    select array_agg(k.kind) into _kinds
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function(k.run) as f
+    join pg_catalog.pg_roles as o on o.oid = f.owner
+    where f.may_execute
+    and (o.rolsuper or (
+        pg_has_role(session_user, f.owner, 'member')
+        and not (select u.rolsuper from pg_catalog.pg_roles as u where u.rolname = session_user)
+    ));
+
+    foreach _queue in array claim_calls.queues loop
+        continue when jobq_private.is_paused(_queue);
+        _found := _found || array(
+            select j.job_id
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.run_at <= clock_timestamp()
+            and j.kind = any(_kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit claim_calls.max_jobs - cardinality(_found)
+            for update skip locked
+        );
+    end loop;
+    return query
+    with taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = session_user
+        where j.job_id = any(_found)
+        returning j.job_id, j.attempt, j.kind, j.payload
+    )
+    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    from taken as t
+    join jobq_private.kind as k on k.kind = t.kind
+    cross join lateral jobq_private.sql_function(k.run) as f
+    order by array_position(_found, t.job_id);
+end
+$$;
+
+revoke all on function jobq.claim_calls from public;
+grant execute on function jobq.claim_calls to jobq_worker;
+
+comment on function jobq.claim_calls is
+'Leases jobs whose kinds are functions that whoever has logged in may run.';
+
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
 -- Raises: 22004, 22023.
@@ -12647,6 +12800,64 @@ grant execute on function jobq.set_progress to jobq_worker;
 
 comment on function jobq.set_progress is
 'Stores how far the running attempt is.';
+
+-- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
+-- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
+-- completion are committed together or not at all. Each job is a subtransaction, so that one
+-- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
+-- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
+-- of the classes 08, 40, 53, 55 and 57 are tried again, others are final.
+-- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
+-- Example: select * from jobq.work('{default}', 10);
+create or replace function jobq.work(
+    queues text[] default '{default}', max_jobs integer default 100
+)
+returns table (job_id uuid, kind text, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job record;
+    _result jsonb;
+    _is_stopped boolean := false;
+begin
+    for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
+        job_id := _job.job_id;
+        kind := _job.kind;
+        if _is_stopped then
+            perform jobq.release(_job.job_id, _job.attempt);
+            state := 'queued';
+            return next;
+            continue;
+        end if;
+        begin
+            execute format('select %I.%I($1)', _job.run[1], _job.run[2])
+            into _result using _job.payload;
+            perform jobq.complete(_job.job_id, _job.attempt, _result);
+            state := 'succeeded';
+        exception
+            when others or query_canceled or assert_failure then
+                _is_stopped := sqlstate = '57014';
+                state := jobq.fail(
+                    _job.job_id, _job.attempt, sqlerrm, sqlstate,
+                    left(sqlstate, 2) = any('{08,40,53,55,57}')
+                );
+        end;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.work from public;
+grant execute on function jobq.work to jobq_worker;
+
+comment on function jobq.work is
+'Runs jobs whose kinds are functions of the database, with the caller''s rights, and says how each ended.';
 
 -- Purpose: who works, on what, and how many jobs they hold.
 -- Invariant: a worker is live when it was seen within the last minute.

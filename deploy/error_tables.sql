@@ -10,7 +10,7 @@ create table jobq_private.error (
     message text not null,
     hint text not null,
     constraint error_pkey primary key (code),
-    constraint error_sqlstate_check check (sqlstate ~ '^(JQ[0-9]{3}|22[0-9A-Z]{3})$'),
+    constraint error_sqlstate_check check (sqlstate ~ '^(JQ[0-9]{3}|22[0-9A-Z]{3}|42501)$'),
     constraint error_http_status_check check (http_status between 400 and 599)
 );
 
@@ -66,6 +66,10 @@ values
  'declare the config first, with jobq.put_config()'),
 ('TEMPLATE_RESOLUTION_FAILED', 'JQ007', 422, 'a template refers to something that is not there',
  'write {{config.key}}, {{secret.name}} or {{input.path}}, and declare the key or secret first'),
+('FUNCTION_NOT_FOUND', 'JQ007', 422, 'the kind names an unknown function',
+ 'create it as f(jsonb) returns jsonb, and name its schema'),
+('FUNCTION_DENIED', '42501', 403, 'who declares a kind must be allowed to execute its function',
+ 'grant execute on the function, and usage on its schema'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',

@@ -70,6 +70,49 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: refuse to have a kind run what is not there or has another signature, and what
+-- whoever declares it may not execute.
+-- Invariant: reads only. Raises: 42501, JQ007.
+create or replace function jobq_private.check_sql_function(run text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _may_execute boolean;
+begin
+    if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
+            'run must be a schema and a function without quotes: %s', run
+        ));
+    end if;
+    select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
+    if not found then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
+            '%s(jsonb) returns jsonb; found: %s', run, coalesce((
+                select string_agg(format(
+                    '(%s) returns %s', pg_get_function_arguments(p.oid),
+                    pg_get_function_result(p.oid)
+                ), ', ')
+                from pg_catalog.pg_proc as p
+                join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+                where array[n.nspname, p.proname]::text[] = parse_ident(run)
+            ), 'none')
+        ));
+    elsif not _may_execute then
+        perform jobq_private.raise_error('FUNCTION_DENIED', run);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_sql_function from public;
+
+comment on function jobq_private.check_sql_function is
+'Refuses a function that a kind cannot run.';
+
 -- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
 -- pg_jsonschema says; null when nothing is, or the extension is not here.
 -- Invariant: only a member of the extension is called, whatever else bears its name, and
@@ -444,6 +487,36 @@ revoke all on function jobq_private.settings_for from public;
 comment on function jobq_private.settings_for is
 'Resolves the settings of a new job: kind, else queue, else global default.';
 
+-- Purpose: the function that a kind runs: its schema and name, who owns it, and
+-- whether whoever has logged in may execute it; no row where there is none.
+-- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
+-- it takes one jsonb and returns jsonb. Raises: nothing.
+create or replace function jobq_private.sql_function(run text)
+returns table (called text[], owner oid, may_execute boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        array[n.nspname, p.proname]::text[], p.proowner,
+        has_function_privilege(session_user, p.oid, 'execute')
+        and has_schema_privilege(session_user, n.oid, 'usage')
+    from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where array[n.nspname, p.proname]::text[] = parse_ident(sql_function.run)
+    and p.proargtypes = '3802'::oidvector
+    and p.prorettype = 'jsonb'::regtype
+    and p.prokind = 'f'
+    and not p.proretset
+$$;
+
+revoke all on function jobq_private.sql_function from public;
+
+comment on function jobq_private.sql_function is
+'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
@@ -661,7 +734,7 @@ comment on function jobq.pause_queue is
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
 -- but for the backoff.
--- Raises: 22004, 22023, JQ006.
+-- Raises: 22004, 22023, 42501, JQ006, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
@@ -669,6 +742,8 @@ comment on function jobq.pause_queue is
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
+-- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
+-- with its schema. null means that workers have a handler.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -684,7 +759,8 @@ create or replace function jobq.put_kind(
     retry_jitter double precision default null,
     dedup text default null,
     reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null
+    payload_schema jsonb default null,
+    run text default null
 )
 returns void
 language plpgsql
@@ -701,16 +777,20 @@ begin
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
+    if put_kind.run is not null then
+        perform jobq_private.check_sql_function(put_kind.run);
+    end if;
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema
+        payload_schema, run
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
+        put_kind.run
     )
     on conflict on constraint kind_pkey do update
     set
@@ -721,7 +801,7 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then

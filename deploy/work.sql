@@ -716,6 +716,74 @@ grant execute on function jobq.claim to jobq_worker;
 comment on function jobq.claim is
 'Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id.';
 
+-- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
+-- work().
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- trusts: a role that it belongs to, or a superuser. So nobody who can declare a kind has
+-- another log-in, or a superuser, run code of theirs. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Column run: the schema and the name of the function.
+-- Example: select * from jobq.claim_calls('{default}', 10);
+create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
+returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _kinds text[];
+    _found uuid[] := '{}';
+    _queue text;
+begin
+    perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    select array_agg(k.kind) into _kinds
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function(k.run) as f
+    join pg_catalog.pg_roles as o on o.oid = f.owner
+    where f.may_execute
+    and (o.rolsuper or (
+        pg_has_role(session_user, f.owner, 'member')
+        and not (select u.rolsuper from pg_catalog.pg_roles as u where u.rolname = session_user)
+    ));
+
+    foreach _queue in array claim_calls.queues loop
+        continue when jobq_private.is_paused(_queue);
+        _found := _found || array(
+            select j.job_id
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.run_at <= clock_timestamp()
+            and j.kind = any(_kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit claim_calls.max_jobs - cardinality(_found)
+            for update skip locked
+        );
+    end loop;
+    return query
+    with taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = session_user
+        where j.job_id = any(_found)
+        returning j.job_id, j.attempt, j.kind, j.payload
+    )
+    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    from taken as t
+    join jobq_private.kind as k on k.kind = t.kind
+    cross join lateral jobq_private.sql_function(k.run) as f
+    order by array_position(_found, t.job_id);
+end
+$$;
+
+revoke all on function jobq.claim_calls from public;
+grant execute on function jobq.claim_calls to jobq_worker;
+
+comment on function jobq.claim_calls is
+'Leases jobs whose kinds are functions that whoever has logged in may run.';
+
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
 -- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
 -- Raises: 22004, 22023.
@@ -1545,6 +1613,64 @@ grant execute on function jobq.set_progress to jobq_worker;
 
 comment on function jobq.set_progress is
 'Stores how far the running attempt is.';
+
+-- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
+-- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
+-- completion are committed together or not at all. Each job is a subtransaction, so that one
+-- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
+-- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
+-- of the classes 08, 40, 53, 55 and 57 are tried again, others are final.
+-- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
+-- Example: select * from jobq.work('{default}', 10);
+create or replace function jobq.work(
+    queues text[] default '{default}', max_jobs integer default 100
+)
+returns table (job_id uuid, kind text, state text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job record;
+    _result jsonb;
+    _is_stopped boolean := false;
+begin
+    for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
+        job_id := _job.job_id;
+        kind := _job.kind;
+        if _is_stopped then
+            perform jobq.release(_job.job_id, _job.attempt);
+            state := 'queued';
+            return next;
+            continue;
+        end if;
+        begin
+            execute format('select %I.%I($1)', _job.run[1], _job.run[2])
+            into _result using _job.payload;
+            perform jobq.complete(_job.job_id, _job.attempt, _result);
+            state := 'succeeded';
+        exception
+            when others or query_canceled or assert_failure then
+                _is_stopped := sqlstate = '57014';
+                state := jobq.fail(
+                    _job.job_id, _job.attempt, sqlerrm, sqlstate,
+                    left(sqlstate, 2) = any('{08,40,53,55,57}')
+                );
+        end;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.work from public;
+grant execute on function jobq.work to jobq_worker;
+
+comment on function jobq.work is
+'Runs jobs whose kinds are functions of the database, with the caller''s rights, and says how each ended.';
 
 -- Purpose: who works, on what, and how many jobs they hold.
 -- Invariant: a worker is live when it was seen within the last minute.

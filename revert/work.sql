@@ -4,6 +4,7 @@ begin;
 set local role jobq_owner;
 
 drop view if exists jobq.worker;
+drop function if exists jobq.work;
 drop function if exists jobq.set_progress;
 drop function if exists jobq.retire_worker;
 drop function if exists jobq.release_many;
@@ -21,6 +22,7 @@ drop function if exists jobq.confirm_cancel;
 drop function if exists jobq.complete_many;
 drop function if exists jobq.complete;
 drop function if exists jobq.claim_job;
+drop function if exists jobq.claim_calls;
 drop function if exists jobq.claim;
 drop function if exists jobq.begin_wait;
 drop function if exists jobq.backoff;

@@ -16,6 +16,7 @@ begin
         ('function', 'jobq.put_queue', '', 1),
         ('function', 'jobq.resume_queue', '', 1),
         ('function', 'jobq.settings', '', 1),
+        ('function', 'jobq_private.check_sql_function', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
         ('function', 'jobq_private.json_schema_violation', '', 1),
         ('function', 'jobq_private.lock_class', '', 1),
@@ -26,7 +27,8 @@ begin
         ('function', 'jobq_private.schema_problem', '', 1),
         ('function', 'jobq_private.schema_violation', '', 1),
         ('function', 'jobq_private.set_payload_schema', '', 1),
-        ('function', 'jobq_private.settings_for', '', 1)
+        ('function', 'jobq_private.settings_for', '', 1),
+        ('function', 'jobq_private.sql_function', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -2,7 +2,7 @@
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
 -- but for the backoff.
--- Raises: 22004, 22023, JQ006.
+-- Raises: 22004, 22023, 42501, JQ006, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
@@ -10,6 +10,8 @@
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
+-- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
+-- with its schema. null means that workers have a handler.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -25,7 +27,8 @@ create or replace function jobq.put_kind(
     retry_jitter double precision default null,
     dedup text default null,
     reuse_key_after_failure boolean default null,
-    payload_schema jsonb default null
+    payload_schema jsonb default null,
+    run text default null
 )
 returns void
 language plpgsql
@@ -42,16 +45,20 @@ begin
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
+    if put_kind.run is not null then
+        perform jobq_private.check_sql_function(put_kind.run);
+    end if;
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema
+        payload_schema, run
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
-        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema
+        put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
+        put_kind.run
     )
     on conflict on constraint kind_pkey do update
     set
@@ -62,7 +69,7 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then

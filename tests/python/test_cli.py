@@ -17,6 +17,7 @@ from worker_process import HERE, working
 
 from jobq import Client
 from jobq.cli import main
+from jobq.errors import NotFound
 from jobq.http import create_key
 
 if TYPE_CHECKING:
@@ -151,6 +152,19 @@ def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> N
     assert newer != job_id
     assert client.get(job_id).state == "cancelled"
     assert jobq("enqueue", "a", "--delay", "1", "--run-at", "2126-01-01").returncode == 2
+
+
+def test_functions_of_the_database_are_run_until_none_is_due(
+    jobq: Any, client: Client, connect: Callable[[], Connection]
+) -> None:
+    connect().execute("create function public.twice(n jsonb) returns jsonb language sql return n")
+    client.put_kind("twice", run="public.twice")
+    jobs = client.enqueue_many([{"kind": "twice", "payload": n} for n in range(3)])
+    rows = said(jobq("work", "--limit", "2", "--until-empty", "--json")).splitlines()
+    assert {json.loads(row)["job_id"] for row in rows} == {str(job.job_id) for job in jobs}
+    assert client.get(jobs[2].job_id).result == 2
+    with pytest.raises(NotFound):
+        client.put_kind("twice", run="public.nothing")
 
 
 def test_many_dead_jobs_are_redriven(

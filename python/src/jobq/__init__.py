@@ -13,6 +13,7 @@ from jobq.models import (
     QueueStats,
     Steered,
     Step,
+    Worked,
 )
 from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze, Unable
 from jobq.schedules import Schedule, Slot
@@ -42,6 +43,7 @@ __all__ = [
     "Steered",
     "Step",
     "Unable",
+    "Worked",
     "Worker",
 ]
 

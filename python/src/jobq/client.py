@@ -22,7 +22,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
-from jobq import defaults, definitions, grants, jobs, kinds, queues, schedules, steering, workflows
+from jobq import (
+    calls,
+    defaults,
+    definitions,
+    grants,
+    jobs,
+    kinds,
+    queues,
+    schedules,
+    steering,
+    workflows,
+)
 from jobq.call import statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
@@ -196,6 +207,7 @@ class Client:
     change_many = _waiting(steering.change_many)
     cancel_many = _waiting(steering.cancel_many)
     delete_many = _waiting(steering.delete_many)
+    work = _waiting(calls.work)
     pause = _waiting(queues.pause)
     resume = _waiting(queues.resume)
     put_kind = _waiting(kinds.put_kind)
@@ -359,6 +371,7 @@ class AsyncClient:
     change_many = _awaiting(steering.change_many)
     cancel_many = _awaiting(steering.cancel_many)
     delete_many = _awaiting(steering.delete_many)
+    work = _awaiting(calls.work)
     pause = _awaiting(queues.pause)
     resume = _awaiting(queues.resume)
     put_kind = _awaiting(kinds.put_kind)

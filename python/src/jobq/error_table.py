@@ -24,6 +24,11 @@ ERROR_TABLE: Final = {
         400,
         "an argument has a value that it may not have",
     ),
+    "FUNCTION_DENIED": ErrorRow(
+        "42501",
+        403,
+        "who declares a kind must be allowed to execute its function",
+    ),
     "JOB_NOT_FOUND": ErrorRow(
         "JQ001",
         404,
@@ -108,6 +113,11 @@ ERROR_TABLE: Final = {
         "JQ007",
         404,
         "endpoint not found",
+    ),
+    "FUNCTION_NOT_FOUND": ErrorRow(
+        "JQ007",
+        422,
+        "the kind names an unknown function",
     ),
     "INVALID_CONFIG_REF": ErrorRow(
         "JQ007",

@@ -28,6 +28,7 @@ def put_kind(
     dedup: str | None = None,
     reuse_key_after_failure: bool | None = None,
     payload_schema: Mapping[str, Json] | None = None,
+    run: str | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -47,8 +48,11 @@ def put_kind(
         reuse_key_after_failure: whether the idempotency key of a job that failed may be
             used again.
         payload_schema: a JSON Schema that every payload must meet at enqueue.
+        run: a function of the database, such as ``analytics.refresh_sales``, that is run
+            by `work`.
 
     Raises:
+        NotFound: there is no such function of one jsonb that returns jsonb.
         PayloadInvalid: the schema uses a keyword that the database does not enforce.
         InvalidArgument: a value is out of range.
     """
@@ -67,6 +71,7 @@ def put_kind(
         "dedup": dedup,
         "reuse_key_after_failure": reuse_key_after_failure,
         "payload_schema": as_jsonb(payload_schema),
+        "run": run,
     }
     return Call("put_kind", arguments, nothing)
 

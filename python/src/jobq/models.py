@@ -33,6 +33,7 @@ __all__ = [
     "State",
     "Steered",
     "Step",
+    "Worked",
     "record",
 ]
 
@@ -73,6 +74,21 @@ class Steered:
 
     job_id: UUID
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """How a job ended that is a function of the database.
+
+    Attributes:
+        job_id: the job.
+        kind: its kind.
+        state: ``succeeded``, ``retrying``, ``dead``, ``cancelled``; ``queued`` if given back.
+    """
+
+    job_id: UUID
+    kind: str
+    state: str
 
 
 @dataclass(frozen=True, slots=True)

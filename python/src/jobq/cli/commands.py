@@ -16,6 +16,7 @@ from jobq.cli.queues import pause, queues, resume
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
+from jobq.cli.work import work
 from jobq.cli.worker import worker
 from jobq.cli.workflows import emit, signal
 
@@ -43,6 +44,7 @@ COMMANDS = (
     schedules,
     show,
     signal,
+    work,
     worker,
 )
 

@@ -1,0 +1,29 @@
+-- Purpose: the function that a kind runs: its schema and name, who owns it, and
+-- whether whoever has logged in may execute it; no row where there is none.
+-- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
+-- it takes one jsonb and returns jsonb. Raises: nothing.
+create or replace function jobq_private.sql_function(run text)
+returns table (called text[], owner oid, may_execute boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        array[n.nspname, p.proname]::text[], p.proowner,
+        has_function_privilege(session_user, p.oid, 'execute')
+        and has_schema_privilege(session_user, n.oid, 'usage')
+    from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where array[n.nspname, p.proname]::text[] = parse_ident(sql_function.run)
+    and p.proargtypes = '3802'::oidvector
+    and p.prorettype = 'jsonb'::regtype
+    and p.prokind = 'f'
+    and not p.proretset
+$$;
+
+revoke all on function jobq_private.sql_function from public;
+
+comment on function jobq_private.sql_function is
+'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';

@@ -1,0 +1,67 @@
+-- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
+-- work().
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- trusts: a role that it belongs to, or a superuser. So nobody who can declare a kind has
+-- another log-in, or a superuser, run code of theirs. Raises: 22004, 22023.
+-- Argument max_jobs: at most so many, 0 to 10000.
+-- Column run: the schema and the name of the function.
+-- Example: select * from jobq.claim_calls('{default}', 10);
+create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
+returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _kinds text[];
+    _found uuid[] := '{}';
+    _queue text;
+begin
+    perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    select array_agg(k.kind) into _kinds
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function(k.run) as f
+    join pg_catalog.pg_roles as o on o.oid = f.owner
+    where f.may_execute
+    and (o.rolsuper or (
+        pg_has_role(session_user, f.owner, 'member')
+        and not (select u.rolsuper from pg_catalog.pg_roles as u where u.rolname = session_user)
+    ));
+
+    foreach _queue in array claim_calls.queues loop
+        continue when jobq_private.is_paused(_queue);
+        _found := _found || array(
+            select j.job_id
+            from jobq_private.job as j
+            where j.queue = _queue
+            and j.state in ('queued', 'retrying')
+            and j.run_at <= clock_timestamp()
+            and j.kind = any(_kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit claim_calls.max_jobs - cardinality(_found)
+            for update skip locked
+        );
+    end loop;
+    return query
+    with taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = session_user
+        where j.job_id = any(_found)
+        returning j.job_id, j.attempt, j.kind, j.payload
+    )
+    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    from taken as t
+    join jobq_private.kind as k on k.kind = t.kind
+    cross join lateral jobq_private.sql_function(k.run) as f
+    order by array_position(_found, t.job_id);
+end
+$$;
+
+revoke all on function jobq.claim_calls from public;
+grant execute on function jobq.claim_calls to jobq_worker;
+
+comment on function jobq.claim_calls is
+'Leases jobs whose kinds are functions that whoever has logged in may run.';

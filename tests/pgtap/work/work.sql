@@ -1,0 +1,139 @@
+-- What jobq.work() and kinds with a function promise.
+begin;
+select plan(20);
+
+create schema analytics;
+grant usage on schema analytics to public;
+create table analytics.done (n integer);
+create role ops_declarer login in role jobq_worker, jobq_operator;
+create role ops_runner login in role jobq_worker, jobq_producer;
+create role ops_rival login in role jobq_worker, jobq_operator;
+grant create, usage on schema analytics to ops_runner, ops_rival;
+set local session authorization ops_runner;
+create function analytics.refresh(payload jsonb)
+returns jsonb
+language plpgsql
+as $$
+begin
+    insert into analytics.done values ((payload ->> 'n')::integer);
+    if payload ? 'error' then
+        raise exception using errcode = payload ->> 'error', message = 'as asked for';
+    elsif payload ? 'sleep' then
+        perform pg_sleep(5);
+    end if;
+    return jsonb_build_object('by', current_user, 'n', payload -> 'n');
+end
+$$;
+create function analytics.count(payload jsonb)
+returns integer
+language sql
+return 1;
+revoke all on function analytics.refresh from public;
+reset session authorization;
+grant insert on analytics.done to ops_runner;
+grant execute on function analytics.refresh to ops_declarer;
+
+-- Declaring
+set local session authorization ops_declarer;
+select lives_ok(
+    $$select jobq.put_kind('refresh', run => 'analytics.refresh')$$, 'a kind can be a function'
+);
+select throws_ok(
+    format('select jobq.put_kind(''refresh'', run => %L)', run), 'JQ007', null, claim
+)
+from (
+    values
+    ('analytics.nothing', 'not one that is not there'),
+    ('analytics.count', 'nor one that returns something else'),
+    ('refresh', 'nor one without its schema'),
+    ('analytics.refresh; drop table x', 'nor more than a name')
+) as v (run, claim);
+set local session authorization ops_rival;
+select throws_ok(
+    $$select jobq.put_kind('refresh', run => 'analytics.refresh')$$, '42501', null,
+    'nor one that who declares it may not execute'
+);
+create function analytics.evil(payload jsonb)
+returns jsonb
+language sql
+return to_jsonb(current_user);
+select jobq.put_kind('evil', run => 'analytics.evil');
+reset session authorization;
+
+-- Running
+create temporary table made as
+select n, jobq.enqueue('refresh', payload || jsonb_build_object('n', n), priority => -n) as job_id
+from (
+    values
+    (1, '{}'::jsonb), (2, '{"error": "40001"}'), (3, '{"error": "22012"}'), (4, '{}')
+) as v (n, payload);
+grant select on made to ops_runner;
+select jobq.enqueue('other');
+select jobq.enqueue('evil');
+set local session authorization ops_runner;
+select results_eq(
+    'select m.n, w.kind, w.state from jobq.work(''{default}'', 10) as w
+    join made as m using (job_id) order by m.n',
+    $$values (1, 'refresh', 'succeeded'), (2, 'refresh', 'retrying'), (3, 'refresh', 'dead'),
+    (4, 'refresh', 'succeeded')$$,
+    'each job ends by itself; the SQLSTATE decides what is tried again'
+);
+select is_empty('select jobq.work()', 'nothing is left that the log-in may run');
+reset session authorization;
+select set_eq(
+    'select n from analytics.done', 'values (1), (4)',
+    'what failed has undone its own work, and nothing of the others'
+);
+select is(
+    (select (jobq.get_job(m.job_id)).result from made as m where m.n = 1),
+    '{"by": "ops_runner", "n": 1}', 'a function runs with the rights of the log-in'
+);
+select is(
+    (select (jobq.get_job(m.job_id)).last_error_code from made as m where m.n = 3), '22012',
+    'the code of an error is its SQLSTATE'
+);
+select set_eq(
+    'select kind from jobq.job where state = ''queued''', $$values ('other'), ('evil')$$,
+    'other kinds, and functions of those whom the log-in does not trust, are left alone'
+);
+select is_empty(
+    'select jobq.work()', 'a superuser runs no function of those who are none'
+);
+alter function analytics.evil(jsonb) owner to ops_runner;
+set local session authorization ops_runner;
+select is(
+    (select w.state from jobq.work() as w), 'succeeded', 'its own function it does run'
+);
+select is(
+    (select count(*) from jobq.work('{nothing}')), 0::bigint, 'only the queues that are asked for'
+);
+reset session authorization;
+select jobq.pause_queue('default');
+select jobq.enqueue('refresh', '{"n": 9}');
+set local session authorization ops_runner;
+select is_empty('select jobq.work()', 'and none that is paused');
+reset session authorization;
+select jobq.resume_queue('default');
+
+-- A timeout
+select jobq.enqueue('refresh', '{"n": 10, "sleep": true}', priority => 1);
+set local session authorization ops_runner;
+set local statement_timeout = '300ms';
+create temporary table ended on commit drop as select w.state from jobq.work() as w;
+set local statement_timeout = 0;
+select results_eq(
+    'select state from ended', $$values ('retrying'), ('queued')$$,
+    'a job that statement_timeout stops is tried again, and the next is given back'
+);
+select throws_ok('select jobq.work(null)', '22004', null, 'no queues are no argument');
+select throws_ok('select jobq.work(max_jobs => -1)', '22023', null, 'nor is a negative number');
+reset session authorization;
+set local session authorization ops_declarer;
+select throws_ok(
+    'select jobq.put_kind(null, run => ''analytics.refresh'')', '22004', null,
+    'a kind has a name'
+);
+reset session authorization;
+
+select * from finish();
+rollback;
