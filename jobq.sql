@@ -3615,6 +3615,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -4151,6 +4152,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _state text;
@@ -7895,6 +7898,7 @@ volatile
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
     select min(s.next_run_at) - clock_timestamp()

@@ -1423,6 +1423,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -1959,6 +1960,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _state text;

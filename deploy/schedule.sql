@@ -1553,6 +1553,7 @@ volatile
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
     select min(s.next_run_at) - clock_timestamp()

@@ -11,6 +11,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _state text;
