@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import psycopg
     from rig import Rig
 
+# How often, at a look, a worker is killed that stands nowhere in particular.
+OTHERS = 0.004
 STEPS = "select job_id::text, name, attempt from jobq_private.step"
 DIFFERENT = """
 select count(*) from jobq.job as j
@@ -45,7 +47,7 @@ def three_steps(rig: Rig) -> None:
 def kill_some(rig: Rig) -> None:
     """Kill the workers that stand at a boundary, and now and then another one."""
     kill_stopped(rig)
-    if rig.random.random() < 0.02:
+    if rig.random.random() < OTHERS:
         rig.kill_worker()
 
 

@@ -7,7 +7,6 @@ yields what it must wait for; a coroutine handler awaits that, any other has it 
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -70,21 +69,21 @@ class Steps:
         self._attempt = attempt
         self._work = _awaited if is_awaited else _done
         self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
+        self._sleeps = 0
 
     def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
         """Do a step, or return what it has come to before."""
         _check_name("step", name)
-        self._counts[name] += 1
-        count = self._counts[name]
+        count = self._counts[name] = self._counts.get(name, 0) + 1
         return self._work(self._step(name if count == 1 else f"{name}#{count}", call))
 
     def sleep(self, until: datetime | timedelta) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait for a moment: for an event that nobody emits, by the database's clock."""
-        self._counts["sleep:"] += 1
+        self._sleeps += 1
         now = datetime.now(UTC)
         pause = min(max(moment_of(until, now) - now, timedelta(0)), LONGEST_WAIT)
-        event = f"sleep:{self._job_id}:{self._counts['sleep:']}"
+        event = f"sleep:{self._job_id}:{self._sleeps}"
         return self._work(self._sleep(event, pause))
 
     def wait_for(self, event: str, timeout: timedelta | None) -> Any:  # noqa: ANN401 - the payload

@@ -111,12 +111,13 @@ class WorkerJournal:
             return
         try:
             rows = await _answer(lambda: self._protocol.save_steps(steps))
-        except JobqError as error:
-            if len(steps) == 1:
-                _tell(steps[0], error)
+        except Exception as error:
+            if isinstance(error, JobqError) and len(steps) > 1:
+                for step in steps:
+                    await self._save([step])
                 return
             for step in steps:
-                await self._save([step])
+                _tell(step, error)
         else:
             for step, (value, outcome) in zip(steps, rows, strict=True):
                 is_lost = outcome == "lost" or value is None
@@ -167,7 +168,7 @@ def _tell(step: Step, answer: object) -> None:
     """Tell a handler what is recorded, or raise there what went wrong."""
     if step.recorded.done():
         return
-    if isinstance(answer, JobqError):
+    if isinstance(answer, Exception):
         step.recorded.set_exception(answer)
     else:
         step.recorded.set_result(answer)
