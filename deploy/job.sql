@@ -136,10 +136,12 @@ for each row execute function jobq_private.guard_archive();
 -- foreign key refuses an illegal change. The state is deliberately not compared with
 -- 'running', and the ids stand as an array, so that only the primary key can serve the
 -- delete, whatever the statistics say, in the order of ids that every batch uses.
--- Clients that wait for these jobs are told, also of those that did not move: they look.
+-- What a transaction of busy has locked or changed is left alone; whatever else is locked is
+-- waited for. Clients that wait for these jobs are told, also of those that did not move:
+-- they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb,
+    job_ids uuid[], attempts integer[], state text, results jsonb, busy xid[],
     out moved integer, out finished_at timestamptz
 )
 language plpgsql
@@ -169,6 +171,7 @@ begin
         and j.job_id = f.job_id
         and j.attempt = f.attempt
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        and j.xmax <> all(archive_jobs.busy)
         returning j.*, nullif(f.result, 'null') as result
     )
     insert into jobq_private.job_archive (
@@ -1078,7 +1081,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null
+        array[new.job_id], array[new.attempt], new.state, null, '{}'
     );
     return null;
 end

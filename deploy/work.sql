@@ -141,6 +141,44 @@ revoke all on function jobq_private.due_priority from public;
 comment on function jobq_private.due_priority is
 'Returns the highest priority below this one that has a job due, or null.';
 
+-- Purpose: which of these running jobs another transaction holds, so that a call which changes
+-- them would wait for it.
+-- Invariant: the others are locked for the caller, by the primary key; waits for nobody.
+-- Raises: nothing.
+create or replace function jobq_private.held_jobs(job_ids uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _free uuid[];
+begin
+    _free := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(held_jobs.job_ids) and j.lease_expires_at is not null
+        for update skip locked
+    );
+    return array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(held_jobs.job_ids)
+        and j.lease_expires_at is not null
+        and j.job_id <> all(_free)
+    );
+end
+$$;
+
+revoke all on function jobq_private.held_jobs from public;
+
+comment on function jobq_private.held_jobs is
+'Which of these jobs another transaction holds; the others are locked.';
+
 -- Purpose: have the session's next claims of a queue go on where this one ended, when three
 -- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
 -- Invariant: the next look is due after twenty times what the last one took (it walks the
@@ -425,10 +463,11 @@ comment on function jobq_private.settle_failures is
 
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs; null for none.
+-- Returns the positions, from 1, of those that no longer held their jobs, or whose jobs a
+-- transaction of busy has locked; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb
+    job_ids uuid[], attempts integer[], results jsonb, busy xid[]
 )
 returns bigint[]
 language plpgsql
@@ -443,7 +482,9 @@ declare
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
-    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    from jobq_private.archive_jobs(
+        job_ids, attempts, 'succeeded', results, busy
+    ) as a;
     if _moved = cardinality(job_ids) then
         return null;
     end if;
@@ -903,7 +944,7 @@ begin
         else 'lost'
     end
     from unnest(jobq_private.settle_successes(
-        complete_many.job_ids, complete_many.attempts, complete_many.results
+        complete_many.job_ids, complete_many.attempts, complete_many.results, '{}'
     )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
@@ -1008,14 +1049,16 @@ comment on function jobq.end_wait is
 
 -- Purpose: finish a batch and claim the next, in one call and one commit.
 -- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed.
+-- they free can be claimed. A job that another open transaction has changed or locked holds
+-- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: at most so many new jobs, 0 to 10000.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
--- cancelled); lost for an attempt that no longer held its job. Attempts that succeeded
--- have no row.
+-- cancelled); lost for an attempt that no longer held its job; held where another
+-- transaction holds it, to be settled again by a later call. Attempts that succeeded have
+-- no row.
 -- Column attempt: of a claimed job the attempt that begins, else that which was
 -- settled.
 -- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
@@ -1053,25 +1096,50 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _lost bigint[];
+    _held uuid[] := array[]::uuid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
         _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results
+            exchange.job_ids, exchange.attempts, exchange.results,
+            array(select b.id::xid from pg_snapshot_xip(pg_current_snapshot()) as b (id))
         );
     end if;
     if _lost is not null then
         return query
-        select 'lost', l.*
+        select case when j.job_id is null then 'lost' else 'held' end, l.*
         from unnest(_lost) as n
+        left join jobq_private.job as j
+            on j.job_id = exchange.job_ids[n]
+            and j.attempt = exchange.attempts[n]
+            and j.lease_expires_at is not null
         cross join lateral jobq_private.lost_job(
             exchange.job_ids[n], exchange.attempts[n]
         ) as l;
     end if;
     if exchange.failures is not null then
+        _held := jobq_private.held_jobs(array(
+            select (f.job_id #>> '{}')::uuid
+            from jsonb_path_query(exchange.failures, '$[*].job_id') as f (job_id)
+        ));
+    end if;
+    if cardinality(_held) > 0 then
+        return query
+        select 'held', l.*
+        from jsonb_populate_recordset(null::jobq_private.failure, exchange.failures) as f
+        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l
+        where f.job_id = any(_held);
+    end if;
+    if exchange.failures is not null then
         return query
         select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(exchange.failures) as f
+        from jobq.fail_many(
+            case when cardinality(_held) = 0 then exchange.failures else (
+                select coalesce(jsonb_agg(f.failure), '[]')
+                from jsonb_array_elements(exchange.failures) as f (failure)
+                where (f.failure ->> 'job_id')::uuid <> all(_held)
+            ) end
+        ) as f
         cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
     end if;
     return query
@@ -1211,14 +1279,16 @@ comment on function jobq.fail_many is
 
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
--- locked in the order of their ids; a lease is never extended past
+-- locked in the order of their ids; what another open transaction holds waits for the next
+-- heartbeat, and holds up none of the others. A lease is never extended past
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
 -- Returns: a row for each job, in the order given.
--- Column outcome: extended; cancel_requested, which is extended too; or lost.
+-- Column outcome: extended; cancel_requested, which is extended too; held, which is not
+-- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
@@ -1254,7 +1324,7 @@ begin
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
-        for update of j
+        for update of j skip locked
     ),
     extended as (
         update jobq_private.job as j
@@ -1265,6 +1335,12 @@ begin
         returning j.job_id, j.attempt, j.cancel_requested_at
     )
     select f.job_id, f.attempt, case
+        when e.job_id is null and exists (
+            select from jobq_private.job as j
+            where j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        ) then 'held'
         when e.job_id is null then 'lost'
         when e.cancel_requested_at is not null then 'cancel_requested'
         else 'extended'

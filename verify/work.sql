@@ -32,6 +32,7 @@ begin
         ('function', 'jobq_private.check_claim', '', 1),
         ('function', 'jobq_private.check_results', '', 1),
         ('function', 'jobq_private.due_priority', '', 1),
+        ('function', 'jobq_private.held_jobs', '', 1),
         ('function', 'jobq_private.keep_mark', '', 1),
         ('function', 'jobq_private.kept_details', '', 1),
         ('function', 'jobq_private.lost_job', '', 1),

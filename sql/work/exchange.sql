@@ -1,13 +1,15 @@
 -- Purpose: finish a batch and claim the next, in one call and one commit.
 -- Invariant: completed and failed attempts are settled before the claim, so that what
--- they free can be claimed.
+-- they free can be claimed. A job that another open transaction has changed or locked holds
+-- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: at most so many new jobs, 0 to 10000.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
--- cancelled); lost for an attempt that no longer held its job. Attempts that succeeded
--- have no row.
+-- cancelled); lost for an attempt that no longer held its job; held where another
+-- transaction holds it, to be settled again by a later call. Attempts that succeeded have
+-- no row.
 -- Column attempt: of a claimed job the attempt that begins, else that which was
 -- settled.
 -- Example: select outcome, job_id, payload from jobq.exchange('{default}', 'worker-1', 10, array[:'running'::uuid], '{1}');
@@ -45,25 +47,50 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _lost bigint[];
+    _held uuid[] := array[]::uuid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
         _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results
+            exchange.job_ids, exchange.attempts, exchange.results,
+            array(select b.id::xid from pg_snapshot_xip(pg_current_snapshot()) as b (id))
         );
     end if;
     if _lost is not null then
         return query
-        select 'lost', l.*
+        select case when j.job_id is null then 'lost' else 'held' end, l.*
         from unnest(_lost) as n
+        left join jobq_private.job as j
+            on j.job_id = exchange.job_ids[n]
+            and j.attempt = exchange.attempts[n]
+            and j.lease_expires_at is not null
         cross join lateral jobq_private.lost_job(
             exchange.job_ids[n], exchange.attempts[n]
         ) as l;
     end if;
     if exchange.failures is not null then
+        _held := jobq_private.held_jobs(array(
+            select (f.job_id #>> '{}')::uuid
+            from jsonb_path_query(exchange.failures, '$[*].job_id') as f (job_id)
+        ));
+    end if;
+    if cardinality(_held) > 0 then
+        return query
+        select 'held', l.*
+        from jsonb_populate_recordset(null::jobq_private.failure, exchange.failures) as f
+        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l
+        where f.job_id = any(_held);
+    end if;
+    if exchange.failures is not null then
         return query
         select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(exchange.failures) as f
+        from jobq.fail_many(
+            case when cardinality(_held) = 0 then exchange.failures else (
+                select coalesce(jsonb_agg(f.failure), '[]')
+                from jsonb_array_elements(exchange.failures) as f (failure)
+                where (f.failure ->> 'job_id')::uuid <> all(_held)
+            ) end
+        ) as f
         cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
     end if;
     return query

@@ -1,13 +1,15 @@
 -- Purpose: extend the leases of a worker's jobs, and say that the worker lives.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
--- locked in the order of their ids; a lease is never extended past
+-- locked in the order of their ids; what another open transaction holds waits for the next
+-- heartbeat, and holds up none of the others. A lease is never extended past
 -- claimed_at + timeout + lease.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
 -- Returns: a row for each job, in the order given.
--- Column outcome: extended; cancel_requested, which is extended too; or lost.
+-- Column outcome: extended; cancel_requested, which is extended too; held, which is not
+-- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null
@@ -43,7 +45,7 @@ begin
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
-        for update of j
+        for update of j skip locked
     ),
     extended as (
         update jobq_private.job as j
@@ -54,6 +56,12 @@ begin
         returning j.job_id, j.attempt, j.cancel_requested_at
     )
     select f.job_id, f.attempt, case
+        when e.job_id is null and exists (
+            select from jobq_private.job as j
+            where j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        ) then 'held'
         when e.job_id is null then 'lost'
         when e.cancel_requested_at is not null then 'cancel_requested'
         else 'extended'

@@ -306,6 +306,33 @@ def test_a_job_that_was_asked_to_stop_may_still_complete(connect: Connect) -> No
     assert state(watcher, job_id) == "succeeded"
 
 
+@pytest.mark.every_version
+def test_a_job_that_is_being_cancelled_holds_up_no_other(connect: Connect) -> None:
+    operator, worker = connect(), connect()
+    done, failed, others = running(operator), running(operator), running(operator, 4)
+    operator.execute("begin")
+    for [job_id] in (done, failed):
+        assert value(operator, CANCEL, job_id) == "cancel_requested"
+    worker.execute("set lock_timeout = '1s'")
+    beat = "select job_id, outcome from jobq.heartbeat('w', %s, %s)"
+    jobs = [*done, *failed, *others]
+    outcomes = worker.execute(beat, [jobs, [1] * 6]).fetchall()
+    assert outcomes == [(i, "extended" if i in others else "held") for i in jobs]
+
+    def exchange(complete: list[UUID], fail: list[UUID]) -> dict[UUID, str]:
+        query = "select job_id, outcome from jobq.exchange('{}', 'w', 0, %s, %s, failures => %s)"
+        failures = [{"job_id": str(i), "attempt": 1, "retryable": False} for i in fail]
+        return dict(worker.execute(query, [complete, [1] * len(complete), Jsonb(failures)]))
+
+    told = exchange([*done, *others[:2]], [*failed, *others[2:]])
+    assert told == {done[0]: "held", failed[0]: "held", others[2]: "dead", others[3]: "dead"}
+    operator.execute("commit")
+    outcomes = worker.execute(beat, [[*done, *failed], [1, 1]]).fetchall()
+    assert {outcome for _, outcome in outcomes} == {"cancel_requested"}
+    assert exchange(done, failed) == {failed[0]: "cancelled"}
+    assert exchange(done, failed) == {done[0]: "lost", failed[0]: "lost"}
+
+
 def test_an_attempt_that_was_cancelled_cannot_complete(connect: Connect) -> None:
     first, second, watcher = connect(), connect(), connect()
     [job_id] = running(first)

@@ -738,3 +738,36 @@ async def test_a_lost_lease_takes_the_rows_back(
         assert await cursor.fetchall() == []
     found = await client.get(job.job_id)
     assert (found.state, found.attempts) == ("queued", 0)
+
+
+async def test_an_open_transaction_holds_up_its_job_alone(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    gates = {"succeeds": asyncio.Event(), "fails": asyncio.Event()}
+
+    @registry.handler("gated", max_attempts=1)
+    async def gated(payload: str) -> None:
+        await gates[payload].wait()
+        if payload == "fails":
+            raise Permanent("no", code="NO")
+
+    @registry.handler("other")
+    async def other() -> None:
+        pass
+
+    async with Worker(database, registry), await AsyncConnection.connect(database) as operator:
+        held = [await client.enqueue("gated", payload) for payload in gates]
+        for job in held:
+            await in_state(client, job.job_id, "running")
+            await operator.execute("select jobq.cancel(%s)", [job.job_id])
+        for gate in gates.values():
+            gate.set()
+        for _ in range(3):
+            late = await client.enqueue("other")
+            assert (await done(client, late.job_id)).state == "succeeded"
+        assert {(await client.get(job.job_id)).state for job in held} == {"running"}
+        await operator.commit()
+        ended = [await done(client, job.job_id) for job in held]
+    assert [job.state for job in ended] == ["succeeded", "cancelled"]
+    assert [job.attempts for job in ended] == [1, 1]

@@ -1,9 +1,10 @@
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs; null for none.
+-- Returns the positions, from 1, of those that no longer held their jobs, or whose jobs a
+-- transaction of busy has locked; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb
+    job_ids uuid[], attempts integer[], results jsonb, busy xid[]
 )
 returns bigint[]
 language plpgsql
@@ -18,7 +19,9 @@ declare
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
-    from jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results) as a;
+    from jobq_private.archive_jobs(
+        job_ids, attempts, 'succeeded', results, busy
+    ) as a;
     if _moved = cardinality(job_ids) then
         return null;
     end if;

@@ -40,6 +40,8 @@ logger = logging.getLogger("jobq.worker")
 # Seconds that a settlement waits for company: not noticed by whoever waits for the job, and
 # enough to make batches of quick jobs.
 LINGER: Final = 0.02
+# Seconds until a job that another transaction holds is settled again.
+PUT_OFF: Final = 0.5
 # Jobs in one answer from which on there are probably more: producers need not be told yet.
 BURST: Final = 32
 # Seconds without jobs before a worker says that it sleeps: between two jobs of a steady load.
@@ -132,6 +134,7 @@ class Dispatcher:
         self._running: dict[Held, None] = {}
         self._overdue: dict[Held, None] = {}
         self._settled: list[Held] = []
+        self._put_off: list[Held] = []
         self._unsent: list[Held] = []
         self._sent: list[list[Held]] = []
         self._asked = 0
@@ -156,7 +159,7 @@ class Dispatcher:
     def is_idle(self) -> bool:
         """Whether no job is held."""
         held = self._buffer or self._running or self._settled or self._unsent
-        return not (held or self._trades)
+        return not (held or self._put_off or self._trades)
 
     @property
     def running(self) -> list[Held]:
@@ -176,7 +179,7 @@ class Dispatcher:
 
     def held(self) -> Iterator[Held]:
         """Yield the jobs whose leases are to be kept."""
-        for jobs in (self._buffer, self._settled, self._unsent, *self._sent):
+        for jobs in (self._buffer, self._settled, self._put_off, self._unsent, *self._sent):
             yield from jobs
         yield from self._running
 
@@ -309,11 +312,25 @@ class Dispatcher:
         self._take(claimed.jobs)
         for held in settled:
             outcome = claimed.outcomes.get(held.key, "lost")
+            if outcome == "held":
+                self._settle_later(held)
+                continue
             self._attempts.ended(held, "unknown" if is_repeat and outcome == "lost" else outcome)
         if is_full or len(claimed.jobs) >= BURST:
             self._announce_at = time.monotonic() + REST
             if self._listener is not None:
                 await self._listener.end_wait()
+
+    def _settle_later(self, held: Held) -> None:
+        """Have a job settled again after a while, since another transaction holds it."""
+        if not self._put_off:
+            self._loop.call_later(PUT_OFF, self._on_put_off)
+        self._put_off.append(held)
+
+    def _on_put_off(self) -> None:
+        self._settled += self._put_off
+        self._put_off.clear()
+        self._wake.set()
 
     def _take(self, jobs: Sequence[Held]) -> None:
         """Start what was claimed, or keep it until there is a slot."""

@@ -91,6 +91,8 @@ class Heart:
             self._dispatcher.settle(held, Gone("lost"))
             held.interrupt()
             return
+        if outcome == "held":
+            return
         held.held_at = now
         if outcome == "cancel_requested" and not held.is_cancel_requested:
             held.is_cancel_requested = True

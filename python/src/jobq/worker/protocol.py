@@ -63,7 +63,8 @@ class Protocol:
         """Settle what succeeded or failed, and claim.
 
         Returns:
-            The jobs that were claimed, and the state of each that was settled, or ``lost``.
+            The jobs that were claimed, and the state of each that was settled, ``lost``, or
+            ``held`` where another transaction holds it: settle it again later.
         """
         done = [h for h in settled if isinstance(h.settlement, Succeeded)]
         failed = [h for h in settled if isinstance(h.settlement, Failed)]
