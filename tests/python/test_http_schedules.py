@@ -295,6 +295,18 @@ async def test_a_secret_is_never_shown(api: Api, monkeypatch: pytest.MonkeyPatch
     assert unused.status_code == 204
 
 
+async def test_every_version_of_a_definition_is_listed(api: Api) -> None:
+    await made(api, "/configs", CONFIG)
+    changed = {"values": {"a": 1}}
+    await api.ask("PUT", "/configs/email-service", json=changed)
+    answer = await api.ask("GET", "/configs/email-service/versions")
+    items = answer.json()["items"]
+    assert [item["version"] for item in items] == [2, 1]
+    assert items[1]["document"] == {"values": CONFIG["values"]}
+    missing = await api.ask("GET", "/endpoints/nobody/versions")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
+
+
 async def test_an_endpoint_delivers_jobs_of_its_kind(api: Api) -> None:
     for path, body in (("/payload-specs", SPEC), ("/configs", CONFIG), ("/endpoints", HTTP)):
         item = await made(api, path, body)

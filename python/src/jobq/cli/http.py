@@ -21,12 +21,27 @@ __all__ = ["http"]
     default=True,
     help="Whether /metrics answers without a key, or only to the scopes read and operate.",
 )
+@click.option(
+    "--pool-size",
+    default=8,
+    envvar="JOBQ_HTTP_POOL_SIZE",
+    type=click.IntRange(1),
+    help="At most as many connections for each of the four roles.",
+)
 @logged
 @database
-def http(*, host: str, port: int, fd: int | None, is_metrics_open: bool, database_url: str) -> None:
+def http(
+    *,
+    host: str,
+    port: int,
+    fd: int | None,
+    is_metrics_open: bool,
+    pool_size: int,
+    database_url: str,
+) -> None:
     """Serve the HTTP API, and log a line for each request."""
     with needing("http"):
         from jobq.http import Settings, serve  # noqa: PLC0415 - an extra
     listening = None if fd is None else socket(fileno=fd)
-    settings = Settings(is_metrics_open=is_metrics_open)
+    settings = Settings(is_metrics_open=is_metrics_open, pool_size=pool_size)
     serve(database_url, host, port, settings, listening=listening)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import psycopg
-from msgspec import Meta, Struct
+from msgspec import Meta, Raw, Struct
 from starlette.responses import Response
 
 from jobq.http.database import Condition
 from jobq.http.errors import ApiError
-from jobq.http.operation import Answer, Operation, json
+from jobq.http.operation import Answer, Operation, encoded, json
 from jobq.http.page import Paging, page
-from jobq.http.values import Request
+from jobq.http.values import JsonObject, Moment, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +40,20 @@ class Version(Struct):
     """Just the version of a definition."""
 
     version: int
+
+
+class PastVersion(Struct):
+    """A version of a definition; of a secret only when it was put."""
+
+    version: int
+    document: JsonObject
+    created_at: Moment
+
+
+class Versions(Struct):
+    """Every version of a definition, the newest first."""
+
+    items: list[PastVersion]
 
 
 class Named(Request, kw_only=True):
@@ -85,7 +99,7 @@ def check_version(wanted: str, rows: list[tuple[Any, ...]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sort:
-    """A sort of definitions, and its five operations.
+    """A sort of definitions, and its six operations.
 
     Attributes:
         path: where they are.
@@ -166,8 +180,17 @@ class Sort:
         await self._change(call, "delete_definition", type=self.table, name=call.text("name"))
         return Response(status_code=204)
 
+    async def list_definition_versions(self, call: Call) -> Response:
+        """Return every version, the newest first; those of a deleted one stay."""
+        rows = await call.fetch("list_versions", type=self.table, name=call.text("name"))
+        items = [
+            {"version": version, "document": Raw(document), "created_at": created_at}
+            for version, document, created_at in rows
+        ]
+        return encoded({"items": items})
+
     def operations(self) -> tuple[Operation, ...]:
-        """Return the five operations."""
+        """Return the six operations."""
         missing = f"{self.table.upper()}_NOT_FOUND"
         refused = {422: self.errors} if self.errors else {}
         if self.table in ("secret", "payload_spec"):
@@ -230,6 +253,16 @@ class Sort:
                 {204: Answer("It is deleted.")},
                 {404: [missing], 409: ["CONFLICT"], 412: ["PRECONDITION_FAILED"]},
                 headers=IF_MATCH,
+                tag="definitions",
+            ),
+            Operation(
+                "GET",
+                f"{one}/versions",
+                self.list_definition_versions,
+                f"List the versions of {self.noun}",
+                ("read", "operate"),
+                {200: Answer("Its versions.", Versions)},
+                {404: [missing]},
                 tag="definitions",
             ),
         )
