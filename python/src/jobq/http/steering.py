@@ -69,7 +69,7 @@ class Change(Which, kw_only=True):
     changes: Changes
 
 
-class Cancel(Which, kw_only=True):
+class CancelMany(Which, kw_only=True):
     """Which jobs to cancel."""
 
     state: Literal["queued", "retrying", "running"] | None = None
@@ -126,7 +126,7 @@ async def cancel_jobs(call: Call) -> Response:
 
     Ask for `job_ids`, a `queue`, a `kind` or `metadata`.
     """
-    wanted = await call.body(Cancel)
+    wanted = await call.body(CancelMany)
     rows = await call.fetch_named("cancel_many", state=wanted.state, **wanted.arguments())
     return encoded({"jobs": rows})
 
@@ -173,7 +173,7 @@ OPERATIONS = (
         {200: Answer("What came of each.", CancelledMany)},
         {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE"]},
         tag="operators",
-        body=Cancel,
+        body=CancelMany,
         examples={"a kind": {"kind": "send_email", "reason": "sent twice"}},
     ),
     Operation(
