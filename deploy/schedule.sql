@@ -1411,6 +1411,44 @@ grant execute on function jobq.retire_schedule to jobq_producer, jobq_operator;
 comment on function jobq.retire_schedule is
 'Ends a schedule; jobs that it has made run to their end.';
 
+-- Purpose: run what a schedule runs once more, now.
+-- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
+-- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
+-- schedule's dedup key, that job is returned. A paused schedule can be run too.
+-- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT.
+-- Returns: the id of the job.
+-- Example: select jobq.run_schedule('weekly summary');
+create or replace function jobq.run_schedule(schedule text)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
+begin
+    if _found.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', _found.name, _found.version
+        ));
+    end if;
+    perform jobq_private.record_audit('run schedule', _found.name);
+    return jobq.enqueue(
+        _found.kind, _found.payload, _found.queue, null, _found.priority,
+        _found.max_attempts, _found.timeout, null, _found.dedup_key,
+        case when _found.dedup_key is not null then _found.dedup end, _found.metadata
+    );
+end
+$$;
+
+revoke all on function jobq.run_schedule from public;
+grant execute on function jobq.run_schedule to jobq_operator;
+
+comment on function jobq.run_schedule is
+'Runs what a schedule runs once more, now, and returns the id of the job.';
+
 -- Purpose: how a schedule does, as one document: its last execution, what is under way,
 -- and the last 24 hours.
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of

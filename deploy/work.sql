@@ -3,6 +3,67 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
+-- Invariant: one index probe for each priority in use; paused queues do not count. A
+-- moment in the past means that there is work now. Raises: 22004.
+-- Returns: the instant; one in the past when there is work now, null when none waits.
+-- Example: select jobq.next_due('{default}');
+create or replace function jobq.next_due(queues text[])
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    if next_due.queues is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    end if;
+    return (
+        with recursive head as (
+            select q.queue, h.priority, h.run_at
+            from unnest(next_due.queues) as q (queue)
+            cross join lateral (
+                select j.priority, j.run_at
+                from jobq_private.job as j
+                where j.queue = q.queue
+                and j.state in ('queued', 'retrying')
+                order by j.priority desc, j.run_at
+                limit 1
+            ) as h
+            where not exists (
+                select from jobq_private.queue as p
+                where p.queue = q.queue and p.paused_at is not null
+            )
+            union all
+            select l.queue, h.priority, h.run_at
+            from head as l
+            cross join lateral (
+                select j.priority, j.run_at
+                from jobq_private.job as j
+                where j.queue = l.queue
+                and j.state in ('queued', 'retrying')
+                and j.priority < l.priority
+                order by j.priority desc, j.run_at
+                limit 1
+            ) as h
+        )
+        select min(h.run_at) from head as h
+    );
+end
+$$;
+
+revoke all on function jobq.next_due from public;
+grant execute on function jobq.next_due to jobq_worker, jobq_reader;
+
+comment on function jobq.next_due is
+'Returns when the next job of these queues becomes runnable, or null when none waits.';
+
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
@@ -1396,67 +1457,6 @@ grant execute on function jobq.log to jobq_worker;
 
 comment on function jobq.log is
 'Adds a line to a job''s log.';
-
--- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
--- Invariant: one index probe for each priority in use; paused queues do not count. A
--- moment in the past means that there is work now. Raises: 22004.
--- Returns: the instant; one in the past when there is work now, null when none waits.
--- Example: select jobq.next_due('{default}');
-create or replace function jobq.next_due(queues text[])
-returns timestamptz
-language plpgsql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-begin
-    if next_due.queues is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
-    end if;
-    return (
-        with recursive head as (
-            select q.queue, h.priority, h.run_at
-            from unnest(next_due.queues) as q (queue)
-            cross join lateral (
-                select j.priority, j.run_at
-                from jobq_private.job as j
-                where j.queue = q.queue
-                and j.state in ('queued', 'retrying')
-                order by j.priority desc, j.run_at
-                limit 1
-            ) as h
-            where not exists (
-                select from jobq_private.queue as p
-                where p.queue = q.queue and p.paused_at is not null
-            )
-            union all
-            select l.queue, h.priority, h.run_at
-            from head as l
-            cross join lateral (
-                select j.priority, j.run_at
-                from jobq_private.job as j
-                where j.queue = l.queue
-                and j.state in ('queued', 'retrying')
-                and j.priority < l.priority
-                order by j.priority desc, j.run_at
-                limit 1
-            ) as h
-        )
-        select min(h.run_at) from head as h
-    );
-end
-$$;
-
-revoke all on function jobq.next_due from public;
-grant execute on function jobq.next_due to jobq_worker, jobq_reader;
-
-comment on function jobq.next_due is
-'Returns when the next job of these queues becomes runnable, or null when none waits.';
 
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run

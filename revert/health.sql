@@ -12,6 +12,7 @@ drop function if exists jobq_private.upkeep;
 drop function if exists jobq_private.setting_health;
 drop function if exists jobq_private.server_health;
 drop function if exists jobq_private.queue_health;
+drop view if exists jobq_private.unserved_queue;
 drop function if exists jobq_private.prune;
 drop function if exists jobq_private.multixact_members;
 drop function if exists jobq_private.client_health;

@@ -9,6 +9,7 @@ drop function if exists jobq.update_schedule;
 drop function if exists jobq.tick_in;
 drop function if exists jobq.tick;
 drop function if exists jobq.schedule_status;
+drop function if exists jobq.run_schedule;
 drop function if exists jobq.retire_schedule;
 drop function if exists jobq.resume_schedule;
 drop function if exists jobq.preview_schedule;

@@ -10,7 +10,6 @@ drop function if exists jobq.retire_worker;
 drop function if exists jobq.release_many;
 drop function if exists jobq.release;
 drop function if exists jobq.recover;
-drop function if exists jobq.next_due;
 drop function if exists jobq.log;
 drop function if exists jobq.heartbeat;
 drop function if exists jobq.fail_many;
@@ -39,5 +38,6 @@ drop function if exists jobq_private.held_jobs;
 drop function if exists jobq_private.due_priority;
 drop function if exists jobq_private.check_results;
 drop function if exists jobq_private.check_claim;
+drop function if exists jobq.next_due;
 
 commit;

@@ -18,7 +18,8 @@ begin
         ('function', 'jobq_private.queue_health', '', 1),
         ('function', 'jobq_private.server_health', '', 1),
         ('function', 'jobq_private.setting_health', '', 1),
-        ('function', 'jobq_private.upkeep', '', 1)
+        ('function', 'jobq_private.upkeep', '', 1),
+        ('view', 'jobq_private.unserved_queue', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -15,6 +15,7 @@ begin
         ('function', 'jobq.preview_schedule', '', 1),
         ('function', 'jobq.resume_schedule', '', 1),
         ('function', 'jobq.retire_schedule', '', 1),
+        ('function', 'jobq.run_schedule', '', 1),
         ('function', 'jobq.schedule_status', '', 1),
         ('function', 'jobq.tick', '', 1),
         ('function', 'jobq.tick_in', '', 1),

@@ -3,7 +3,8 @@
 -- Invariant: one kind and one endpoint of the same name; what its templates refer to is
 -- there. Jobs that exist keep the version they were made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
+-- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND,
+-- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to

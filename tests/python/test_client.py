@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -222,6 +223,31 @@ def test_many_jobs_are_changed_cancelled_and_deleted(client: Client) -> None:
         client.delete_many()
     with pytest.raises(JobNotFound):
         client.change_many([second], priority=1)
+
+
+def test_call_returns_the_result_and_refuses_an_open_transaction(
+    client: Client, connect: Connect
+) -> None:
+    with pytest.raises(TimeoutError):
+        client.call("a", timeout=0.01)
+    dead = "select jobq.fail(job_id, attempt, 'x', 'BAD', false) from jobq.claim('{default}', 'w')"
+    connect().execute(dead)
+    connection = connect()
+    connection.execute("create function public.same(n jsonb) returns jsonb language sql return n")
+    client.put_kind("same", run="public.same")
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(client.call, "same", {"n": 1}, 20, priority=5)
+        while not client.work():
+            pass
+        assert answer.result() == {"n": 1}
+    with connection.transaction(), pytest.raises(InvalidArgument):
+        Client(connection).call("same")
+    assert len(client.list_jobs()) == 2
+
+
+def test_a_schedule_is_run_now(client: Client) -> None:
+    client.create_schedule("nightly", "a", cron="0 3 * * *", payload={"n": 1})
+    assert client.get(client.run_schedule("nightly")).payload == {"n": 1}
 
 
 def test_logs_explain_and_stats(client: Client, connect: Connect) -> None:

@@ -20,6 +20,8 @@ from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
 from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, get_args
 
+from psycopg import AsyncConnection, Connection
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 from jobq import (
@@ -37,15 +39,13 @@ from jobq import (
 from jobq.call import statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
-from jobq.errors import JobCancelled, JobFailed, translate
+from jobq.errors import InvalidArgument, JobCancelled, JobFailed, translate
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from uuid import UUID
-
-    from psycopg import AsyncConnection, Connection
 
     from jobq.call import Call
     from jobq.models import Job, Json
@@ -221,6 +221,7 @@ class Client:
     update_schedule = _waiting(schedules.update_schedule)
     pause_schedule = _waiting(schedules.pause_schedule)
     resume_schedule = _waiting(schedules.resume_schedule)
+    run_schedule = _waiting(schedules.run_schedule)
     retire_schedule = _waiting(schedules.retire_schedule)
     get_schedule = _waiting(schedules.get_schedule)
     list_schedules = _waiting(schedules.list_schedules)
@@ -261,6 +262,29 @@ class Client:
                 wait(pause)
                 job = self.get(job_id)
         return _result_of(job)
+
+    def call(
+        self,
+        kind: str,
+        payload: Json = None,
+        timeout: float | None = None,
+        **options: Any,  # noqa: ANN401 - as `enqueue` has them
+    ) -> Json:
+        """Enqueue a job, wait until it has ended and return its result.
+
+        Args:
+            kind: what is to be done.
+            payload: as `enqueue` has it.
+            timeout: seconds to wait; None waits for ever. The job goes on after them.
+            options: the others of `enqueue`.
+
+        Raises:
+            InvalidArgument: a transaction is open, and no worker would see the job.
+            JobqError: as `enqueue` and `result`.
+            TimeoutError: it has not ended in time.
+        """
+        _refuse_open(self._home)
+        return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
 
     @contextmanager
     def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
@@ -385,6 +409,7 @@ class AsyncClient:
     update_schedule = _awaiting(schedules.update_schedule)
     pause_schedule = _awaiting(schedules.pause_schedule)
     resume_schedule = _awaiting(schedules.resume_schedule)
+    run_schedule = _awaiting(schedules.run_schedule)
     retire_schedule = _awaiting(schedules.retire_schedule)
     get_schedule = _awaiting(schedules.get_schedule)
     list_schedules = _awaiting(schedules.list_schedules)
@@ -427,11 +452,45 @@ class AsyncClient:
                 job = await self.get(job_id)
         return _result_of(job)
 
+    async def call(
+        self,
+        kind: str,
+        payload: Json = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as Client has it
+        **options: Any,  # noqa: ANN401 - as `enqueue` has them
+    ) -> Json:
+        """Enqueue a job, wait until it has ended and return its result; see `Client.call`.
+
+        Args:
+            kind: what is to be done.
+            payload: as `enqueue` has it.
+            timeout: seconds to wait; None waits for ever. The job goes on after them.
+            options: the others of `enqueue`.
+
+        Raises:
+            InvalidArgument: a transaction is open, and no worker would see the job.
+            JobqError: as `enqueue` and `result`.
+            TimeoutError: it has not ended in time.
+        """
+        _refuse_open(self._home)
+        return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
+
     def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
         """Give what waits for so many seconds, or only until the job has ended."""
         if self._endings is None or job.is_finished:
             return nullcontext(asyncio.sleep)
         return self._endings.of(str(job.job_id))
+
+
+def _refuse_open(home: object) -> None:
+    """Refuse to wait for a job on a connection whose transaction hides it."""
+    if isinstance(home, Connection | AsyncConnection) and (
+        not home.autocommit or home.info.transaction_status != TransactionStatus.IDLE
+    ):
+        raise InvalidArgument(
+            "a job cannot be waited for in the transaction that enqueues it",
+            hint="enqueue and commit, then wait with result(); or give the client a URL",
+        )
 
 
 def _pool(size: int, patience: float, *, is_pooled: bool) -> dict[str, Any]:

@@ -209,6 +209,16 @@ def pause_schedule(schedule: UUID | str, reason: str | None = None) -> Call[None
     return Call("pause_schedule", {"schedule": str(schedule), "reason": reason}, nothing)
 
 
+def run_schedule(schedule: UUID | str) -> Call[UUID]:
+    """Run what a schedule runs once more, now, and return the id of the job; it takes no slot.
+
+    Raises:
+        NotFound: there is no such schedule.
+        IllegalState: it is retired.
+    """
+    return Call("run_schedule", {"schedule": str(schedule)}, scalar)
+
+
 def resume_schedule(schedule: UUID | str) -> Call[None]:
     """Let a paused schedule fire again, from its next slot on.
 

@@ -23,6 +23,15 @@ as $$
     from jobq_private.worker as w
     union all
     select
+        'queues', count(*) = 0,
+        coalesce(
+            left('no live worker serves ' || string_agg(u.queue, ', ' order by u.queue), 500),
+            'every queue with due jobs has a live worker'
+        ),
+        'start a worker with these queues, or call work() where their kinds are functions'
+    from jobq_private.unserved_queue as u
+    union all
+    select
         'maintenance', count(*) = 0,
         coalesce(
             left(string_agg(format(

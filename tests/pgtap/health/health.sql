@@ -1,5 +1,5 @@
 begin;
-select plan(14);
+select plan(16);
 
 select hold_off_vacuum();
 
@@ -13,6 +13,19 @@ select lives_ok(
 select ok(
     (select h.is_ok and h.remedy is null from jobq.health() as h where h.subject = 'workers'),
     'with a live worker it is well, and needs no remedy'
+);
+
+select jobq.enqueue('k', queue => q, run_at => now() - interval '2 min')
+from unnest('{default,forgotten,paused}'::text[]) as q;
+select jobq.pause_queue('paused');
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'queues'),
+    'no live worker serves forgotten', 'a queue with due jobs and no live worker is named'
+);
+select jobq.delete_many(kind => 'k');
+select ok(
+    (select h.is_ok from jobq.health() as h where h.subject = 'queues'),
+    'an empty one is well'
 );
 
 select lives_ok($$ select * from jobq.maintain() $$, 'partitions are made');

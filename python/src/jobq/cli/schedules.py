@@ -141,6 +141,15 @@ def pause(schedule: str, reason: str | None, database_url: str) -> None:
         client.pause_schedule(schedule, reason)
 
 
+@schedules.command("run")
+@click.argument("schedule")
+@own_database
+def run_now(schedule: str, database_url: str) -> None:
+    """Run what SCHEDULE runs once more, now, and print the id of the job."""
+    with asking(database_url) as client:
+        click.echo(client.run_schedule(schedule))
+
+
 @schedules.command()
 @click.argument("schedule")
 @own_database
