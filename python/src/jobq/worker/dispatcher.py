@@ -237,8 +237,6 @@ class Dispatcher:
             self._overdue[held] = None
         if isinstance(settlement, Gone):
             self._attempts.ended(held, settlement.outcome)
-            if settlement.outcome == "released":
-                self._wake.set()  # to see when it is due
         else:
             if not self._settled:
                 self._settled_since = held.settled_at
