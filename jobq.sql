@@ -147,6 +147,10 @@ values
  'select name from pg_timezone_names lists the zones; name a place, such as Europe/Berlin'),
 ('QUEUE_FULL', 'JQ010', 429, 'the queue is full',
  'enqueue later, or raise max_depth of the queue'),
+('LIMIT_REACHED', 'JQ011', 409, 'as many jobs run as the limit of their key allows',
+ 'start it when one of them has ended; claim() does so by itself'),
+('LIMIT_NOT_FOUND', 'JQ007', 404, 'no limit of this key was declared',
+ 'list the limits with: select * from jobq.list_limits()'),
 ('NULL_ARGUMENT', '22004', 400, 'an argument that is needed is null',
  'give the argument that the detail names'),
 ('INVALID_ARGUMENT', '22023', 400, 'an argument has a value that it may not have',
@@ -225,6 +229,7 @@ create table jobq_private.queue (
     lease interval,
     retry_preset text,
     max_depth integer,
+    key_max_running integer,
     paused_at timestamptz,
     pause_reason text,
     created_at timestamptz not null default now(),
@@ -235,6 +240,7 @@ create table jobq_private.queue (
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
     constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_key_max_running_check check (key_max_running between 1 and 32767),
     constraint queue_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -255,6 +261,7 @@ create table jobq_private.kind (
     retry_jitter double precision,
     dedup text,
     reuse_key_after_failure boolean,
+    concurrency_key text[],
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
@@ -275,6 +282,12 @@ create table jobq_private.kind (
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
     constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_concurrency_key_check
+    check (
+        cardinality(concurrency_key) between 1 and 16
+        and array_ndims(concurrency_key) = 1
+        and array_position(concurrency_key, null) is null
+    ),
     constraint kind_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -294,7 +307,9 @@ create type jobq_private.settings as (
     max_payload_bytes integer,
     max_payload_depth integer,
     max_depth integer,
-    delivery_version integer
+    delivery_version integer,
+    concurrency_key text[],
+    key_max_running integer
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
@@ -364,7 +379,9 @@ add constraint transition_lane_transition_fkey foreign key (from_state, to_state
 references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
--- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
+-- lane wait in job_lane_idx, all others in job_ready_idx. What runs where max_running holds
+-- has a place, which job_place_idx gives to one job at a time, whoever claims it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -389,6 +406,9 @@ create table jobq_private.job (
     region text not null default 'default',
     queue text not null,
     kind text not null,
+    lane_id uuid,
+    concurrency_key text,
+    place smallint,
     worker text,
     idempotency_key text,
     dedup_key text,
@@ -411,6 +431,7 @@ create table jobq_private.job (
     check ((state = 'running') = (lease_expires_at is not null)),
     constraint job_attempt_check
     check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
+    constraint job_lane_check check (concurrency_key is null or lane_id is not null),
     constraint job_dedup_check check (dedup in ('skip', 'replace')),
     constraint job_last_error_check check (length(last_error) <= 512)
 )
@@ -427,7 +448,13 @@ with (
 comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
 
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
-where state in ('queued', 'retrying');
+where state in ('queued', 'retrying') and lane_id is null;
+
+create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
+where state in ('queued', 'retrying') and lane_id is not null;
+
+create unique index job_place_idx on jobq_private.job (lane_id, place)
+where place is not null;
 
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
@@ -535,10 +562,84 @@ create type jobq_private.new_job as (
     dedup text,
     metadata jsonb,
     schedule_id uuid,
-    slot_at timestamptz
+    slot_at timestamptz,
+    concurrency_key text
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
+reset role;
+
+-- Deploy jobq:limit_tables to pg
+set local role jobq_owner;
+
+-- A lane is a queue and a concurrency key. It has a row for each priority in which work may
+-- be had from it, whose lock is the right to claim there; no row says that none waits.
+create table jobq_private.lane (
+    lane_id uuid not null,
+    priority smallint not null,
+    queue text not null,
+    concurrency_key text not null,
+    state text collate "C" not null default 'open',
+    open_at timestamptz not null default '-infinity',
+    constraint lane_pkey primary key (lane_id, priority),
+    constraint lane_state_check check (state in ('open', 'full', 'later'))
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends; or closed until a time. Who finds a lane full or empty closes it.';
+
+create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
+where state = 'open';
+
+create index lane_open_at_idx on jobq_private.lane (queue, open_at)
+where state <> 'full';
+
+-- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
+-- waits for another.
+create table jobq_private.lane_call (
+    queue text not null,
+    lane_id uuid not null,
+    concurrency_key text,
+    priority smallint,
+    call_id bigint generated always as identity,
+    constraint lane_call_pkey primary key (queue, call_id)
+)
+with (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.lane_call is 'Calls to open a lane: there is work of a priority, or (null) room.';
+
+-- What single keys may, in place of what their queue says for each key.
+create table jobq_private.key_limit (
+    queue text not null,
+    concurrency_key text not null,
+    max_running integer not null,
+    updated_at timestamptz not null default now(),
+    constraint key_limit_pkey primary key (queue, concurrency_key),
+    constraint key_limit_queue_check check (length(queue) between 1 and 128),
+    constraint key_limit_concurrency_key_check
+    check (octet_length(concurrency_key) between 1 and 1024),
+    constraint key_limit_max_running_check check (max_running between 1 and 32767)
+);
+
+comment on table jobq_private.key_limit is 'Limits of single keys.';
+
+create type jobq_private.lane_batch as (
+    jobs tid[],
+    places smallint[],
+    idle jobq_private.lane[]
+);
+
+comment on type jobq_private.lane_batch is 'What a claim takes from lanes, and the lanes that had nothing.';
 
 reset role;
 
@@ -1298,6 +1399,7 @@ comment on function jobq_private.is_paused is
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -1314,6 +1416,8 @@ as $$
         when 'maintaining' then 1785684595
         when 'ending' then 1785684596
         when 'emitting' then 1785684597
+        when 'closing' then 1785684598
+        when 'limiting' then 1785684599
     end
 $$;
 
@@ -1727,7 +1831,9 @@ as $$
         g.max_payload_bytes,
         g.max_payload_depth,
         q.max_depth,
-        k.delivery_version
+        k.delivery_version,
+        k.concurrency_key,
+        q.key_max_running
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -1991,6 +2097,8 @@ comment on function jobq.pause_queue is
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
+-- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
@@ -2012,7 +2120,8 @@ create or replace function jobq.put_kind(
     dedup text default null,
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
-    run text default null
+    run text default null,
+    concurrency_key text[] default null
 )
 returns void
 language plpgsql
@@ -2035,14 +2144,14 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run
+        payload_schema, run, concurrency_key
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run
+        put_kind.run, put_kind.concurrency_key
     )
     on conflict on constraint kind_pkey do update
     set
@@ -2053,7 +2162,8 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run,
+        concurrency_key = excluded.concurrency_key, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -2083,7 +2193,8 @@ create or replace function jobq.put_queue(
     timeout interval default null,
     lease interval default null,
     retry_preset text default null,
-    max_depth integer default null
+    max_depth integer default null,
+    key_max_running integer default null
 )
 returns void
 language plpgsql
@@ -2099,18 +2210,20 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     end if;
     insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
+        key_max_running
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
+        put_queue.key_max_running
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        updated_at = now();
+        key_max_running = excluded.key_max_running, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -2213,6 +2326,7 @@ from (
         j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+        j.concurrency_key,
         j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
         j.region, j.created_at, null::timestamptz as finished_at,
         j.delivery_version
@@ -2223,6 +2337,7 @@ from (
         a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+        a.concurrency_key,
         a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version
     from jobq_private.job_archive as a
@@ -2347,6 +2462,9 @@ set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
+declare
+    _queues text[];
+    _lanes uuid[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -2365,27 +2483,38 @@ begin
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
         and j.xmax <> all(archive_jobs.busy)
         returning j.*, nullif(f.result, 'null') as result
-    )
-    insert into jobq_private.job_archive (
-        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-        expiries, priority, state, previous_state, region, queue, kind, worker,
-        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, delivery_version,
-        finished_at, result
+    ),
+    stored as (
+        insert into jobq_private.job_archive (
+            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+            expiries, priority, state, previous_state, region, queue, kind, worker,
+            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+            last_error, last_error_details, metadata, progress, payload, delivery_version,
+            finished_at, result, lane_id, concurrency_key
+        )
+        select
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+            archive_jobs.state,
+            case when g.state = archive_jobs.state then g.previous_state else g.state end,
+            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+            g.metadata, g.progress, g.payload, g.delivery_version,
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+        from gone as g
+        returning job_archive.queue, job_archive.lane_id
     )
     select
-        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
-        archive_jobs.state,
-        case when g.state = archive_jobs.state then g.previous_state else g.state end,
-        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, g.delivery_version,
-        archive_jobs.finished_at, g.result
-    from gone as g;
-    get diagnostics moved = row_count;
+        count(*),
+        array_agg(s.queue) filter (where s.lane_id is not null),
+        array_agg(s.lane_id) filter (where s.lane_id is not null)
+    into archive_jobs.moved, _queues, _lanes
+    from stored as s;
+    if _lanes is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes);
+    end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
 $$;
@@ -2446,7 +2575,8 @@ begin
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload, delivery_version
+        last_error_details, metadata, payload, delivery_version,
+        lane_id, concurrency_key
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -2454,11 +2584,16 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version
+        new.delivery_version, new.lane_id, new.concurrency_key
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
         return null;
+    end if;
+    if new.lane_id is not null then
+        perform jobq_private.call_lane(
+            new.lane_id, new.queue, new.concurrency_key, new.priority, now()
+        );
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
@@ -2519,7 +2654,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null
+                null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -2592,6 +2727,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
         when job.dedup not in ('skip', 'enqueue', 'replace')
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
+        then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
         then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
         when size > max_bytes
@@ -2648,6 +2785,9 @@ begin
     if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
         perform jobq_private.check_payload_schemas(array[job]);
     end if;
+    if settings.concurrency_key is not null then
+        perform jobq_private.check_concurrency_key(job, settings.concurrency_key);
+    end if;
     if settings.max_depth is not null then
         perform jobq_private.check_queue_depth(array[job]);
     end if;
@@ -2697,6 +2837,7 @@ begin
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
     perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end
 $$;
@@ -2796,6 +2937,11 @@ begin
         from (
             select from jobq_private.job as j
             where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            union all
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is not null
             limit _limit
         ) as present;
         if _depth + _adding > _limit then
@@ -3314,6 +3460,9 @@ begin
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
+    if old.lane_id is not null then
+        perform jobq_private.leave_lane(new);
+    end if;
     return null;
 end
 $$;
@@ -3402,19 +3551,21 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version
+delivery_version, concurrency_key, lane_id, queue
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version)
+        old.delivery_version, old.concurrency_key)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version)
+        new.delivery_version, new.concurrency_key)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+    or (old.concurrency_key is not null
+        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
 )
 execute function jobq_private.refuse_change();
 
@@ -3444,6 +3595,7 @@ begin
     _other.idempotency_key := null;
     _other.dedup_key := null;
     _other.metadata := null;
+    _other.concurrency_key := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -3455,7 +3607,8 @@ begin
     end if;
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
-        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
+        new.concurrency_key
     );
     new := jobq.get_job(new.job_id);
     return new;
@@ -3474,7 +3627,7 @@ for each row execute function jobq_private.enqueue_from_view();
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -3500,6 +3653,11 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
+        if old.lane_id is not null then
+            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
+                old.queue, old.concurrency_key, old.lane_id, new.place
+            ) end;
+        end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
@@ -3510,6 +3668,10 @@ begin
             new.worker := null;
             new.uncounted := old.uncounted + (new.state = 'queued')::integer;
         end if;
+    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: the place follows from the state', old.job_id
+        ));
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();
         new.lease_expires_at := greatest(
@@ -3628,6 +3790,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority = jobs_ahead.priority
             and (j.run_at, j.job_id) < (jobs_ahead.run_at, jobs_ahead.job_id)
             and j.run_at <= now()
@@ -3638,6 +3801,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority > jobs_ahead.priority
             and j.run_at <= now()
             limit 10001
@@ -3858,6 +4022,10 @@ declare
     _new constant uuid := coalesce(held, jobq_private.new_id());
     _is_checked boolean := held is not null or job.schedule_id is not null;
     _queue text;
+    _lane_id uuid;
+    _key text;
+    _priority integer;
+    _run_at timestamptz;
     _tries integer := 0;
 begin
     job_id := _new;
@@ -3873,7 +4041,8 @@ begin
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version
+            delivery_version,
+            concurrency_key, lane_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -3885,13 +4054,18 @@ begin
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
-            s.delivery_version
+            s.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
         from jobq_private.settings_for(job.kind, job.queue) as s
+        cross join lateral (
+            select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
+        ) as k (concurrency_key)
         where case
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -3900,8 +4074,12 @@ begin
             else jobq_private.check_new_job(job, s)
         end
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning j.queue into _queue;
+        returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
+        into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if _lane_id is not null then
+                perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
+            end if;
             if coalesce(job.run_at, now()) < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;
@@ -3949,13 +4127,14 @@ declare
     _ordinals integer[];
     _ids uuid[];
     _queues text[];
+    _has_keys boolean;
 begin
     with given as materialized (
         select
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata
+            j.idempotency_key, j.metadata, j.concurrency_key
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -3967,15 +4146,19 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
-            coalesce(g.metadata, '{}'), p.delivery_version
+            coalesce(g.metadata, '{}'), p.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+        cross join lateral (
+            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
+        ) as k (concurrency_key)
     )
     select
         array_agg(g.ordinal),
@@ -3985,10 +4168,15 @@ begin
             from policy as p
             join given as s on s.kind = p.of_kind and s.queue = p.of_queue
             where s.run_at < now() + interval '60 s'
-        )
-    into _ordinals, _ids, _queues
+        ),
+        bool_or(g.concurrency_key is not null)
+        or exists (select from policy as p where p.concurrency_key is not null)
+    into _ordinals, _ids, _queues, _has_keys
     from given as g;
 
+    if _has_keys then
+        perform jobq_private.call_lanes(_ids);
+    end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
@@ -4318,6 +4506,9 @@ begin
                 )),
                 priority = coalesce(_set.priority, j.priority),
                 queue = coalesce(_set.queue, j.queue),
+                lane_id = jobq_private.lane_id(
+                    coalesce(_set.queue, j.queue), j.concurrency_key
+                ),
                 payload = coalesce(_set.payload, j.payload),
                 timeout = coalesce(_set.timeout, j.timeout)
             where j.job_id = any(_chosen)
@@ -4326,6 +4517,7 @@ begin
         select array_agg(distinct c.queue) into _queues
         from changed as c
         where c.run_at < clock_timestamp() + interval '60 s';
+        perform jobq_private.call_lanes(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
             'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
@@ -4435,7 +4627,8 @@ create or replace function jobq.enqueue(
     idempotency_key text default null,
     dedup_key text default null,
     dedup text default null,
-    metadata jsonb default null
+    metadata jsonb default null,
+    concurrency_key text default null
 )
 returns uuid
 language plpgsql
@@ -4448,7 +4641,7 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -4482,7 +4675,8 @@ as $$
 declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
-        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata',
+        'concurrency_key'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -4504,7 +4698,8 @@ begin
 
     select array_agg(jsonb_populate_record(
         row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
@@ -5057,6 +5252,19 @@ with check (
         or exists (select from jobq_private.kind_queue as o where o.kind = schedule.kind)
     )
 );
+
+-- Lanes, calls to open them, and limits belong to their queue.
+create policy lane_all on jobq_private.lane
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy lane_call_all on jobq_private.lane_call
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy key_limit_select on jobq_private.key_limit for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy key_limit_all on jobq_private.key_limit
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
 
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
@@ -6460,7 +6668,7 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at
+        a.schedule_id, f.slot_at, null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -7273,6 +7481,7 @@ declare
     _ordinals integer[];
     _ids uuid[];
     _queues text[];
+    _has_keys boolean;
 begin
     with given as materialized (
         select
@@ -7289,27 +7498,36 @@ begin
         insert into jobq_private.job as l (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
             lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version
+            delivery_version,
+            concurrency_key, lane_id
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
-            g.schedule_id, g.slot_at, p.delivery_version
+            g.schedule_id, g.slot_at, p.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
+        cross join lateral (
+            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
+        ) as k (concurrency_key)
         order by g.kind, g.dedup_key, g.ordinal
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning l.job_id, l.queue, l.run_at
+        returning l.job_id, l.queue, l.run_at, l.lane_id
     )
     select
         array_agg(g.ordinal), array_agg(s.job_id),
-        array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s')
-    into _ordinals, _ids, _queues
+        array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s'),
+        bool_or(s.lane_id is not null)
+    into _ordinals, _ids, _queues, _has_keys
     from stored as s
     join given as g on g.new_job_id = s.job_id;
 
+    if _has_keys then
+        perform jobq_private.call_lanes(_ids);
+    end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
@@ -8179,6 +8397,7 @@ begin
         'payload', job.payload,
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
+        'concurrency_key', job.concurrency_key,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,
@@ -9070,6 +9289,7 @@ create or replace function jobq_http.submit_job(
     dedup text default null,
     metadata jsonb default null,
     is_endpoint boolean default false,
+    concurrency_key text default null,
     out created boolean,
     out item json
 )
@@ -9085,7 +9305,7 @@ declare
         1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
-        submit_job.metadata, null, null
+        submit_job.metadata, null, null, submit_job.concurrency_key
     );
     _job_id uuid;
 begin
@@ -10572,6 +10792,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -10587,12 +10808,23 @@ begin
                 from jobq_private.job as j
                 where j.queue = l.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
         )
-        select min(h.run_at) from head as h
+        select least(
+            (select min(h.run_at) from head as h),
+            (
+                select min(jobq_private.next_lane(q.queue))
+                from unnest(next_due.queues) as q (queue)
+                where not exists (
+                    select from jobq_private.queue as p
+                    where p.queue = q.queue and p.paused_at is not null
+                )
+            )
+        )
     );
 end
 $$;
@@ -10723,6 +10955,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = due_priority.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1
@@ -10909,6 +11142,7 @@ begin
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
+    and j.lane_id is null
     and j.priority < _mark.priority
     order by j.priority desc, j.run_at
     limit 1;
@@ -11299,6 +11533,8 @@ declare
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
+    _has_lanes boolean;
+    _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
@@ -11306,10 +11542,20 @@ begin
         continue when _left = 0 or jobq_private.is_paused(_queue);
         _mark := null;
         _is_second := false;
+        _has_lanes := jobq_private.has_lanes(_queue, _now);
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                exit when _mark.priority is null;
+                if _has_lanes then
+                    return query
+                    select c.*
+                    from jobq_private.claim_lanes(
+                        _queue, claim.worker, _left, _mark.priority
+                    ) as c;
+                    get diagnostics _taken = row_count;
+                    _left := _left - _taken;
+                end if;
+                exit when _mark.priority is null or _left = 0;
                 _from := _mark;
             end if;
             select
@@ -11320,6 +11566,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = _queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
@@ -11397,6 +11644,7 @@ begin
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.run_at <= clock_timestamp()
             and j.kind = any(_kinds)
             order by j.priority desc, j.run_at, j.job_id
@@ -11452,6 +11700,10 @@ begin
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
         and not jobq_private.is_paused(j.queue)
+        and (
+            j.lane_id is null
+            or jobq_private.has_room(j.queue, j.concurrency_key, j.lane_id)
+        )
         for update skip locked
     )
     update jobq_private.job as j
@@ -13050,6 +13302,1048 @@ comment on function jobq.ready is
 
 reset role;
 
+-- Deploy jobq:limit to pg
+-- Made by sql/snapshot.py from sql/limit/: edit that.
+set local role jobq_owner;
+
+-- Purpose: after jobs of these lanes have ended: have those opened that were full, and wake
+-- their queues.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
+create or replace function jobq_private.call_full_lanes(queues text[], lanes uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _seen uuid[] := '{}'::uuid[];
+    _called text[];
+begin
+    if current_setting('transaction_isolation') = 'read committed' then
+        _seen := array(
+            select u.lane_id
+            from unnest(call_full_lanes.lanes) as u (lane_id)
+            where pg_try_advisory_xact_lock_shared(
+                _closing, jobq_private.lane_slot(u.lane_id)
+            )
+        );
+    end if;
+    with called as (
+        insert into jobq_private.lane_call as c (queue, lane_id)
+        select distinct u.queue, u.lane_id
+        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
+        where u.lane_id <> all (_seen)
+        or exists (
+            select from jobq_private.lane as l
+            where l.lane_id = u.lane_id and l.state = 'full'
+        )
+        returning c.queue
+    )
+    select array_agg(distinct c.queue) into _called from called as c;
+    if _called is not null then
+        perform jobq_private.wake(_called);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.call_full_lanes from public;
+
+comment on function jobq_private.call_full_lanes is
+'Has lanes opened that were full and in which jobs have ended.';
+
+-- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
+-- full, so that the end of a job opens it.
+-- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
+-- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
+-- So one of the two always sees the other, and neither waits: who cannot have the lock calls
+-- in any case. A repeatable snapshot is too old to look with. Raises: nothing.
+create or replace function jobq_private.call_lane(
+    lane_id uuid, queue text, concurrency_key text, priority integer, run_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+begin
+    if current_setting('transaction_isolation') = 'read committed'
+        and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(lane_id))
+    then
+        perform from jobq_private.lane as l
+        where l.lane_id = call_lane.lane_id
+        and l.priority = call_lane.priority
+        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
+        if found then
+            return;
+        end if;
+    end if;
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, priority)
+    values (
+        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key, call_lane.priority
+    );
+end
+$$;
+
+revoke all on function jobq_private.call_lane from public;
+
+comment on function jobq_private.call_lane is
+'Has a lane opened that a job has come into.';
+
+-- Purpose: call_lane() for each lane of these new jobs.
+-- Invariant: once for a lane and priority, with the time of its earliest job. Raises: nothing.
+create or replace function jobq_private.call_lanes(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.call_lane(
+        l.lane_id, l.queue, l.concurrency_key, l.priority, l.run_at
+    )
+    from (
+        select j.lane_id, j.queue, j.concurrency_key, j.priority, min(j.run_at) as run_at
+        from jobq_private.job as j
+        where j.job_id = any (call_lanes.job_ids) and j.lane_id is not null
+        group by j.lane_id, j.queue, j.concurrency_key, j.priority
+        offset 0
+    ) as l
+$$;
+
+revoke all on function jobq_private.call_lanes from public;
+
+comment on function jobq_private.call_lanes is
+'Has the lanes opened that new jobs have come into.';
+
+-- Purpose: refuse a job whose kind takes its concurrency key from the payload, where what
+-- stands there is no key.
+-- Invariant: a path that names nothing, or null, means no key. Raises: JQ006.
+create or replace function jobq_private.check_concurrency_key(
+    job jobq_private.new_job, path text[]
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.concurrency_key is not null then
+        return;
+    elsif jsonb_typeof(job.payload #> path) in ('object', 'array') then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
+            'job %s: %s is an %s, and no concurrency key', job.ordinal,
+            '/' || array_to_string(path, '/'), jsonb_typeof(job.payload #> path)
+        ));
+    elsif octet_length(job.payload #>> path) not between 1 and 1024 then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
+            'job %s: %s: a concurrency key has 1 to 1024 bytes', job.ordinal,
+            '/' || array_to_string(path, '/')
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_concurrency_key from public;
+
+comment on function jobq_private.check_concurrency_key is
+'Refuses a payload that has no concurrency key where its kind looks for it.';
+
+-- Purpose: check_concurrency_key() for a batch of new jobs.
+-- Invariant: looks at the jobs only where a kind has a path. Raises: JQ006.
+create or replace function jobq_private.check_concurrency_keys(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (select from jobq_private.kind as k where k.concurrency_key is not null) then
+        perform jobq_private.check_concurrency_key(j, k.concurrency_key)
+        from unnest(check_concurrency_keys.jobs) as j
+        join jobq_private.kind as k on k.kind = j.kind
+        where k.concurrency_key is not null;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_concurrency_keys from public;
+
+comment on function jobq_private.check_concurrency_keys is
+'Refuses payloads that have no concurrency key where their kinds look for it.';
+
+-- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
+-- than the given one, at which a claim finds jobs without a lane, and half of what it wants
+-- at that priority; all where there are none (null).
+-- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
+-- had, under the lock of the queue's limits. A lane in which nothing was found is closed, and
+-- no other is written to. Raises: nothing.
+create or replace function jobq_private.claim_lanes(
+    queue text, worker text, max_jobs integer, priority integer
+)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _now constant timestamptz := clock_timestamp();
+    _left integer := max_jobs;
+    _level integer := 32768;
+    _lanes jobq_private.lane[];
+    _jobs tid[];
+    _places smallint[];
+    _idle jobq_private.lane[];
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
+    perform jobq_private.open_lanes(queue, _now);
+    loop
+        select l.priority into _level
+        from jobq_private.lane as l
+        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
+        order by l.priority desc
+        limit 1;
+        exit when not found or _level < claim_lanes.priority;
+        if _level = claim_lanes.priority then
+            _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
+        end if;
+        for _round in 1 .. 50 loop
+            exit when _left = 0;
+            _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
+            exit when _lanes = '{}';
+            select b.jobs, b.places, b.idle into _jobs, _places, _idle
+            from jobq_private.take_from_lanes(_lanes, _now, _left) as b;
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set
+                    state = 'running', worker = claim_lanes.worker,
+                    place = _places[array_position(_jobs, j.ctid)]
+                where j.ctid = any (_jobs)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease, j.delivery_version
+            )
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_jobs);
+            exit when jobq_private.close_lanes(_idle) = 0 and _jobs = '{}';
+        end loop;
+        exit when _left = 0;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.claim_lanes from public;
+
+comment on function jobq_private.claim_lanes is
+'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
+
+-- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
+-- due, or for good; returns how many were closed.
+-- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
+-- exclusive lock, and after another look under it; while somebody holds the lock who may be
+-- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
+-- Raises: nothing.
+create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _mine uuid[];
+    _closed bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    if close_lanes.lanes = '{}' then
+        return 0;
+    end if;
+    _mine := array(
+        select l.lane_id
+        from unnest(close_lanes.lanes) as l
+        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
+    );
+    with found as materialized (
+        select
+            l.lane_id, l.priority, w.run_at,
+            case
+                when l.lane_id <> all (_mine) or w.run_at <= n.now and p.places is distinct from '{}'
+                then 'busy'
+                when w.run_at is null then 'empty'
+                when w.run_at > n.now then 'later'
+                else 'full'
+            end as state
+        from unnest(close_lanes.lanes) as l
+        cross join (select clock_timestamp()) as n (now)
+        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
+            as m (max_running)
+        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, 1)
+            as p (places)
+        left join lateral (
+            select j.run_at
+            from jobq_private.job as j
+            where j.queue = l.queue
+            and j.lane_id = l.lane_id
+            and j.priority = l.priority
+            and j.state in ('queued', 'retrying')
+            order by j.run_at
+            limit 1
+        ) as w on true
+    ),
+    gone as (
+        delete from jobq_private.lane as l
+        using found as f
+        where f.state = 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    ),
+    closed as (
+        update jobq_private.lane as l
+        set
+            state = case f.state when 'full' then 'full' else 'later' end,
+            open_at = case f.state
+                when 'busy' then clock_timestamp() + interval '5 ms'
+                when 'full' then '-infinity'
+                else f.run_at
+            end
+        from found as f
+        where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    )
+    select (select count(*) from gone as g) + (select count(*) from closed as c)
+    into _closed;
+    return _closed;
+end
+$$;
+
+revoke all on function jobq_private.close_lanes from public;
+
+comment on function jobq_private.close_lanes is
+'Closes lanes in which a claim has found nothing.';
+
+-- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
+-- and may be taken; null without a limit.
+-- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
+-- ended in whatever way is free. What runs above a limit that was lowered counts too. One
+-- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
+-- Raises: nothing.
+create or replace function jobq_private.free_places(
+    lane_id uuid, max_running integer, wanted integer
+)
+returns setof smallint[]
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select case when max_running is not null then array(
+        select n::smallint
+        from pg_catalog.generate_series(
+            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
+        ) as n
+        where n <> all (t.places)
+        order by n
+        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
+    ) end
+    from (
+        select array(
+            select j.place
+            from jobq_private.job as j
+            where j.lane_id = free_places.lane_id and j.place is not null
+        ) as places
+        offset 0
+    ) as t
+    offset 0
+$$;
+
+revoke all on function jobq_private.free_places from public;
+
+comment on function jobq_private.free_places is
+'The free places of a lane below its limit, as many as are wanted and may be taken.';
+
+-- Purpose: whether a claim may find work in lanes of a queue.
+-- Invariant: two index probes. Raises: nothing.
+create or replace function jobq_private.has_lanes(queue text, now timestamptz)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return exists (
+        select from jobq_private.lane as l
+        where l.queue = has_lanes.queue
+        and l.state <> 'full'
+        and l.open_at <= has_lanes.now
+    )
+    or exists (select from jobq_private.lane_call as c where c.queue = has_lanes.queue);
+end
+$$;
+
+revoke all on function jobq_private.has_lanes from public;
+
+comment on function jobq_private.has_lanes is
+'Says whether a claim may find work in lanes of a queue.';
+
+-- Purpose: whether a job of a lane may start.
+-- Invariant: a look, no promise. Raises: nothing.
+create or replace function jobq_private.has_room(
+    queue text, concurrency_key text, lane_id uuid
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (
+        select p.places is distinct from '{}'
+        from jobq_private.lane_limit(queue, concurrency_key) as m (max_running)
+        cross join lateral jobq_private.free_places(lane_id, m.max_running, 1) as p (places)
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_room from public;
+
+comment on function jobq_private.has_room is
+'Says whether a job of a lane may start.';
+
+-- Purpose: the lane of a job: its queue and concurrency key; null without a key.
+-- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
+-- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case when concurrency_key is not null then pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::uuid end
+$$;
+
+revoke all on function jobq_private.lane_id from public;
+
+comment on function jobq_private.lane_id is
+'The lane of a queue and a concurrency key.';
+
+-- Purpose: how many jobs of a key may run at once in a queue: its own limit, else what the
+-- queue says for each key; null for no limit.
+-- Invariant: one row. No SET clause, so that it is inlined, and
+-- offset 0, so that it is evaluated once. Raises: nothing.
+create or replace function jobq_private.lane_limit(queue text, concurrency_key text)
+returns setof integer
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select coalesce(
+        (
+            select l.max_running
+            from jobq_private.key_limit as l
+            where l.queue = lane_limit.queue
+            and l.concurrency_key = lane_limit.concurrency_key
+        ),
+        (
+            select q.key_max_running
+            from jobq_private.queue as q
+            where q.queue = lane_limit.queue
+        )
+    )
+    offset 0
+$$;
+
+revoke all on function jobq_private.lane_limit from public;
+
+comment on function jobq_private.lane_limit is
+'How many jobs of a key may run at once in a queue.';
+
+-- Purpose: which of 256 advisory locks guards the closing of a lane.
+-- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.lane_slot(lane_id uuid)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.uuid_hash(lane_id) & 255
+$$;
+
+revoke all on function jobq_private.lane_slot from public;
+
+comment on function jobq_private.lane_slot is
+'Which of 256 advisory locks guards the closing of a lane.';
+
+-- Purpose: after an attempt that ended without success: its place is free, and the job
+-- waits in its lane again if it has attempts left.
+-- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
+-- archive_jobs(). Raises: nothing.
+create or replace function jobq_private.leave_lane(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.state in ('queued', 'retrying') then
+        perform jobq_private.call_lane(
+            job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+        );
+        perform jobq_private.call_full_lanes(array[job.queue], array[job.lane_id]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.leave_lane from public;
+
+comment on function jobq_private.leave_lane is
+'Has a lane opened that an attempt has left.';
+
+-- Purpose: after a change of what the keys of a queue may: give places to what runs without,
+-- and open the lanes that were full.
+-- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
+-- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
+-- nothing.
+create or replace function jobq_private.limits_changed(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+begin
+    perform pg_advisory_xact_lock(_limits, hashtext(queue));
+    with numbered as materialized (
+        select j.job_id, coalesce((
+            select max(o.place) from jobq_private.job as o
+            where o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) as place
+        from jobq_private.job as j
+        cross join lateral jobq_private.lane_limit(j.queue, j.concurrency_key)
+            as m (max_running)
+        where j.queue = limits_changed.queue
+        and j.state = 'running'
+        and j.lane_id is not null
+        and j.place is null
+        and m.max_running is not null
+    )
+    update jobq_private.job as j
+    set place = n.place
+    from numbered as n
+    where j.job_id = n.job_id and n.place <= 32767;
+
+    update jobq_private.lane as l
+    set state = 'open'
+    where l.queue = limits_changed.queue and l.state = 'full';
+    perform jobq_private.wake(array[limits_changed.queue]);
+end
+$$;
+
+revoke all on function jobq_private.limits_changed from public;
+
+comment on function jobq_private.limits_changed is
+'Has a queue''s lanes follow a change of its limits.';
+
+-- Purpose: when the next lane of a queue may have work; a moment in the past means now.
+-- Invariant: two index probes. Raises: nothing.
+create or replace function jobq_private.next_lane(queue text)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
+        return '-infinity'::timestamptz;
+    end if;
+    return (
+        select l.open_at
+        from jobq_private.lane as l
+        where l.queue = next_lane.queue and l.state <> 'full'
+        order by l.open_at
+        limit 1
+    );
+end
+$$;
+
+revoke all on function jobq_private.next_lane from public;
+
+comment on function jobq_private.next_lane is
+'Says when the next lane of a queue may have work.';
+
+-- Purpose: open the lanes of a queue that were called for, and those whose time has come.
+-- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
+-- lock of call_lane(), and under the locks of all rows of the lane: else it stays for the next
+-- claim.
+-- Raises: nothing.
+create or replace function jobq_private.open_lanes(queue text, now timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _calls jobq_private.lane_call[];
+    _free bigint[];
+    _mine jobq_private.lane[];
+    _busy uuid[];
+begin
+    _calls := array(
+        select c
+        from jobq_private.lane_call as c
+        where c.queue = open_lanes.queue
+        limit 500
+        for update skip locked
+    );
+    _free := array(
+        select c.call_id
+        from unnest(_calls) as c
+        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
+    );
+    _calls := array(
+        select _calls[c.ordinality]
+        from unnest(_calls) with ordinality as c
+        where c.call_id = any (_free)
+    );
+    if _calls <> '{}' then
+        _mine := array(
+            select l
+            from jobq_private.lane as l
+            where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
+            for update skip locked
+        );
+        _busy := array(
+            select l.lane_id
+            from jobq_private.lane as l
+            where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
+            and (l.lane_id, l.priority) not in (
+                select m.lane_id, m.priority from unnest(_mine) as m
+            )
+        );
+        delete from jobq_private.lane_call as d
+        using unnest(_calls) as c
+        where d.queue = c.queue and d.call_id = c.call_id and c.lane_id <> all (_busy);
+
+        insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
+        select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
+        from unnest(_calls) as c
+        where c.priority is not null and c.lane_id <> all (_busy)
+        order by c.lane_id, c.priority
+        on conflict on constraint lane_pkey do update
+        set state = 'open', open_at = '-infinity'
+        where l.state <> 'open';
+
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity'
+        from unnest(_mine) as m
+        where l.lane_id = m.lane_id and l.priority = m.priority
+        and l.state = 'full' and l.lane_id <> all (_busy);
+    end if;
+
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity'
+    where l.ctid = any (array(
+        select t.ctid
+        from jobq_private.lane as t
+        where t.queue = open_lanes.queue
+        and t.state <> 'full'
+        and t.open_at > '-infinity'
+        and t.open_at <= open_lanes.now
+        order by t.open_at
+        limit 200
+        for update skip locked
+    ));
+end
+$$;
+
+revoke all on function jobq_private.open_lanes from public;
+
+comment on function jobq_private.open_lanes is
+'Opens the lanes of a queue that were called for, and those whose time has come.';
+
+-- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
+-- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
+-- themselves, each from where it was; a forgotten place, as behind a pooler, only starts
+-- the round anew. Raises: nothing.
+create or replace function jobq_private.pick_lanes(
+    queue text, priority integer, max_lanes integer
+)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);
+    _last uuid := coalesce(nullif(current_setting(_name, true), '')::uuid, gen_random_uuid());
+    _picked jobq_private.lane[];
+    _more jobq_private.lane[];
+begin
+    _picked := array(
+        select l
+        from jobq_private.lane as l
+        where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
+        and l.state = 'open' and l.lane_id > _last
+        order by l.lane_id
+        limit pick_lanes.max_lanes
+        for update skip locked
+    );
+    if cardinality(_picked) < pick_lanes.max_lanes then
+        _more := array(
+            select l
+            from jobq_private.lane as l
+            where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
+            and l.state = 'open' and l.lane_id <= _last
+            order by l.lane_id
+            limit pick_lanes.max_lanes - cardinality(_picked)
+            for update skip locked
+        );
+        _picked := _picked || _more;
+    end if;
+    if _picked <> '{}' then
+        perform set_config(_name, (_picked[cardinality(_picked)]).lane_id::text, false);
+    end if;
+    return _picked;
+end
+$$;
+
+revoke all on function jobq_private.pick_lanes from public;
+
+comment on function jobq_private.pick_lanes is
+'Locks the next open lanes of a queue and priority in the session''s turn.';
+
+-- Purpose: the place of a job that starts, null where no limit holds.
+-- Invariant: no writer gets a place above the limit, and job_place_idx gives each to one. A
+-- claim has looked under the locks of the lane and of the queue's limits; whoever starts a job
+-- in another way waits for both here. Raises: JQ011.
+create or replace function jobq_private.place_in_lane(
+    queue text, concurrency_key text, lane_id uuid, place smallint
+)
+returns smallint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _limit integer;
+    _places smallint[];
+begin
+    if place is null then
+        perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
+    end if;
+    select m.max_running into _limit
+    from jobq_private.lane_limit(queue, concurrency_key) as m (max_running);
+    if _limit is null or place between 1 and _limit then
+        return case when _limit is not null then place end;
+    end if;
+    perform from jobq_private.lane as l where l.lane_id = place_in_lane.lane_id for update;
+    select p.places into _places
+    from jobq_private.free_places(lane_id, _limit, 1) as p (places);
+    if _places = '{}' then
+        perform jobq_private.raise_error('LIMIT_REACHED', format(
+            'queue %s, concurrency_key %s: %s', queue, concurrency_key, _limit
+        ));
+    end if;
+    return _places[1];
+end
+$$;
+
+revoke all on function jobq_private.place_in_lane from public;
+
+comment on function jobq_private.place_in_lane is
+'Gives a job that starts its place, or refuses it.';
+
+-- Purpose: a change of a queue's limits holds at once for its lanes.
+-- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
+create or replace function jobq_private.follow_limits()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.limits_changed(coalesce(new.queue, old.queue));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_limits from public;
+
+comment on function jobq_private.follow_limits is
+'Has a queue''s lanes follow a change of its limits.';
+
+create or replace trigger queue_limits
+after update on jobq_private.queue
+for each row when (new.key_max_running is distinct from old.key_max_running)
+execute function jobq_private.follow_limits();
+
+create or replace trigger queue_birth_limits
+after insert on jobq_private.queue
+for each row when (new.key_max_running is not null)
+execute function jobq_private.follow_limits();
+
+create or replace trigger queue_end_limits
+after delete on jobq_private.queue
+for each row when (old.key_max_running is not null)
+execute function jobq_private.follow_limits();
+
+create or replace trigger key_limits
+after insert or update or delete on jobq_private.key_limit
+for each row execute function jobq_private.follow_limits();
+
+-- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
+-- lanes in which there was none, or no place.
+-- Invariant: the caller holds the lanes' locks. One job of each lane while there are lanes
+-- for all that is wanted, else equal shares. Raises: nothing.
+create or replace function jobq_private.take_from_lanes(
+    lanes jobq_private.lane[], now timestamptz, wanted integer
+)
+returns jobq_private.lane_batch
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _share constant integer := case cardinality(lanes)
+        when least(wanted, 100) then 1
+        else ceil(wanted::numeric / cardinality(lanes))
+    end;
+    _batch jobq_private.lane_batch;
+begin
+    with tried as materialized (
+        select l.ordinality as n, p.places, array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = l.queue
+            and j.lane_id = l.lane_id
+            and j.priority = l.priority
+            and j.state in ('queued', 'retrying')
+            and j.run_at <= take_from_lanes.now
+            order by j.run_at, j.job_id
+            limit case
+                when m.max_running is null then _share else coalesce(cardinality(p.places), 0)
+            end
+            for update skip locked
+        ) as jobs
+        from unnest(take_from_lanes.lanes) with ordinality as l
+        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
+            as m (max_running)
+        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, _share)
+            as p (places)
+    ),
+    taken as materialized (
+        select u.job, t.places[u.k] as place
+        from tried as t
+        cross join lateral unnest(t.jobs) with ordinality as u (job, k)
+        order by u.k, t.n
+        limit wanted
+    )
+    select
+        coalesce((select array_agg(t.job) from taken as t), '{}'),
+        (select array_agg(t.place) from taken as t),
+        array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
+    into _batch;
+    return _batch;
+end
+$$;
+
+revoke all on function jobq_private.take_from_lanes from public;
+
+comment on function jobq_private.take_from_lanes is
+'The next due jobs of lanes, with the places that they get.';
+
+-- Purpose: have one key follow again what its queue says for each.
+-- Invariant: holds at once for what starts. Raises: 22004, JQ007.
+-- Returns: nothing.
+-- Example: select jobq.delete_limit('mail', 'customer-42');
+create or replace function jobq.delete_limit(queue text, concurrency_key text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    delete from jobq_private.key_limit as l
+    where l.queue = delete_limit.queue
+    and l.concurrency_key = delete_limit.concurrency_key;
+    if not found then
+        perform jobq_private.raise_error('LIMIT_NOT_FOUND', format(
+            'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_limit from public;
+grant execute on function jobq.delete_limit to jobq_operator;
+
+comment on function jobq.delete_limit is
+'Has one concurrency key follow again what its queue says for each.';
+
+-- Purpose: the limits of single keys, and how many jobs of each run.
+-- Invariant: reads only. Raises: nothing.
+-- Argument queue: of this queue alone; null means of all.
+-- Column updated_at: when the limit was put.
+-- Returns: a row for each limit.
+-- Example: select * from jobq.list_limits('mail');
+create or replace function jobq.list_limits(queue text default null)
+returns table (
+    queue text,
+    concurrency_key text,
+    max_running integer,
+    running bigint,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select l.queue, l.concurrency_key, l.max_running, r.running, l.updated_at
+    from jobq_private.key_limit as l
+    cross join lateral (
+        select count(*) as running
+        from jobq_private.job as j
+        where j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        and j.place is not null
+    ) as r
+    where list_limits.queue is null or l.queue = list_limits.queue
+    order by l.queue, l.concurrency_key
+$$;
+
+revoke all on function jobq.list_limits from public;
+grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
+
+comment on function jobq.list_limits is
+'Lists the limits of single concurrency keys, with how many jobs of each run.';
+
+-- Purpose: say how many jobs of one key may run at once in a queue, in place of what the
+-- queue says for each key.
+-- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
+-- Raises: 22004, 22023.
+-- Argument concurrency_key: the key, of 1 to 1024 bytes.
+-- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767.
+-- Returns: nothing.
+-- Example: select jobq.put_limit('mail', 'customer-7', 3);
+create or replace function jobq.put_limit(
+    queue text, concurrency_key text, max_running integer
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(put_limit.queue, put_limit.concurrency_key, put_limit.max_running) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'queue, concurrency_key and max_running'
+        );
+    end if;
+    insert into jobq_private.key_limit as l (queue, concurrency_key, max_running)
+    values (put_limit.queue, put_limit.concurrency_key, put_limit.max_running)
+    on conflict on constraint key_limit_pkey do update
+    set max_running = excluded.max_running, updated_at = now();
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.key_limit', _violated);
+end
+$$;
+
+revoke all on function jobq.put_limit from public;
+grant execute on function jobq.put_limit to jobq_operator;
+
+comment on function jobq.put_limit is
+'Says how many jobs of one concurrency key may run at once in a queue.';
+
+reset role;
+
 -- Deploy jobq:workflow to pg
 -- Made by sql/snapshot.py from sql/workflow/: edit that.
 set local role jobq_owner;
@@ -13239,6 +14533,7 @@ declare
     );
     _queues text[];
     _released bigint;
+    _has_lanes boolean;
 begin
     if _waiting = '{}' then
         return 0;
@@ -13255,10 +14550,14 @@ begin
         set run_at = clock_timestamp()
         from held as h
         where j.job_id = any(_waiting) and j.job_id = h.job_id
-        returning j.queue
+        returning j.queue, j.lane_id
     )
-    select count(*), array_agg(distinct r.queue) into _released, _queues
+    select count(*), array_agg(distinct r.queue), bool_or(r.lane_id is not null)
+    into _released, _queues, _has_lanes
     from released as r;
+    if _has_lanes then
+        perform jobq_private.call_lanes(_waiting);
+    end if;
     if _released > 0 then
         perform jobq_private.wake(_queues);
     end if;

@@ -122,6 +122,19 @@ with check (
     )
 );
 
+-- Lanes, calls to open them, and limits belong to their queue.
+create policy lane_all on jobq_private.lane
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy lane_call_all on jobq_private.lane_call
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy key_limit_select on jobq_private.key_limit for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy key_limit_all on jobq_private.key_limit
+using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
+
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
 using (

@@ -21,6 +21,7 @@ from (
         j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
+        j.concurrency_key,
         j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
         j.region, j.created_at, null::timestamptz as finished_at,
         j.delivery_version
@@ -31,6 +32,7 @@ from (
         a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
+        a.concurrency_key,
         a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version
     from jobq_private.job_archive as a
@@ -155,6 +157,9 @@ set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
+declare
+    _queues text[];
+    _lanes uuid[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -173,27 +178,38 @@ begin
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
         and j.xmax <> all(archive_jobs.busy)
         returning j.*, nullif(f.result, 'null') as result
-    )
-    insert into jobq_private.job_archive (
-        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-        expiries, priority, state, previous_state, region, queue, kind, worker,
-        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, delivery_version,
-        finished_at, result
+    ),
+    stored as (
+        insert into jobq_private.job_archive (
+            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+            expiries, priority, state, previous_state, region, queue, kind, worker,
+            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+            last_error, last_error_details, metadata, progress, payload, delivery_version,
+            finished_at, result, lane_id, concurrency_key
+        )
+        select
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+            archive_jobs.state,
+            case when g.state = archive_jobs.state then g.previous_state else g.state end,
+            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+            g.metadata, g.progress, g.payload, g.delivery_version,
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+        from gone as g
+        returning job_archive.queue, job_archive.lane_id
     )
     select
-        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
-        archive_jobs.state,
-        case when g.state = archive_jobs.state then g.previous_state else g.state end,
-        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, g.delivery_version,
-        archive_jobs.finished_at, g.result
-    from gone as g;
-    get diagnostics moved = row_count;
+        count(*),
+        array_agg(s.queue) filter (where s.lane_id is not null),
+        array_agg(s.lane_id) filter (where s.lane_id is not null)
+    into archive_jobs.moved, _queues, _lanes
+    from stored as s;
+    if _lanes is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes);
+    end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
 $$;
@@ -254,7 +270,8 @@ begin
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload, delivery_version
+        last_error_details, metadata, payload, delivery_version,
+        lane_id, concurrency_key
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -262,11 +279,16 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version
+        new.delivery_version, new.lane_id, new.concurrency_key
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
         return null;
+    end if;
+    if new.lane_id is not null then
+        perform jobq_private.call_lane(
+            new.lane_id, new.queue, new.concurrency_key, new.priority, now()
+        );
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
@@ -327,7 +349,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null
+                null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -400,6 +422,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
         when job.dedup not in ('skip', 'enqueue', 'replace')
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
+        then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
         then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
         when size > max_bytes
@@ -456,6 +480,9 @@ begin
     if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
         perform jobq_private.check_payload_schemas(array[job]);
     end if;
+    if settings.concurrency_key is not null then
+        perform jobq_private.check_concurrency_key(job, settings.concurrency_key);
+    end if;
     if settings.max_depth is not null then
         perform jobq_private.check_queue_depth(array[job]);
     end if;
@@ -505,6 +532,7 @@ begin
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
     perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end
 $$;
@@ -604,6 +632,11 @@ begin
         from (
             select from jobq_private.job as j
             where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            union all
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is not null
             limit _limit
         ) as present;
         if _depth + _adding > _limit then
@@ -1122,6 +1155,9 @@ begin
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
+    if old.lane_id is not null then
+        perform jobq_private.leave_lane(new);
+    end if;
     return null;
 end
 $$;
@@ -1210,19 +1246,21 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version
+delivery_version, concurrency_key, lane_id, queue
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version)
+        old.delivery_version, old.concurrency_key)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version)
+        new.delivery_version, new.concurrency_key)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+    or (old.concurrency_key is not null
+        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
 )
 execute function jobq_private.refuse_change();
 
@@ -1252,6 +1290,7 @@ begin
     _other.idempotency_key := null;
     _other.dedup_key := null;
     _other.metadata := null;
+    _other.concurrency_key := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -1263,7 +1302,8 @@ begin
     end if;
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
-        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
+        new.concurrency_key
     );
     new := jobq.get_job(new.job_id);
     return new;
@@ -1282,7 +1322,7 @@ for each row execute function jobq_private.enqueue_from_view();
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -1308,6 +1348,11 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
+        if old.lane_id is not null then
+            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
+                old.queue, old.concurrency_key, old.lane_id, new.place
+            ) end;
+        end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
@@ -1318,6 +1363,10 @@ begin
             new.worker := null;
             new.uncounted := old.uncounted + (new.state = 'queued')::integer;
         end if;
+    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: the place follows from the state', old.job_id
+        ));
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();
         new.lease_expires_at := greatest(
@@ -1436,6 +1485,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority = jobs_ahead.priority
             and (j.run_at, j.job_id) < (jobs_ahead.run_at, jobs_ahead.job_id)
             and j.run_at <= now()
@@ -1446,6 +1496,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority > jobs_ahead.priority
             and j.run_at <= now()
             limit 10001
@@ -1666,6 +1717,10 @@ declare
     _new constant uuid := coalesce(held, jobq_private.new_id());
     _is_checked boolean := held is not null or job.schedule_id is not null;
     _queue text;
+    _lane_id uuid;
+    _key text;
+    _priority integer;
+    _run_at timestamptz;
     _tries integer := 0;
 begin
     job_id := _new;
@@ -1681,7 +1736,8 @@ begin
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version
+            delivery_version,
+            concurrency_key, lane_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -1693,13 +1749,18 @@ begin
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
-            s.delivery_version
+            s.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
         from jobq_private.settings_for(job.kind, job.queue) as s
+        cross join lateral (
+            select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
+        ) as k (concurrency_key)
         where case
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -1708,8 +1769,12 @@ begin
             else jobq_private.check_new_job(job, s)
         end
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning j.queue into _queue;
+        returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
+        into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if _lane_id is not null then
+                perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
+            end if;
             if coalesce(job.run_at, now()) < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;
@@ -1757,13 +1822,14 @@ declare
     _ordinals integer[];
     _ids uuid[];
     _queues text[];
+    _has_keys boolean;
 begin
     with given as materialized (
         select
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata
+            j.idempotency_key, j.metadata, j.concurrency_key
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -1775,15 +1841,19 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
-            coalesce(g.metadata, '{}'), p.delivery_version
+            coalesce(g.metadata, '{}'), p.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+        cross join lateral (
+            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
+        ) as k (concurrency_key)
     )
     select
         array_agg(g.ordinal),
@@ -1793,10 +1863,15 @@ begin
             from policy as p
             join given as s on s.kind = p.of_kind and s.queue = p.of_queue
             where s.run_at < now() + interval '60 s'
-        )
-    into _ordinals, _ids, _queues
+        ),
+        bool_or(g.concurrency_key is not null)
+        or exists (select from policy as p where p.concurrency_key is not null)
+    into _ordinals, _ids, _queues, _has_keys
     from given as g;
 
+    if _has_keys then
+        perform jobq_private.call_lanes(_ids);
+    end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
@@ -2126,6 +2201,9 @@ begin
                 )),
                 priority = coalesce(_set.priority, j.priority),
                 queue = coalesce(_set.queue, j.queue),
+                lane_id = jobq_private.lane_id(
+                    coalesce(_set.queue, j.queue), j.concurrency_key
+                ),
                 payload = coalesce(_set.payload, j.payload),
                 timeout = coalesce(_set.timeout, j.timeout)
             where j.job_id = any(_chosen)
@@ -2134,6 +2212,7 @@ begin
         select array_agg(distinct c.queue) into _queues
         from changed as c
         where c.run_at < clock_timestamp() + interval '60 s';
+        perform jobq_private.call_lanes(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
             'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
@@ -2243,7 +2322,8 @@ create or replace function jobq.enqueue(
     idempotency_key text default null,
     dedup_key text default null,
     dedup text default null,
-    metadata jsonb default null
+    metadata jsonb default null,
+    concurrency_key text default null
 )
 returns uuid
 language plpgsql
@@ -2256,7 +2336,7 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -2290,7 +2370,8 @@ as $$
 declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
-        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata',
+        'concurrency_key'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -2312,7 +2393,8 @@ begin
 
     select array_agg(jsonb_populate_record(
         row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);

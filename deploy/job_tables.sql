@@ -53,7 +53,9 @@ add constraint transition_lane_transition_fkey foreign key (from_state, to_state
 references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
--- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, four partial indexes.
+-- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
+-- lane wait in job_lane_idx, all others in job_ready_idx. What runs where max_running holds
+-- has a place, which job_place_idx gives to one job at a time, whoever claims it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -78,6 +80,9 @@ create table jobq_private.job (
     region text not null default 'default',
     queue text not null,
     kind text not null,
+    lane_id uuid,
+    concurrency_key text,
+    place smallint,
     worker text,
     idempotency_key text,
     dedup_key text,
@@ -100,6 +105,7 @@ create table jobq_private.job (
     check ((state = 'running') = (lease_expires_at is not null)),
     constraint job_attempt_check
     check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
+    constraint job_lane_check check (concurrency_key is null or lane_id is not null),
     constraint job_dedup_check check (dedup in ('skip', 'replace')),
     constraint job_last_error_check check (length(last_error) <= 512)
 )
@@ -116,7 +122,13 @@ with (
 comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
 
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
-where state in ('queued', 'retrying');
+where state in ('queued', 'retrying') and lane_id is null;
+
+create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
+where state in ('queued', 'retrying') and lane_id is not null;
+
+create unique index job_place_idx on jobq_private.job (lane_id, place)
+where place is not null;
 
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
@@ -224,7 +236,8 @@ create type jobq_private.new_job as (
     dedup text,
     metadata jsonb,
     schedule_id uuid,
-    slot_at timestamptz
+    slot_at timestamptz,
+    concurrency_key text
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';

@@ -112,7 +112,7 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at
+        a.schedule_id, f.slot_at, null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -925,6 +925,7 @@ declare
     _ordinals integer[];
     _ids uuid[];
     _queues text[];
+    _has_keys boolean;
 begin
     with given as materialized (
         select
@@ -941,27 +942,36 @@ begin
         insert into jobq_private.job as l (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
             lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version
+            delivery_version,
+            concurrency_key, lane_id
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
-            g.schedule_id, g.slot_at, p.delivery_version
+            g.schedule_id, g.slot_at, p.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
+        cross join lateral (
+            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
+        ) as k (concurrency_key)
         order by g.kind, g.dedup_key, g.ordinal
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning l.job_id, l.queue, l.run_at
+        returning l.job_id, l.queue, l.run_at, l.lane_id
     )
     select
         array_agg(g.ordinal), array_agg(s.job_id),
-        array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s')
-    into _ordinals, _ids, _queues
+        array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s'),
+        bool_or(s.lane_id is not null)
+    into _ordinals, _ids, _queues, _has_keys
     from stored as s
     join given as g on g.new_job_id = s.job_id;
 
+    if _has_keys then
+        perform jobq_private.call_lanes(_ids);
+    end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;

@@ -46,6 +46,7 @@ comment on function jobq_private.is_paused is
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -62,6 +63,8 @@ as $$
         when 'maintaining' then 1785684595
         when 'ending' then 1785684596
         when 'emitting' then 1785684597
+        when 'closing' then 1785684598
+        when 'limiting' then 1785684599
     end
 $$;
 
@@ -475,7 +478,9 @@ as $$
         g.max_payload_bytes,
         g.max_payload_depth,
         q.max_depth,
-        k.delivery_version
+        k.delivery_version,
+        k.concurrency_key,
+        q.key_max_running
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -739,6 +744,8 @@ comment on function jobq.pause_queue is
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
+-- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
@@ -760,7 +767,8 @@ create or replace function jobq.put_kind(
     dedup text default null,
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
-    run text default null
+    run text default null,
+    concurrency_key text[] default null
 )
 returns void
 language plpgsql
@@ -783,14 +791,14 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run
+        payload_schema, run, concurrency_key
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run
+        put_kind.run, put_kind.concurrency_key
     )
     on conflict on constraint kind_pkey do update
     set
@@ -801,7 +809,8 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run,
+        concurrency_key = excluded.concurrency_key, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -831,7 +840,8 @@ create or replace function jobq.put_queue(
     timeout interval default null,
     lease interval default null,
     retry_preset text default null,
-    max_depth integer default null
+    max_depth integer default null,
+    key_max_running integer default null
 )
 returns void
 language plpgsql
@@ -847,18 +857,20 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     end if;
     insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
+        key_max_running
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
+        put_queue.key_max_running
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        updated_at = now();
+        key_max_running = excluded.key_max_running, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

@@ -70,6 +70,7 @@ create table jobq_private.queue (
     lease interval,
     retry_preset text,
     max_depth integer,
+    key_max_running integer,
     paused_at timestamptz,
     pause_reason text,
     created_at timestamptz not null default now(),
@@ -80,6 +81,7 @@ create table jobq_private.queue (
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
     constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_key_max_running_check check (key_max_running between 1 and 32767),
     constraint queue_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -100,6 +102,7 @@ create table jobq_private.kind (
     retry_jitter double precision,
     dedup text,
     reuse_key_after_failure boolean,
+    concurrency_key text[],
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
@@ -120,6 +123,12 @@ create table jobq_private.kind (
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
     constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_concurrency_key_check
+    check (
+        cardinality(concurrency_key) between 1 and 16
+        and array_ndims(concurrency_key) = 1
+        and array_position(concurrency_key, null) is null
+    ),
     constraint kind_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -139,7 +148,9 @@ create type jobq_private.settings as (
     max_payload_bytes integer,
     max_payload_depth integer,
     max_depth integer,
-    delivery_version integer
+    delivery_version integer,
+    concurrency_key text[],
+    key_max_running integer
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

@@ -33,6 +33,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -48,12 +49,23 @@ begin
                 from jobq_private.job as j
                 where j.queue = l.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
         )
-        select min(h.run_at) from head as h
+        select least(
+            (select min(h.run_at) from head as h),
+            (
+                select min(jobq_private.next_lane(q.queue))
+                from unnest(next_due.queues) as q (queue)
+                where not exists (
+                    select from jobq_private.queue as p
+                    where p.queue = q.queue and p.paused_at is not null
+                )
+            )
+        )
     );
 end
 $$;
@@ -184,6 +196,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = due_priority.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1
@@ -370,6 +383,7 @@ begin
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
+    and j.lane_id is null
     and j.priority < _mark.priority
     order by j.priority desc, j.run_at
     limit 1;
@@ -760,6 +774,8 @@ declare
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
+    _has_lanes boolean;
+    _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
@@ -767,10 +783,20 @@ begin
         continue when _left = 0 or jobq_private.is_paused(_queue);
         _mark := null;
         _is_second := false;
+        _has_lanes := jobq_private.has_lanes(_queue, _now);
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                exit when _mark.priority is null;
+                if _has_lanes then
+                    return query
+                    select c.*
+                    from jobq_private.claim_lanes(
+                        _queue, claim.worker, _left, _mark.priority
+                    ) as c;
+                    get diagnostics _taken = row_count;
+                    _left := _left - _taken;
+                end if;
+                exit when _mark.priority is null or _left = 0;
                 _from := _mark;
             end if;
             select
@@ -781,6 +807,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = _queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
@@ -858,6 +885,7 @@ begin
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.run_at <= clock_timestamp()
             and j.kind = any(_kinds)
             order by j.priority desc, j.run_at, j.job_id
@@ -913,6 +941,10 @@ begin
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
         and not jobq_private.is_paused(j.queue)
+        and (
+            j.lane_id is null
+            or jobq_private.has_room(j.queue, j.concurrency_key, j.lane_id)
+        )
         for update skip locked
     )
     update jobq_private.job as j

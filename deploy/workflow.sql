@@ -188,6 +188,7 @@ declare
     );
     _queues text[];
     _released bigint;
+    _has_lanes boolean;
 begin
     if _waiting = '{}' then
         return 0;
@@ -204,10 +205,14 @@ begin
         set run_at = clock_timestamp()
         from held as h
         where j.job_id = any(_waiting) and j.job_id = h.job_id
-        returning j.queue
+        returning j.queue, j.lane_id
     )
-    select count(*), array_agg(distinct r.queue) into _released, _queues
+    select count(*), array_agg(distinct r.queue), bool_or(r.lane_id is not null)
+    into _released, _queues, _has_lanes
     from released as r;
+    if _has_lanes then
+        perform jobq_private.call_lanes(_waiting);
+    end if;
     if _released > 0 then
         perform jobq_private.wake(_queues);
     end if;

@@ -18,6 +18,7 @@ create or replace function jobq_http.submit_job(
     dedup text default null,
     metadata jsonb default null,
     is_endpoint boolean default false,
+    concurrency_key text default null,
     out created boolean,
     out item json
 )
@@ -33,7 +34,7 @@ declare
         1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
-        submit_job.metadata, null, null
+        submit_job.metadata, null, null, submit_job.concurrency_key
     );
     _job_id uuid;
 begin

@@ -52,6 +52,9 @@ begin
                 )),
                 priority = coalesce(_set.priority, j.priority),
                 queue = coalesce(_set.queue, j.queue),
+                lane_id = jobq_private.lane_id(
+                    coalesce(_set.queue, j.queue), j.concurrency_key
+                ),
                 payload = coalesce(_set.payload, j.payload),
                 timeout = coalesce(_set.timeout, j.timeout)
             where j.job_id = any(_chosen)
@@ -60,6 +63,7 @@ begin
         select array_agg(distinct c.queue) into _queues
         from changed as c
         where c.run_at < clock_timestamp() + interval '60 s';
+        perform jobq_private.call_lanes(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
             'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),

@@ -23,7 +23,8 @@ create or replace function jobq.enqueue(
     idempotency_key text default null,
     dedup_key text default null,
     dedup text default null,
-    metadata jsonb default null
+    metadata jsonb default null,
+    concurrency_key text default null
 )
 returns uuid
 language plpgsql
@@ -36,7 +37,7 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
     )::jobq_private.new_job)).job_id;
 end
 $$;

@@ -21,7 +21,8 @@ as $$
 declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
-        'idempotency_key', 'dedup_key', 'dedup', 'metadata'
+        'idempotency_key', 'dedup_key', 'dedup', 'metadata',
+        'concurrency_key'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -43,7 +44,8 @@ begin
 
     select array_agg(jsonb_populate_record(
         row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);

@@ -7,6 +7,8 @@
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
+-- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
@@ -28,7 +30,8 @@ create or replace function jobq.put_kind(
     dedup text default null,
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
-    run text default null
+    run text default null,
+    concurrency_key text[] default null
 )
 returns void
 language plpgsql
@@ -51,14 +54,14 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run
+        payload_schema, run, concurrency_key
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run
+        put_kind.run, put_kind.concurrency_key
     )
     on conflict on constraint kind_pkey do update
     set
@@ -69,7 +72,8 @@ begin
         retry_initial_delay = excluded.retry_initial_delay,
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
-        payload_schema = excluded.payload_schema, run = excluded.run, updated_at = now();
+        payload_schema = excluded.payload_schema, run = excluded.run,
+        concurrency_key = excluded.concurrency_key, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then

@@ -8,7 +8,8 @@ create or replace function jobq.put_queue(
     timeout interval default null,
     lease interval default null,
     retry_preset text default null,
-    max_depth integer default null
+    max_depth integer default null,
+    key_max_running integer default null
 )
 returns void
 language plpgsql
@@ -24,18 +25,20 @@ begin
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue');
     end if;
     insert into jobq_private.queue as q (
-        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth
+        queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
+        key_max_running
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
-        put_queue.lease, put_queue.retry_preset, put_queue.max_depth
+        put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
+        put_queue.key_max_running
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        updated_at = now();
+        key_max_running = excluded.key_max_running, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

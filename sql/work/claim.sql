@@ -29,6 +29,8 @@ declare
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
+    _has_lanes boolean;
+    _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
@@ -36,10 +38,20 @@ begin
         continue when _left = 0 or jobq_private.is_paused(_queue);
         _mark := null;
         _is_second := false;
+        _has_lanes := jobq_private.has_lanes(_queue, _now);
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                exit when _mark.priority is null;
+                if _has_lanes then
+                    return query
+                    select c.*
+                    from jobq_private.claim_lanes(
+                        _queue, claim.worker, _left, _mark.priority
+                    ) as c;
+                    get diagnostics _taken = row_count;
+                    _left := _left - _taken;
+                end if;
+                exit when _mark.priority is null or _left = 0;
                 _from := _mark;
             end if;
             select
@@ -50,6 +62,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = _queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now

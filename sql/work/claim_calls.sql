@@ -38,6 +38,7 @@ begin
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.run_at <= clock_timestamp()
             and j.kind = any(_kinds)
             order by j.priority desc, j.run_at, j.job_id

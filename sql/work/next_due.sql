@@ -28,6 +28,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -43,12 +44,23 @@ begin
                 from jobq_private.job as j
                 where j.queue = l.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
         )
-        select min(h.run_at) from head as h
+        select least(
+            (select min(h.run_at) from head as h),
+            (
+                select min(jobq_private.next_lane(q.queue))
+                from unnest(next_due.queues) as q (queue)
+                where not exists (
+                    select from jobq_private.queue as p
+                    where p.queue = q.queue and p.paused_at is not null
+                )
+            )
+        )
     );
 end
 $$;

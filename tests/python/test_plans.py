@@ -199,3 +199,36 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
         """
     )
     assert not found.fetchall()
+
+
+def saturate(connection: Connection, lanes: int) -> None:
+    """Store lanes of which each runs all that it may, with jobs behind, and have them met."""
+    connection.execute("select jobq.put_queue('default', key_max_running => 1)")
+    connection.execute(
+        """
+        select count(*) from jobq.enqueue_many((
+            select jsonb_agg(jsonb_build_object('kind', 'k', 'concurrency_key', 'k' || n / 3))
+            from generate_series(0, %s) as n
+        ))
+        """,
+        [3 * lanes - 1],
+    )
+    connection.execute("select jobq.put_kind('k', lease => '1 h')")
+    connection.execute("update jobq_private.job set lease = '1 h'")
+    while connection.execute("select from jobq.claim('{default}', 'w', 100)").rowcount:
+        pass
+
+
+@pytest.mark.every_version
+def test_a_claim_behind_saturated_keys_reads_as_much_as_one_of_an_empty_queue(
+    connect: Connect,
+) -> None:
+    connection = connect()
+    claim = "jobq.claim('{default}', 'w', 1)"
+    empty = [cost(connection, claim, {}) for _ in range(2)][1][0]
+    saturate(connection, 1000)
+    buffers, scans = [cost(connection, claim, {}) for _ in range(2)][1]
+    assert scans == 0
+    assert buffers <= empty + SLACK
+    connection.execute("select jobq.enqueue('k', concurrency_key => 'another')")
+    assert len(connection.execute("select from jobq.claim('{default}', 'w', 1)").fetchall()) == 1

@@ -31,6 +31,7 @@ from jobq import (
     grants,
     jobs,
     kinds,
+    limits,
     queues,
     schedules,
     steering,
@@ -212,6 +213,9 @@ class Client:
     resume = _waiting(queues.resume)
     put_kind = _waiting(kinds.put_kind)
     put_queue = _waiting(queues.put_queue)
+    put_limit = _waiting(limits.put_limit)
+    list_limits = _waiting(limits.list_limits)
+    delete_limit = _waiting(limits.delete_limit)
     configure = _waiting(defaults.configure)
     grant_queue = _waiting(grants.grant_queue)
     revoke_queue = _waiting(grants.revoke_queue)
@@ -400,6 +404,9 @@ class AsyncClient:
     resume = _awaiting(queues.resume)
     put_kind = _awaiting(kinds.put_kind)
     put_queue = _awaiting(queues.put_queue)
+    put_limit = _awaiting(limits.put_limit)
+    list_limits = _awaiting(limits.list_limits)
+    delete_limit = _awaiting(limits.delete_limit)
     configure = _awaiting(defaults.configure)
     grant_queue = _awaiting(grants.grant_queue)
     revoke_queue = _awaiting(grants.revoke_queue)

@@ -134,6 +134,11 @@ ERROR_TABLE: Final = {
         404,
         "kind not found",
     ),
+    "LIMIT_NOT_FOUND": ErrorRow(
+        "JQ007",
+        404,
+        "no limit of this key was declared",
+    ),
     "PAYLOAD_SPEC_NOT_FOUND": ErrorRow(
         "JQ007",
         404,
@@ -183,6 +188,11 @@ ERROR_TABLE: Final = {
         "JQ010",
         429,
         "the queue is full",
+    ),
+    "LIMIT_REACHED": ErrorRow(
+        "JQ011",
+        409,
+        "as many jobs run as the limit of their key allows",
     ),
 }
 """By symbolic code, as the database names it in the error's constraint."""

@@ -30,6 +30,7 @@ __all__ = [
     "JobNotFound",
     "JobqError",
     "LeaseLost",
+    "LimitReached",
     "NotDeployed",
     "NotFound",
     "NotPermitted",
@@ -141,6 +142,12 @@ class InvalidSchedule(JobqError):
     code = "INVALID_CRON"
 
 
+class LimitReached(JobqError):
+    """JQ011: as many jobs run as the limit of their key allows."""
+
+    code = "LIMIT_REACHED"
+
+
 class QueueFull(JobqError):
     """JQ010: the queue has as many jobs as it may have."""
 
@@ -233,6 +240,7 @@ _BY_SQLSTATE: Final[dict[str, type[JobqError]]] = {
     "JQ008": HasDependents,
     "JQ009": InvalidSchedule,
     "JQ010": QueueFull,
+    "JQ011": LimitReached,
     "23503": IllegalState,
     "42501": NotPermitted,
     "28000": NotPermitted,

@@ -53,6 +53,7 @@ def enqueue(
     dedup_key: str | None = None,
     dedup: str | None = None,
     metadata: Mapping[str, Json] | None = None,
+    concurrency_key: str | None = None,
 ) -> Call[Enqueued]:
     """Add a job; it exists when the transaction commits.
 
@@ -69,6 +70,8 @@ def enqueue(
         dedup: ``skip`` (give the live job), ``enqueue`` (no matter) or ``replace`` (cancel
             the waiting one).
         metadata: a JSON object that handlers see beside the payload.
+        concurrency_key: for whom it runs, in at most 1024 bytes; keys of a queue take turns,
+            and limits hold for each; the kind's path by default.
 
     Returns:
         The job's id, and whether this call created it.
@@ -91,6 +94,7 @@ def enqueue(
         "idempotency_key": idempotency_key,
         "dedup_key": dedup_key,
         "dedup": dedup,
+        "concurrency_key": concurrency_key,
         "metadata": with_trace(metadata),
     }
     job = {name: value for name, value in options.items() if value is not None}

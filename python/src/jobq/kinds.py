@@ -29,6 +29,7 @@ def put_kind(
     reuse_key_after_failure: bool | None = None,
     payload_schema: Mapping[str, Json] | None = None,
     run: str | None = None,
+    concurrency_key: Sequence[str] | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -50,6 +51,7 @@ def put_kind(
         payload_schema: a JSON Schema that every payload must meet at enqueue.
         run: a function of the database, such as ``analytics.refresh_sales``, that is run
             by `work`.
+        concurrency_key: the path in the payload at which each job's concurrency key stands.
 
     Raises:
         NotFound: there is no such function of one jsonb that returns jsonb.
@@ -72,6 +74,7 @@ def put_kind(
         "reuse_key_after_failure": reuse_key_after_failure,
         "payload_schema": as_jsonb(payload_schema),
         "run": run,
+        "concurrency_key": concurrency_key and list(concurrency_key),
     }
     return Call("put_kind", arguments, nothing)
 

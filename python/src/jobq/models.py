@@ -26,6 +26,7 @@ __all__ = [
     "Explanation",
     "Job",
     "Json",
+    "Limit",
     "LogLine",
     "Privilege",
     "QueueGrant",
@@ -125,6 +126,7 @@ class Job:
     cancel_reason: str | None
     idempotency_key: str | None
     dedup_key: str | None
+    concurrency_key: str | None
     last_error_code: str | None
     last_error: str | None
     metadata: dict[str, Json]
@@ -139,6 +141,17 @@ class Job:
     def is_finished(self) -> bool:
         """Whether the job has ended, and only a redrive can change it."""
         return self.finished_at is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The limit of one concurrency key, and how many jobs of the key run."""
+
+    queue: str
+    concurrency_key: str
+    max_running: int
+    running: int
+    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ def put_queue(
     lease: timedelta | str | None = None,
     retry_preset: str | None = None,
     max_depth: int | None = None,
+    key_max_running: int | None = None,
 ) -> Call[None]:
     """Declare a queue in place of what was declared of it; None means the default.
 
@@ -30,6 +31,7 @@ def put_queue(
         lease: how long a claim holds without a heartbeat.
         retry_preset: how long failed jobs wait.
         max_depth: with so many live jobs, enqueueing is refused.
+        key_max_running: how many jobs of each concurrency key run at once.
 
     Raises:
         InvalidArgument: a value is out of range.
@@ -42,6 +44,7 @@ def put_queue(
         "lease": lease,
         "retry_preset": retry_preset,
         "max_depth": max_depth,
+        "key_max_running": key_max_running,
     }
     return Call("put_queue", arguments, nothing)
 

@@ -32,6 +32,7 @@ begin
         'payload', job.payload,
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
+        'concurrency_key', job.concurrency_key,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,

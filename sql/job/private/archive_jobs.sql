@@ -22,6 +22,9 @@ set enable_seqscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
+declare
+    _queues text[];
+    _lanes uuid[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -40,27 +43,38 @@ begin
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
         and j.xmax <> all(archive_jobs.busy)
         returning j.*, nullif(f.result, 'null') as result
-    )
-    insert into jobq_private.job_archive (
-        job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
-        slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
-        expiries, priority, state, previous_state, region, queue, kind, worker,
-        idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
-        last_error, last_error_details, metadata, progress, payload, delivery_version,
-        finished_at, result
+    ),
+    stored as (
+        insert into jobq_private.job_archive (
+            job_id, created_at, run_at, claimed_at, heartbeat_at, cancel_requested_at,
+            slot_at, lease, timeout, schedule_id, attempt, uncounted, max_attempts,
+            expiries, priority, state, previous_state, region, queue, kind, worker,
+            idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
+            last_error, last_error_details, metadata, progress, payload, delivery_version,
+            finished_at, result, lane_id, concurrency_key
+        )
+        select
+            g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
+            g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
+            g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
+            archive_jobs.state,
+            case when g.state = archive_jobs.state then g.previous_state else g.state end,
+            g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
+            g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
+            g.metadata, g.progress, g.payload, g.delivery_version,
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+        from gone as g
+        returning job_archive.queue, job_archive.lane_id
     )
     select
-        g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
-        g.cancel_requested_at, g.slot_at, g.lease, g.timeout, g.schedule_id,
-        g.attempt, g.uncounted, g.max_attempts, g.expiries, g.priority,
-        archive_jobs.state,
-        case when g.state = archive_jobs.state then g.previous_state else g.state end,
-        g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
-        g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
-        g.metadata, g.progress, g.payload, g.delivery_version,
-        archive_jobs.finished_at, g.result
-    from gone as g;
-    get diagnostics moved = row_count;
+        count(*),
+        array_agg(s.queue) filter (where s.lane_id is not null),
+        array_agg(s.lane_id) filter (where s.lane_id is not null)
+    into archive_jobs.moved, _queues, _lanes
+    from stored as s;
+    if _lanes is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes);
+    end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
 $$;

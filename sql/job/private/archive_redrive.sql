@@ -22,7 +22,8 @@ begin
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
-        last_error_details, metadata, payload, delivery_version
+        last_error_details, metadata, payload, delivery_version,
+        lane_id, concurrency_key
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -30,11 +31,16 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version
+        new.delivery_version, new.lane_id, new.concurrency_key
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
         return null;
+    end if;
+    if new.lane_id is not null then
+        perform jobq_private.call_lane(
+            new.lane_id, new.queue, new.concurrency_key, new.priority, now()
+        );
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;

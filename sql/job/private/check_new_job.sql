@@ -26,6 +26,9 @@ begin
     if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
         perform jobq_private.check_payload_schemas(array[job]);
     end if;
+    if settings.concurrency_key is not null then
+        perform jobq_private.check_concurrency_key(job, settings.concurrency_key);
+    end if;
     if settings.max_depth is not null then
         perform jobq_private.check_queue_depth(array[job]);
     end if;

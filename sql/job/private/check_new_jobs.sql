@@ -35,6 +35,7 @@ begin
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
     perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
+    perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end
 $$;

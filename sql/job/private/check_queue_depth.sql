@@ -45,6 +45,11 @@ begin
         from (
             select from jobq_private.job as j
             where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            union all
+            select from jobq_private.job as j
+            where j.queue = _queue and j.state in ('queued', 'retrying')
+            and j.lane_id is not null
             limit _limit
         ) as present;
         if _depth + _adding > _limit then

@@ -26,18 +26,20 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version
+delivery_version, concurrency_key, lane_id, queue
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version)
+        old.delivery_version, old.concurrency_key)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version)
+        new.delivery_version, new.concurrency_key)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+    or (old.concurrency_key is not null
+        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
 )
 execute function jobq_private.refuse_change();

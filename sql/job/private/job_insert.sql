@@ -24,6 +24,7 @@ begin
     _other.idempotency_key := null;
     _other.dedup_key := null;
     _other.metadata := null;
+    _other.concurrency_key := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -35,7 +36,8 @@ begin
     end if;
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
-        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata
+        new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
+        new.concurrency_key
     );
     new := jobq.get_job(new.job_id);
     return new;

@@ -1,7 +1,7 @@
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002.
+-- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -27,6 +27,11 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
+        if old.lane_id is not null then
+            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
+                old.queue, old.concurrency_key, old.lane_id, new.place
+            ) end;
+        end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
@@ -37,6 +42,10 @@ begin
             new.worker := null;
             new.uncounted := old.uncounted + (new.state = 'queued')::integer;
         end if;
+    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: the place follows from the state', old.job_id
+        ));
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();
         new.lease_expires_at := greatest(

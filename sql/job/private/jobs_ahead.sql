@@ -19,6 +19,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority = jobs_ahead.priority
             and (j.run_at, j.job_id) < (jobs_ahead.run_at, jobs_ahead.job_id)
             and j.run_at <= now()
@@ -29,6 +30,7 @@ as $$
             select from jobq_private.job as j
             where j.queue = jobs_ahead.queue
             and j.state in ('queued', 'retrying')
+            and j.lane_id is null
             and j.priority > jobs_ahead.priority
             and j.run_at <= now()
             limit 10001

@@ -33,6 +33,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
         when job.dedup not in ('skip', 'enqueue', 'replace')
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
+        then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
         then array['INVALID_ARGUMENT', 'metadata must be a JSON object']
         when size > max_bytes

@@ -22,6 +22,10 @@ declare
     _new constant uuid := coalesce(held, jobq_private.new_id());
     _is_checked boolean := held is not null or job.schedule_id is not null;
     _queue text;
+    _lane_id uuid;
+    _key text;
+    _priority integer;
+    _run_at timestamptz;
     _tries integer := 0;
 begin
     job_id := _new;
@@ -37,7 +41,8 @@ begin
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version
+            delivery_version,
+            concurrency_key, lane_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -49,13 +54,18 @@ begin
                 then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
-            s.delivery_version
+            s.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
         from jobq_private.settings_for(job.kind, job.queue) as s
+        cross join lateral (
+            select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
+        ) as k (concurrency_key)
         where case
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, s.payload_schema, s.json_schema, s.max_depth
+                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -64,8 +74,12 @@ begin
             else jobq_private.check_new_job(job, s)
         end
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning j.queue into _queue;
+        returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
+        into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if _lane_id is not null then
+                perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
+            end if;
             if coalesce(job.run_at, now()) < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;

@@ -17,13 +17,14 @@ declare
     _ordinals integer[];
     _ids uuid[];
     _queues text[];
+    _has_keys boolean;
 begin
     with given as materialized (
         select
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata
+            j.idempotency_key, j.metadata, j.concurrency_key
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -35,15 +36,19 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
-            coalesce(g.metadata, '{}'), p.delivery_version
+            coalesce(g.metadata, '{}'), p.delivery_version,
+            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
+        cross join lateral (
+            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
+        ) as k (concurrency_key)
     )
     select
         array_agg(g.ordinal),
@@ -53,10 +58,15 @@ begin
             from policy as p
             join given as s on s.kind = p.of_kind and s.queue = p.of_queue
             where s.run_at < now() + interval '60 s'
-        )
-    into _ordinals, _ids, _queues
+        ),
+        bool_or(g.concurrency_key is not null)
+        or exists (select from policy as p where p.concurrency_key is not null)
+    into _ordinals, _ids, _queues, _has_keys
     from given as g;
 
+    if _has_keys then
+        perform jobq_private.call_lanes(_ids);
+    end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;

@@ -1,6 +1,7 @@
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -17,6 +18,8 @@ as $$
         when 'maintaining' then 1785684595
         when 'ending' then 1785684596
         when 'emitting' then 1785684597
+        when 'closing' then 1785684598
+        when 'limiting' then 1785684599
     end
 $$;
 

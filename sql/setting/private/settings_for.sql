@@ -23,7 +23,9 @@ as $$
         g.max_payload_bytes,
         g.max_payload_depth,
         q.max_depth,
-        k.delivery_version
+        k.delivery_version,
+        k.concurrency_key,
+        q.key_max_running
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

@@ -25,6 +25,7 @@ begin
                 from jobq_private.job as j
                 where j.queue = due_priority.queue
                 and j.state in ('queued', 'retrying')
+                and j.lane_id is null
                 and j.priority < l.priority
                 order by j.priority desc, j.run_at
                 limit 1

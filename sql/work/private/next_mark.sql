@@ -37,6 +37,7 @@ begin
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
+    and j.lane_id is null
     and j.priority < _mark.priority
     order by j.priority desc, j.run_at
     limit 1;

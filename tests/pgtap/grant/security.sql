@@ -46,6 +46,7 @@ insert into may_execute values
 ('create_schedule', 'p w o'),
 ('delete_definition', 'o'),
 ('delete_kind', 'o'),
+('delete_limit', 'o'),
 ('delete_many', 'o'),
 ('delete_queue', 'o'),
 ('due_in', 'w o r'),
@@ -68,6 +69,7 @@ insert into may_execute values
 ('list_attempts', 'w o r'),
 ('list_ciphertexts', 'o'),
 ('list_jobs', 'o r'),
+('list_limits', 'o r'),
 ('list_logs', 'w o r'),
 ('list_payload_schemas', 'p o'),
 ('list_queue_grants', 'p w o r'),
@@ -94,6 +96,7 @@ insert into may_execute values
 ('put_config', 'o'),
 ('put_endpoint', 'o'),
 ('put_kind', 'w o'),
+('put_limit', 'o'),
 ('put_payload_spec', 'o'),
 ('put_queue', 'o'),
 ('put_secret', 'o'),
@@ -200,7 +203,7 @@ select is_empty(
 create temporary table inlined (name text);
 insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
-('lock_class');
+('lock_class'), ('free_places'), ('lane_id'), ('lane_limit'), ('lane_slot');
 select is_empty(
     $$
     select function, config from routine
@@ -228,7 +231,10 @@ select is_empty(
     cross join lateral regexp_matches(r.body, '[^.a-z0-9_]([a-z0-9_]+)\(',
         'g') as m (found)
     where r.name in (select i.name from inlined as i)
-    and (m.found[1] not in ('coalesce', 'extract') or r.language <> 'sql')
+    and (
+        m.found[1] not in ('array', 'coalesce', 'extract', 'greatest', 'least')
+        or r.language <> 'sql'
+    )
     $$,
     'those that are inlined, and cannot pin it, name the schema of all they call'
 );

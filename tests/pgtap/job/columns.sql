@@ -45,7 +45,7 @@ select to_jsonb(j) as live from jobq_private.job as j \gset
 select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null);
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
-    '{lease_expires_at,previous_state,state}', 'the archive has all that a job had'
+    '{lease_expires_at,place,previous_state,state}', 'the archive has all that a job had'
 );
 
 select jobq.redrive(:'job');
@@ -53,7 +53,7 @@ select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
         'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expiries', 'heartbeat_at',
-        'lease_expires_at', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
         'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
@@ -69,7 +69,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,expiries,lane,last_error_details,uncounted}', 'the view shows all that is for people'
+    '{dedup,expiries,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
 );
 
 select * from finish();

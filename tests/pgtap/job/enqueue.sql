@@ -29,7 +29,7 @@ select results_eq(
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
             (pg_backend_pid() & 1023)::smallint,
             'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',
-            null::text, null::text, null::text, null::text, null::text, null::text,
+            null::uuid, null::text, null::smallint, null::text, null::text, null::text, null::text, null::text, null::text,
             null::text, null::jsonb, '{}'::jsonb, null::jsonb, '{}'::jsonb
         $$,
         :'plain'

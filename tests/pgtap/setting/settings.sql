@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(59);
+select plan(67);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -17,7 +17,7 @@ $$;
 
 -- Defaults
 select is(
-    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth'],
+    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'key_max_running'],
     '{
         "queue": "default", "priority": 0, "max_attempts": 5, "timeout": "00:05:00",
         "lease": "00:00:30", "retry_strategy": "exponential",
@@ -37,7 +37,8 @@ select is(
     jobq.settings() -> array_element, 'null',
     format('%s is not set by default', array_element)
 )
-from unnest(array['payload_schema', 'json_schema', 'max_depth']) as array_element;
+from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
+    'key_max_running']) as array_element;
 
 -- Global default, then queue, then kind
 select jobq.configure(
@@ -47,12 +48,13 @@ select jobq.configure(
 );
 select jobq.put_queue(
     'busy', priority => 2, max_attempts => 12, timeout => '12 s', lease => '12 s',
-    retry_preset => 'decorrelated', max_depth => 1000
+    retry_preset => 'decorrelated', max_depth => 1000, key_max_running => 3
 );
 select jobq.put_kind(
     'fussy', queue => 'busy', priority => 3, max_attempts => 13, timeout => '13 s',
     lease => '13 s', retry_preset => 'delivery', dedup => 'enqueue',
-    reuse_key_after_failure => false, payload_schema => '{"type": "object"}'
+    reuse_key_after_failure => false, payload_schema => '{"type": "object"}',
+    concurrency_key => '{a}'
 );
 select jobq.put_kind('plain');
 
@@ -73,7 +75,9 @@ insert into expected values
 ('max_payload_bytes', '2000', '2000', '2000'),
 ('max_payload_depth', '20', '20', '20'),
 ('payload_schema', null, null, '{"type": "object"}'),
-('json_schema', null, null, null);
+('json_schema', null, null, null),
+('key_max_running', null, '3', '3'),
+('concurrency_key', null, null, '["a"]');
 select is(
     jobq.settings('plain', 'elsewhere') ->> e.setting, e.global,
     format('%s: the global default holds where kind and queue are silent', e.setting)

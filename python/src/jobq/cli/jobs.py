@@ -48,6 +48,7 @@ LONGEST_DELAY = 3660 * 24 * 3600  # seconds
     help="What follows where a live job has the key.",
 )
 @click.option("--metadata", callback=parsed, help="A JSON object that handlers see.")
+@click.option("--concurrency-key", help="For whom it runs: keys take turns and have limits.")
 @click.option("--wait", type=Seconds(0), help="Wait so many seconds for the result, and print it.")
 @database
 def enqueue(

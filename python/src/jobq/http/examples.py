@@ -25,6 +25,7 @@ JOB: Final[dict[str, Any]] = {
     "payload": INPUT,
     "metadata": {},
     "dedup_key": None,
+    "concurrency_key": None,
     "priority": 0,
     "attempt": 0,
     "attempts": 0,
@@ -65,6 +66,7 @@ NEW_JOBS: Final[dict[str, Any]] = {
         "timeout_ms": 60000,
         "dedup_key": "ada@example.org",
         "dedup": "skip",
+        "concurrency_key": "customer-42",
         "metadata": {"order": "1234"},
     },
     "an endpoint, now": {

@@ -64,6 +64,7 @@ class Job(Struct):
     payload: AnyJson
     metadata: JsonObject
     dedup_key: str | None
+    concurrency_key: str | None
     priority: int
     attempt: Annotated[int, Meta(description="The fencing token: of the present or last attempt.")]
     attempts: Annotated[int, Meta(description="The attempts that count against max_attempts.")]

@@ -60,6 +60,7 @@ class NewJob(Options, kw_only=True, omit_defaults=True):
     payload: Json | UnsetType = UNSET
     dedup_key: KeyText | None = None
     dedup: Dedup | None = None
+    concurrency_key: KeyText | None = None
 
 
 class Invocation(Options, kw_only=True, omit_defaults=True):

@@ -1,0 +1,32 @@
+-- Purpose: have one key follow again what its queue says for each.
+-- Invariant: holds at once for what starts. Raises: 22004, JQ007.
+-- Returns: nothing.
+-- Example: select jobq.delete_limit('mail', 'customer-42');
+create or replace function jobq.delete_limit(queue text, concurrency_key text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    delete from jobq_private.key_limit as l
+    where l.queue = delete_limit.queue
+    and l.concurrency_key = delete_limit.concurrency_key;
+    if not found then
+        perform jobq_private.raise_error('LIMIT_NOT_FOUND', format(
+            'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq.delete_limit from public;
+grant execute on function jobq.delete_limit to jobq_operator;
+
+comment on function jobq.delete_limit is
+'Has one concurrency key follow again what its queue says for each.';

@@ -1,0 +1,37 @@
+-- Purpose: the limits of single keys, and how many jobs of each run.
+-- Invariant: reads only. Raises: nothing.
+-- Argument queue: of this queue alone; null means of all.
+-- Column updated_at: when the limit was put.
+-- Returns: a row for each limit.
+-- Example: select * from jobq.list_limits('mail');
+create or replace function jobq.list_limits(queue text default null)
+returns table (
+    queue text,
+    concurrency_key text,
+    max_running integer,
+    running bigint,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select l.queue, l.concurrency_key, l.max_running, r.running, l.updated_at
+    from jobq_private.key_limit as l
+    cross join lateral (
+        select count(*) as running
+        from jobq_private.job as j
+        where j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        and j.place is not null
+    ) as r
+    where list_limits.queue is null or l.queue = list_limits.queue
+    order by l.queue, l.concurrency_key
+$$;
+
+revoke all on function jobq.list_limits from public;
+grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
+
+comment on function jobq.list_limits is
+'Lists the limits of single concurrency keys, with how many jobs of each run.';

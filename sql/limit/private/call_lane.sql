@@ -1,0 +1,42 @@
+-- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
+-- full, so that the end of a job opens it.
+-- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
+-- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
+-- So one of the two always sees the other, and neither waits: who cannot have the lock calls
+-- in any case. A repeatable snapshot is too old to look with. Raises: nothing.
+create or replace function jobq_private.call_lane(
+    lane_id uuid, queue text, concurrency_key text, priority integer, run_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+begin
+    if current_setting('transaction_isolation') = 'read committed'
+        and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(lane_id))
+    then
+        perform from jobq_private.lane as l
+        where l.lane_id = call_lane.lane_id
+        and l.priority = call_lane.priority
+        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
+        if found then
+            return;
+        end if;
+    end if;
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, priority)
+    values (
+        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key, call_lane.priority
+    );
+end
+$$;
+
+revoke all on function jobq_private.call_lane from public;
+
+comment on function jobq_private.call_lane is
+'Has a lane opened that a job has come into.';

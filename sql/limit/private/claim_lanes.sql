@@ -1,0 +1,73 @@
+-- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
+-- than the given one, at which a claim finds jobs without a lane, and half of what it wants
+-- at that priority; all where there are none (null).
+-- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
+-- had, under the lock of the queue's limits. A lane in which nothing was found is closed, and
+-- no other is written to. Raises: nothing.
+create or replace function jobq_private.claim_lanes(
+    queue text, worker text, max_jobs integer, priority integer
+)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _now constant timestamptz := clock_timestamp();
+    _left integer := max_jobs;
+    _level integer := 32768;
+    _lanes jobq_private.lane[];
+    _jobs tid[];
+    _places smallint[];
+    _idle jobq_private.lane[];
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
+    perform jobq_private.open_lanes(queue, _now);
+    loop
+        select l.priority into _level
+        from jobq_private.lane as l
+        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
+        order by l.priority desc
+        limit 1;
+        exit when not found or _level < claim_lanes.priority;
+        if _level = claim_lanes.priority then
+            _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
+        end if;
+        for _round in 1 .. 50 loop
+            exit when _left = 0;
+            _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
+            exit when _lanes = '{}';
+            select b.jobs, b.places, b.idle into _jobs, _places, _idle
+            from jobq_private.take_from_lanes(_lanes, _now, _left) as b;
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set
+                    state = 'running', worker = claim_lanes.worker,
+                    place = _places[array_position(_jobs, j.ctid)]
+                where j.ctid = any (_jobs)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.idempotency_key, j.lease, j.delivery_version
+            )
+            select t.* from taken as t order by t.run_at, t.job_id;
+            _left := _left - cardinality(_jobs);
+            exit when jobq_private.close_lanes(_idle) = 0 and _jobs = '{}';
+        end loop;
+        exit when _left = 0;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.claim_lanes from public;
+
+comment on function jobq_private.claim_lanes is
+'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';

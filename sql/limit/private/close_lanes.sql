@@ -1,0 +1,90 @@
+-- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
+-- due, or for good; returns how many were closed.
+-- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
+-- exclusive lock, and after another look under it; while somebody holds the lock who may be
+-- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
+-- Raises: nothing.
+create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _mine uuid[];
+    _closed bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    if close_lanes.lanes = '{}' then
+        return 0;
+    end if;
+    _mine := array(
+        select l.lane_id
+        from unnest(close_lanes.lanes) as l
+        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
+    );
+    with found as materialized (
+        select
+            l.lane_id, l.priority, w.run_at,
+            case
+                when l.lane_id <> all (_mine) or w.run_at <= n.now and p.places is distinct from '{}'
+                then 'busy'
+                when w.run_at is null then 'empty'
+                when w.run_at > n.now then 'later'
+                else 'full'
+            end as state
+        from unnest(close_lanes.lanes) as l
+        cross join (select clock_timestamp()) as n (now)
+        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
+            as m (max_running)
+        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, 1)
+            as p (places)
+        left join lateral (
+            select j.run_at
+            from jobq_private.job as j
+            where j.queue = l.queue
+            and j.lane_id = l.lane_id
+            and j.priority = l.priority
+            and j.state in ('queued', 'retrying')
+            order by j.run_at
+            limit 1
+        ) as w on true
+    ),
+    gone as (
+        delete from jobq_private.lane as l
+        using found as f
+        where f.state = 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    ),
+    closed as (
+        update jobq_private.lane as l
+        set
+            state = case f.state when 'full' then 'full' else 'later' end,
+            open_at = case f.state
+                when 'busy' then clock_timestamp() + interval '5 ms'
+                when 'full' then '-infinity'
+                else f.run_at
+            end
+        from found as f
+        where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    )
+    select (select count(*) from gone as g) + (select count(*) from closed as c)
+    into _closed;
+    return _closed;
+end
+$$;
+
+revoke all on function jobq_private.close_lanes from public;
+
+comment on function jobq_private.close_lanes is
+'Closes lanes in which a claim has found nothing.';

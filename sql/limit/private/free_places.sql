@@ -1,0 +1,40 @@
+-- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
+-- and may be taken; null without a limit.
+-- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
+-- ended in whatever way is free. What runs above a limit that was lowered counts too. One
+-- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
+-- Raises: nothing.
+create or replace function jobq_private.free_places(
+    lane_id uuid, max_running integer, wanted integer
+)
+returns setof smallint[]
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select case when max_running is not null then array(
+        select n::smallint
+        from pg_catalog.generate_series(
+            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
+        ) as n
+        where n <> all (t.places)
+        order by n
+        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
+    ) end
+    from (
+        select array(
+            select j.place
+            from jobq_private.job as j
+            where j.lane_id = free_places.lane_id and j.place is not null
+        ) as places
+        offset 0
+    ) as t
+    offset 0
+$$;
+
+revoke all on function jobq_private.free_places from public;
+
+comment on function jobq_private.free_places is
+'The free places of a lane below its limit, as many as are wanted and may be taken.';

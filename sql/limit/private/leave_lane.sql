@@ -1,0 +1,26 @@
+-- Purpose: after an attempt that ended without success: its place is free, and the job
+-- waits in its lane again if it has attempts left.
+-- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
+-- archive_jobs(). Raises: nothing.
+create or replace function jobq_private.leave_lane(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.state in ('queued', 'retrying') then
+        perform jobq_private.call_lane(
+            job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+        );
+        perform jobq_private.call_full_lanes(array[job.queue], array[job.lane_id]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.leave_lane from public;
+
+comment on function jobq_private.leave_lane is
+'Has a lane opened that an attempt has left.';

@@ -1,0 +1,306 @@
+"""Limits hold whoever claims, and no job is left behind.
+
+The database itself says how many jobs of a key ran at each moment: an attempt holds its place
+from claimed_at until after finished_at.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+    Connect = Callable[[], Connection]
+
+PATIENCE = 60.0
+"""Seconds until something that must happen is called missing."""
+CLAIMERS = 16
+KEYS = 12
+LIMIT = 2
+JOBS = 1200
+MOST_AT_ONCE = """
+    with ran as (
+        select concurrency_key, claimed_at as began, finished_at as ended
+        from jobq_private.job_archive where concurrency_key is not null and claimed_at is not null
+        union all
+        select j.concurrency_key, a.started_at, a.finished_at
+        from jobq_private.attempt as a join jobq.job as j using (job_id)
+        where j.state <> 'dead'
+    ),
+    change as (
+        select concurrency_key, began as at, 1 as step from ran
+        union all select concurrency_key, ended, -1 from ran
+    )
+    select coalesce(max(running), 0) from (
+        select sum(step) over (partition by concurrency_key order by at, step) as running
+        from change
+    ) as c
+"""
+RUNNING_NOW = """
+    select coalesce(max(n), 0) from (
+        select count(*) as n from jobq_private.job
+        where state = 'running' and concurrency_key is not null group by concurrency_key
+    ) as r
+"""
+
+
+def fill(
+    connection: Connection, jobs: int = JOBS, keys: int = KEYS, queue: str = "default"
+) -> None:
+    """Store jobs, their keys in turn."""
+    connection.execute(
+        """
+        select count(*) from jobq.enqueue_many((
+            select jsonb_agg(jsonb_build_object(
+                'kind', 'k', 'queue', %s::text, 'concurrency_key', 'key ' || n %% %s))
+            from generate_series(1, %s) as n
+        ))
+        """,
+        [queue, keys, jobs],
+    )
+
+
+def running(connection: Connection) -> int:
+    [[count]] = connection.execute("select count(*) from jobq_private.job where state = 'running'")
+    return int(count)
+
+
+def claim(connection: Connection, jobs: int, queue: str = "default") -> list[tuple[Any, ...]]:
+    return connection.execute(
+        "select job_id, attempt from jobq.claim(array[%s], 'w', %s)", [queue, jobs]
+    ).fetchall()
+
+
+class Claimer(threading.Thread):
+    """A worker that completes, fails, releases, repeats reads, rolls back, or is cut off."""
+
+    def __init__(self, connect: Connect, seed: int, errors: list[BaseException]) -> None:
+        super().__init__(daemon=True)
+        self.connect = connect
+        self.chance = random.Random(seed)
+        self.errors = errors
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        connection = self.connect()
+        try:
+            while not self.ended.is_set():
+                try:
+                    self.turn(connection)
+                except (psycopg.OperationalError, psycopg.errors.UniqueViolation):
+                    # cut off, serialization, or a place taken under a stale snapshot
+                    if connection.closed:
+                        connection = self.connect()
+                except psycopg.Error as error:
+                    if error.sqlstate != "JQ011":
+                        raise
+        except BaseException as error:
+            self.errors.append(error)
+
+    def turn(self, connection: Connection) -> None:
+        way = self.chance.random()
+        if way < 0.1:
+            self.start_by_hand(connection)
+            return
+        with connection.transaction():
+            if way < 0.2:
+                connection.execute("set transaction isolation level repeatable read")
+            jobs = claim(connection, self.chance.choice((1, 3, 20)))
+            if way > 0.95:
+                raise psycopg.Rollback
+        if way > 0.93:
+            with connection.transaction():
+                claim(connection, 3)
+                connection.execute("select pg_terminate_backend(pg_backend_pid())")
+        for job_id, attempt in jobs:
+            end = self.chance.random()
+            if end < 0.8:
+                connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
+            elif end < 0.9:
+                connection.execute(
+                    "select jobq.fail(%s, %s, 'e', retry_in => '1 ms')",
+                    [job_id, attempt],
+                )
+            else:
+                connection.execute("select jobq.release(%s, %s)", [job_id, attempt])
+
+    def start_by_hand(self, connection: Connection) -> None:
+        """Start a job as the tables' owner, by raw SQL, and end it."""
+        with connection.transaction():
+            found = connection.execute(
+                "update jobq_private.job set state = 'running' where job_id = ("
+                " select job_id from jobq_private.job where state = 'queued'"
+                " order by random() limit 1 for update skip locked) returning job_id, attempt"
+            ).fetchall()
+        for job_id, attempt in found:
+            connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
+
+
+@pytest.mark.every_version
+def test_no_limit_is_exceeded_and_no_job_is_stranded(connect: Connect) -> None:
+    watcher = connect()
+    watcher.execute("select jobq.put_kind('k', max_attempts => 1000, lease => '1 s')")
+    watcher.execute("select jobq.configure(max_expiries => 1000)")
+    watcher.execute("select jobq.put_queue('default', key_max_running => %s)", [LIMIT])
+    fill(watcher, JOBS // 2)
+    errors: list[BaseException] = []
+    claimers = [Claimer(connect, seed, errors) for seed in range(CLAIMERS)]
+    for claimer in claimers:
+        claimer.start()
+    fill(watcher, JOBS // 2)
+    until = time.monotonic() + PATIENCE
+    most = 0
+    while time.monotonic() < until and not errors:
+        [[now]] = watcher.execute(RUNNING_NOW)
+        most = max(most, now)
+        watcher.execute("select jobq.recover()")
+        [[left]] = watcher.execute("select count(*) from jobq_private.job")
+        if not left:
+            break
+    for claimer in claimers:
+        claimer.ended.set()
+    for claimer in claimers:
+        claimer.join(PATIENCE)
+    assert not errors
+    assert left == 0, "jobs were left behind"
+    [[at_once]] = watcher.execute(MOST_AT_ONCE)
+    assert (most, at_once) == (LIMIT, LIMIT)
+
+
+def test_a_job_of_a_full_key_starts_when_another_ends(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 1)")
+    fill(one, 2, keys=1)
+    [held] = claim(one, 5)
+    assert claim(other, 5) == []
+    assert one.execute("select jobq.due_in('{default}')").fetchone() == (None,)
+    one.execute("select jobq.complete(%s, %s)", held)
+    assert len(claim(other, 5)) == 1
+
+
+def test_a_commit_that_a_closing_claim_could_not_see_is_found(connect: Connect) -> None:
+    producer, worker = connect(), connect()
+    fill(producer, 1, keys=1)
+    with producer.transaction():
+        fill(producer, 1, keys=1)  # sees the lane, once it is open
+        assert len(claim(worker, 1)) == 1
+        fill(producer, 1, keys=1)
+        assert claim(worker, 5) == []
+        assert claim(worker, 5) == []
+    time_left = time.monotonic() + PATIENCE
+    found = 0
+    while found < 2 and time.monotonic() < time_left:
+        found += len(claim(worker, 5))
+    assert found == 2
+
+
+def test_the_end_of_a_job_that_a_closing_claim_could_not_see_opens_its_lane(
+    connect: Connect,
+) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 1)")
+    fill(one, 2, keys=1)
+    [held] = claim(one, 1)
+    with one.transaction():
+        one.execute("select jobq.complete(%s, %s)", held)
+        assert claim(other, 5) == []
+    until = time.monotonic() + PATIENCE
+    while not claim(other, 5):
+        assert time.monotonic() < until
+
+
+def test_keys_take_turns(connect: Connect) -> None:
+    connection = connect()
+    for key, jobs in (("big", 500), ("small", 3), ("tiny", 1)):
+        connection.execute(
+            "select jobq.enqueue('k', concurrency_key => %s) from generate_series(1, %s)",
+            [key, jobs],
+        )
+    got = [
+        key
+        for _ in range(8)
+        for [key] in connection.execute(
+            "select j.concurrency_key from jobq.claim('{default}', 'w', 1)"
+            " join jobq.job as j using (job_id)"
+        )
+    ]
+    assert sorted(key for key in got if key != "big") == ["small"] * 3 + ["tiny"]
+
+
+def test_a_higher_priority_goes_before_turns_with_and_without_keys(
+    connect: Connect,
+) -> None:
+    connection = connect()
+    for priority, key in ((0, "a"), (5, None), (3, "b"), (0, None), (9, "a")):
+        connection.execute(
+            "select jobq.enqueue('k', priority => %s, concurrency_key => %s)",
+            [priority, key],
+        )
+    order = [
+        connection.execute(
+            "select j.priority from jobq.claim('{default}', 'w', 1)"
+            " join jobq.job as j using (job_id)"
+        ).fetchone()
+        for _ in range(5)
+    ]
+    assert order == [(9,), (5,), (3,), (0,), (0,)]
+
+
+def test_a_job_due_tomorrow_holds_up_no_job_due_now(connect: Connect) -> None:
+    connection = connect()
+    connection.execute(
+        "select jobq.enqueue('k', run_at => now() + interval '1 day', concurrency_key => 'a')"
+    )
+    assert claim(connection, 5) == []
+    [[due]] = connection.execute("select jobq.due_in('{default}') > interval '23 h'")
+    assert due
+    connection.execute("select jobq.enqueue('k', concurrency_key => 'a')")
+    assert len(claim(connection, 5)) == 1
+
+
+def test_limits_follow_what_is_put(connect: Connect) -> None:
+    connection = connect()
+    fill(connection, 20, keys=1)
+    assert len(claim(connection, 5)) == 5
+    connection.execute("select jobq.put_queue('default', key_max_running => 3)")
+    assert claim(connection, 5) == []
+    connection.execute("select jobq.put_limit('default', 'key 0', 7)")
+    assert len(claim(connection, 5)) == 2
+    connection.execute("select jobq.delete_limit('default', 'key 0')")
+    assert claim(connection, 5) == []
+    connection.execute("select jobq.put_queue('default')")
+    assert len(claim(connection, 5)) == 5
+    assert running(connection) == 12
+
+
+def test_a_thousand_redriven_jobs_of_a_key_keep_to_its_limit(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', key_max_running => 2)")
+    fill(connection, 1000, keys=1)
+    connection.execute("update jobq_private.job set state = 'dead'")
+    assert claim(connection, 5) == []
+    connection.execute("select jobq.redrive_many(queue => 'default')")
+    assert len(claim(connection, 50)) == 2
+
+
+def test_an_expired_lease_frees_its_place(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', key_max_running => 1, lease => '1 s')")
+    fill(connection, 1, keys=1)
+    [[job_id, attempt]] = claim(connection, 1)
+    time.sleep(1.1)
+    connection.execute("select jobq.recover()")
+    [[again, second]] = claim(connection, 1)
+    assert (again, second) == (job_id, attempt + 1)
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
+    assert refused.value.sqlstate == "JQ003"
+    assert running(connection) == 1
