@@ -1845,12 +1845,12 @@ revoke all on function jobq_private.settings_for from public;
 comment on function jobq_private.settings_for is
 'Resolves the settings of a new job: kind, else queue, else global default.';
 
--- Purpose: the function that a kind runs: its schema and name, who owns it, and
--- whether whoever has logged in may execute it; no row where there is none.
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
+-- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (called text[], owner oid, may_execute boolean)
+returns table (owner oid, may_execute boolean)
 language sql
 stable
 parallel safe
@@ -1858,12 +1858,13 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        array[n.nspname, p.proname]::text[], p.proowner,
+        p.proowner,
         has_function_privilege(session_user, p.oid, 'execute')
         and has_schema_privilege(session_user, n.oid, 'usage')
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where array[n.nspname, p.proname]::text[] = parse_ident(sql_function.run)
+    where n.nspname = (parse_ident(sql_function.run))[1]
+    and p.proname = (parse_ident(sql_function.run))[2]
     and p.proargtypes = '3802'::oidvector
     and p.prorettype = 'jsonb'::regtype
     and p.prokind = 'f'
@@ -11659,10 +11660,9 @@ begin
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )
-    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    cross join lateral jobq_private.sql_function(k.run) as f
     order by array_position(_found, t.job_id);
 end
 $$;
@@ -12486,7 +12486,8 @@ comment on function jobq.set_progress is
 -- completion are committed together or not at all. Each job is a subtransaction, so that one
 -- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
 -- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
--- of the classes 08, 40, 53, 55 and 57 are tried again, others are final.
+-- of the classes 08, 40, 53, 55 and 57 are tried again, others are final. Results that no
+-- limit can refuse are stored by one statement in the end.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
@@ -12505,6 +12506,9 @@ declare
     _job record;
     _result jsonb;
     _is_stopped boolean := false;
+    _done uuid[] := '{}';
+    _attempts integer[] := '{}';
+    _results jsonb[] := '{}';
 begin
     for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
         job_id := _job.job_id;
@@ -12518,7 +12522,15 @@ begin
         begin
             execute format('select %I.%I($1)', _job.run[1], _job.run[2])
             into _result using _job.payload;
-            perform jobq.complete(_job.job_id, _job.attempt, _result);
+            if octet_length(_result::text) > 308
+                or jsonb_typeof(_result) in ('object', 'array')
+            then
+                perform jobq.complete(_job.job_id, _job.attempt, _result);
+            else
+                _done := _done || _job.job_id;
+                _attempts := _attempts || _job.attempt;
+                _results := array_append(_results, _result);
+            end if;
             state := 'succeeded';
         exception
             when others or query_canceled or assert_failure then
@@ -12530,6 +12542,7 @@ begin
         end;
         return next;
     end loop;
+    perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
 end
 $$;
 

@@ -492,12 +492,12 @@ revoke all on function jobq_private.settings_for from public;
 comment on function jobq_private.settings_for is
 'Resolves the settings of a new job: kind, else queue, else global default.';
 
--- Purpose: the function that a kind runs: its schema and name, who owns it, and
--- whether whoever has logged in may execute it; no row where there is none.
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
+-- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (called text[], owner oid, may_execute boolean)
+returns table (owner oid, may_execute boolean)
 language sql
 stable
 parallel safe
@@ -505,12 +505,13 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select
-        array[n.nspname, p.proname]::text[], p.proowner,
+        p.proowner,
         has_function_privilege(session_user, p.oid, 'execute')
         and has_schema_privilege(session_user, n.oid, 'usage')
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where array[n.nspname, p.proname]::text[] = parse_ident(sql_function.run)
+    where n.nspname = (parse_ident(sql_function.run))[1]
+    and p.proname = (parse_ident(sql_function.run))[2]
     and p.proargtypes = '3802'::oidvector
     and p.prorettype = 'jsonb'::regtype
     and p.prokind = 'f'

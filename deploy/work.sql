@@ -900,10 +900,9 @@ begin
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )
-    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    cross join lateral jobq_private.sql_function(k.run) as f
     order by array_position(_found, t.job_id);
 end
 $$;
@@ -1727,7 +1726,8 @@ comment on function jobq.set_progress is
 -- completion are committed together or not at all. Each job is a subtransaction, so that one
 -- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
 -- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
--- of the classes 08, 40, 53, 55 and 57 are tried again, others are final.
+-- of the classes 08, 40, 53, 55 and 57 are tried again, others are final. Results that no
+-- limit can refuse are stored by one statement in the end.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
@@ -1746,6 +1746,9 @@ declare
     _job record;
     _result jsonb;
     _is_stopped boolean := false;
+    _done uuid[] := '{}';
+    _attempts integer[] := '{}';
+    _results jsonb[] := '{}';
 begin
     for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
         job_id := _job.job_id;
@@ -1759,7 +1762,15 @@ begin
         begin
             execute format('select %I.%I($1)', _job.run[1], _job.run[2])
             into _result using _job.payload;
-            perform jobq.complete(_job.job_id, _job.attempt, _result);
+            if octet_length(_result::text) > 308
+                or jsonb_typeof(_result) in ('object', 'array')
+            then
+                perform jobq.complete(_job.job_id, _job.attempt, _result);
+            else
+                _done := _done || _job.job_id;
+                _attempts := _attempts || _job.attempt;
+                _results := array_append(_results, _result);
+            end if;
             state := 'succeeded';
         exception
             when others or query_canceled or assert_failure then
@@ -1771,6 +1782,7 @@ begin
         end;
         return next;
     end loop;
+    perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
 end
 $$;
 

@@ -53,10 +53,9 @@ begin
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )
-    select t.job_id, t.attempt, t.kind, t.payload, f.called
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    cross join lateral jobq_private.sql_function(k.run) as f
     order by array_position(_found, t.job_id);
 end
 $$;

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(20);
+select plan(21);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -108,6 +108,10 @@ select is(
     (select count(*) from jobq.work('{nothing}')), 0::bigint, 'only the queues that are asked for'
 );
 reset session authorization;
+select is(
+    (select j.result from jobq.list_jobs(kind => 'evil') as j), '"ops_runner"',
+    'a small result is stored as a large one is'
+);
 select jobq.pause_queue('default');
 select jobq.enqueue('refresh', '{"n": 9}');
 set local session authorization ops_runner;
