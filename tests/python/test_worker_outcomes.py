@@ -750,7 +750,7 @@ async def test_an_open_transaction_holds_up_its_job_alone(
     async def gated(payload: str) -> None:
         await gates[payload].wait()
         if payload == "fails":
-            raise Permanent("no", code="NO")
+            raise Permanent("NO", "no")
 
     @registry.handler("other")
     async def other() -> None:
