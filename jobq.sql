@@ -11221,7 +11221,8 @@ comment on function jobq_private.refuse_attempt is
 
 -- Purpose: end failed attempts: retrying while attempts are left, else dead; cancelled
 -- where that was asked for meanwhile.
--- Invariant: rows are locked in the order of their ids, so batches cannot deadlock; only
+-- Invariant: rows are found by the primary key alone, whatever the statistics say, and
+-- locked in the order of their ids, so batches cannot deadlock; only
 -- the attempt that holds the lease counts; triggers record the attempt and move what is
 -- finished. An expired lease retries at once, anything else after its backoff.
 -- Raises: nothing of its own.
@@ -11237,12 +11238,13 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
+    _ids constant uuid[] := array(select f.job_id from unnest(settle_failures.failures) as f);
 begin
     return query
     with held as materialized (
@@ -11259,7 +11261,8 @@ begin
             end as outcome
         from unnest(settle_failures.failures) as f
         join jobq_private.job as j
-            on j.job_id = f.job_id
+            on j.job_id = any(_ids)
+            and j.job_id = f.job_id
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
@@ -11286,7 +11289,8 @@ begin
             ))
         end
     from held as h
-    where j.job_id = h.job_id
+    where j.job_id = any(_ids)
+    and j.job_id = h.job_id
     returning j.job_id, j.attempt, h.outcome;
 end
 $$;

@@ -134,6 +134,45 @@ def test_a_hot_call_reads_what_it_is_about(connect: Connect, statistics: str) ->
     assert not too_much
 
 
+SETTLE = {
+    "fail_many": CALLS["fail_many"],
+    "release_many": CALLS["release_many"],
+    "heartbeat": CALLS["heartbeat"],
+    "recover": "jobq.recover(1000)",
+}
+
+
+@pytest.mark.every_version
+@pytest.mark.parametrize("call", SETTLE.values(), ids=SETTLE)
+def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
+    connect: Connect, call: str
+) -> None:
+    """All were queued when the statistics were gathered, and run now."""
+    connection = connect()
+    connection.execute("alter table jobq_private.job set (autovacuum_enabled = off)")
+    connection.execute(FILL, ["now", MANY])
+    connection.execute("analyze jobq_private.job")
+    connection.execute("select jobq.claim('{default}', 'w', %s)", [MANY])
+    [[ids, attempts]] = connection.execute(HELD.replace("100", "1000"))
+    fetched = """
+        select coalesce(sum(seq_tup_read + idx_tup_fetch), 0) from pg_stat_xact_user_tables
+        where schemaname = 'jobq_private' and relname = 'job'
+    """
+    with connection.transaction(force_rollback=True):
+        connection.execute("set local session_replication_role = replica")
+        connection.execute(
+            "update jobq_private.job set lease_expires_at = now() - interval '1 min'"
+            " where job_id = any(%s)",
+            [ids],
+        )
+        connection.execute("set local session_replication_role = origin")
+        [[before]] = connection.execute(fetched)
+        query = f"select count(*) from {call}"
+        assert connection.execute(query, {"ids": ids, "attempts": attempts}).fetchone() == (1000,)
+        [[after]] = connection.execute(fetched)
+    assert after - before < 8 * len(ids)
+
+
 class Pinned:
     """A queue beside a snapshot that keeps the dead entries of the jobs claimed before."""
 
