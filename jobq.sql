@@ -11628,7 +11628,7 @@ as $$
 #variable_conflict use_column
 declare
     _kinds text[];
-    _found uuid[] := '{}';
+    _found uuid[] := array[]::uuid[];
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -12510,9 +12510,9 @@ declare
     _job record;
     _result jsonb;
     _is_stopped boolean := false;
-    _done uuid[] := '{}';
-    _attempts integer[] := '{}';
-    _results jsonb[] := '{}';
+    _done uuid[] := array[]::uuid[];
+    _attempts integer[] := array[]::integer[];
+    _results jsonb[] := array[]::jsonb[];
 begin
     for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
         job_id := _job.job_id;

@@ -17,7 +17,7 @@ as $$
 #variable_conflict use_column
 declare
     _kinds text[];
-    _found uuid[] := '{}';
+    _found uuid[] := array[]::uuid[];
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);

@@ -23,9 +23,9 @@ declare
     _job record;
     _result jsonb;
     _is_stopped boolean := false;
-    _done uuid[] := '{}';
-    _attempts integer[] := '{}';
-    _results jsonb[] := '{}';
+    _done uuid[] := array[]::uuid[];
+    _attempts integer[] := array[]::integer[];
+    _results jsonb[] := array[]::jsonb[];
 begin
     for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
         job_id := _job.job_id;

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(21);
+select plan(22);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -99,6 +99,17 @@ select set_eq(
 select is_empty(
     'select jobq.work()', 'a superuser runs no function of those who are none'
 );
+create function analytics.guarded(payload jsonb)
+returns jsonb
+language sql
+return payload;
+revoke all on function analytics.guarded from public;
+select jobq.put_kind('guarded', run => 'analytics.guarded');
+select jobq.enqueue('guarded');
+set local session authorization ops_runner;
+select is_empty('select jobq.work()', 'nor does a log-in run what it may not execute');
+reset session authorization;
+delete from jobq_private.kind where kind = 'guarded';
 alter function analytics.evil(jsonb) owner to ops_runner;
 set local session authorization ops_runner;
 select is(
