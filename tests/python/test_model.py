@@ -145,6 +145,7 @@ OTHERS = {
         f"'{sort}', 's1'" for sort in ("payload_spec", "config", "secret", "endpoint")
     ),
     "delete_kind": ("'other'",),
+    "delete_limit": ("'other', 'a'",),
     "delete_queue": ("'other'",),
     "due_in": ("'{q1,q2}'",),
     "end_wait": ("",),
@@ -156,6 +157,7 @@ OTHERS = {
         """'s1', 'HTTP', '{"url": "https://a.example", "method": "POST"}', 's1'""",
     ),
     "put_kind": ("'other'", "'other', max_attempts => 2"),
+    "put_limit": ("'other', 'a', 1", "'other', 'a', 2"),
     "put_payload_spec": ("""'s1', '{"type": "object"}'""",),
     "put_queue": ("'other'", "'other', priority => 3"),
     "put_secret": ("'s1', repeat('c', 40)::bytea, 'k1'",),
