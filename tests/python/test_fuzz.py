@@ -332,6 +332,8 @@ HALF_BAD = {
         jsonb_build_object('job_id', %(job)s, 'attempt', 1),
         jsonb_build_object('job_id', %(job)s, 'attempt', 1, 'retry_in', '-1 s'))""",
     "release_many": "job_ids => array[%(job)s], attempts => '{1}', run_at => 'infinity'",
+    "save_steps": """job_ids => array[%(job)s, %(job)s], attempts => '{1,1}',
+        names => '{a,""}', results => '[1, 2]'""",
     "heartbeat": "worker => 'new', job_ids => array[%(job)s], attempts => '{1,1}'",
     "exchange": """queues => '{other}', worker => repeat('w', 300), max_jobs => 1,
         job_ids => array[%(job)s], attempts => '{1}'""",

@@ -148,6 +148,7 @@ OTHERS = {
     "delete_limit": ("'other', 'a'",),
     "delete_queue": ("'other'",),
     "due_in": ("'{q1,q2}'",),
+    "emit": ("'e1'", "'e2', '1'"),
     "end_wait": ("",),
     "grant_queue": ("'jobq_worker', 'other', 'work'",),
     "pause_schedule": ("'s1'", "'s2', 'because'"),
@@ -168,6 +169,9 @@ OTHERS = {
     "revoke_api_key": ("'s1'", "'s2'"),
     "revoke_queue": ("'jobq_worker', 'other', 'work'",),
     "rotate_secret": ("'s1', 1, repeat('d', 40)::bytea, 'k2'",),
+    "save_step": ("gen_random_uuid(), 1, 'a', '1'",),
+    "save_steps": ("array[gen_random_uuid()], '{1}', '{a}', '[1]'",),
+    "signal": ("gen_random_uuid(), 'e1'",),
     "submit_schedule": ("""'{"name": "s1", "kind": "other", "every": "1 h"}'""",),
     "tick": ("", "1"),
     "update_schedule": ("""'s1', '{"priority": 1}'""", """'s2', '{"priority": 2}'"""),
@@ -181,6 +185,7 @@ MODELLED = {
     "confirm_cancel", "enqueue", "enqueue_many", "exchange", "fail", "fail_many", "heartbeat",
     "log", "maintain", "pause_queue", "recover", "redrive", "redrive_many", "release",
     "release_many", "resume_queue", "set_progress", "stop_job", "submit_job",
+    "wait_for",
 }  # fmt: skip
 # It changes the tables themselves, which no other session may use meanwhile.
 APART = {"enforce_queue_grants"}
@@ -692,10 +697,10 @@ class QueueMachine(RuleBasedStateMachine):
         self.act(number, act)
 
     @rule(
-        number=session_numbers, chosen=st.tuples(picks, staleness), batch=st.booleans(),
-        is_due=st.booleans(),
+        number=session_numbers, chosen=st.tuples(picks, staleness),
+        function=st.sampled_from(["release", "release_many", "wait_for"]), is_due=st.booleans(),
     )  # fmt: skip
-    def release(self, number: int, chosen: tuple[int, int], batch: bool, is_due: bool) -> None:
+    def release(self, number: int, chosen: tuple[int, int], function: str, is_due: bool) -> None:
         self.provide_running(number)
 
         def act(session: Session, queue: Queue) -> str:
@@ -703,8 +708,9 @@ class QueueMachine(RuleBasedStateMachine):
             if not pair:
                 return "release"
             job_id, attempt = pair
-            until = "now()" if is_due else "now() + interval '1 day'"
-            if batch:
+            is_due_now = is_due and function != "wait_for"
+            until = "now()" if is_due_now else "now() + interval '1 day'"
+            if function == "release_many":
                 rows = session.rows(
                     "release_many", [pair[0]], [pair[1]],
                     casts=f"%s::uuid[], %s::int[], {until}",
@@ -713,12 +719,17 @@ class QueueMachine(RuleBasedStateMachine):
                 expected = queue.release(*pair) if queue.holds(*pair) else None
             else:
                 expected = self.foresee(lambda: queue.release(job_id, attempt))
-                ((state,),) = session.rows("release", *pair, casts=f"%s, %s, {until}")
+                if function == "release":
+                    ((state,),) = session.rows("release", *pair, casts=f"%s, %s, {until}")
+                else:
+                    never = "%s, %s, 'never', interval '1 day'"
+                    assert session.rows("wait_for", *pair, casts=never) == [("waiting", None)]
+                    state = expected
             assert state == expected
             if expected:
-                queue.jobs[pair[0]] = replace(queue.jobs[pair[0]], is_due=is_due)
+                queue.jobs[pair[0]] = replace(queue.jobs[pair[0]], is_due=is_due_now)
                 self.learn(session, queue, [pair[0]])
-            return "release"
+            return function
 
         self.act(number, act)
 

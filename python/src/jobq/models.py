@@ -102,6 +102,7 @@ class Job:
         timeout: how long an attempt may run.
         lease: how long a claim holds without a heartbeat.
         finished_at: None while the job is live.
+        delivery_version: of the endpoint that the job was made for; None where a handler runs it.
     """
 
     job_id: UUID
@@ -136,6 +137,7 @@ class Job:
     region: str
     created_at: datetime
     finished_at: datetime | None
+    delivery_version: int | None
 
     @property
     def is_finished(self) -> bool:

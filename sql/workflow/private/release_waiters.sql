@@ -16,7 +16,7 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _waiting constant uuid[] := array(
         select w.job_id
         from jobq_private.waiter as w

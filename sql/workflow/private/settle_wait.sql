@@ -11,7 +11,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _end jsonb;
 begin
     select s.value into _end
