@@ -674,7 +674,9 @@ declare
     _missing uuid;
     _state text;
 begin
-    if num_nulls(max_jobs, dry_run) > 0 or array_position(job_ids, null) > 0 then
+    if num_nulls(max_jobs, dry_run) > 0
+        or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
+    then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
     elsif num_nonnulls(job_ids, queue, kind, metadata) = 0 then
         perform jobq_private.raise_error(

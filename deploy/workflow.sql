@@ -52,7 +52,7 @@ begin
         check_steps.job_ids, check_steps.attempts, check_steps.results
     );
     if num_nulls(check_steps.names, check_steps.results) > 0
-        or array_position(check_steps.names, null) is not null
+        or exists (select from unnest(check_steps.names) as s (name) where s.name is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'names and results');
     elsif cardinality(check_steps.names) <> cardinality(check_steps.job_ids)
@@ -178,7 +178,7 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _waiting constant uuid[] := array(
         select w.job_id
         from jobq_private.waiter as w
@@ -238,7 +238,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _end jsonb;
 begin
     select s.value into _end

@@ -354,6 +354,15 @@ HALF_BAD = {
     "set_progress": "job_id => %(job)s, attempt => 1, progress => '1e131071'",
     "fail": "job_id => %(job)s, attempt => 1, error => 'x', retry_in => '-1 s'",
     "complete": "job_id => %(job)s, attempt => 1, result => '1e131071'",
+    "cancel_many": "queue => 'default', max_jobs => 0",
+    "change_many": """changes => '{"priority": 99999}', queue => 'default'""",
+    "claim_calls": "queues => '{other,null}'",
+    "delete_many": "queue => 'default', state => 'nonsense'",
+    "emit": "event => 'e', payload => '1e131071'",
+    "save_step": "job_id => %(job)s, attempt => 1, name => 'a', value => '1e131071'",
+    "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",
+    "submit_jobs": """jobs => '[{"kind": "a"}, {"kind": ""}]', endpoints => '{}'""",
+    "work": "queues => '{other,null}'",
     "enqueue": """kind => 'a', idempotency_key => 'k', metadata => '[]'""",
 }
 READ_ONLY = {

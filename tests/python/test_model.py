@@ -134,6 +134,9 @@ OTHERS = {
     "authenticate": ("sha256('s1')", "sha256('s2')"),
     "backoff": ("'exponential', '1 s', '1 h', 0.5, 3",),
     "begin_wait": ("'{q1}'", "'{q1,q2}'"),
+    "cancel_many": ("array[gen_random_uuid()]",),
+    "change_many": ("""'{"priority": 1}', array[gen_random_uuid()]""",),
+    "claim_calls": ("'{other}'",),
     "configure": ("retention => '30 days'", "key_retention => '30 days'"),
     "create_api_key": ("'s1', sha256('s1'), 'p', '{read}'", "'s2', sha256('s2'), 'p', '{read}'"),
     "create_schedule": tuple(
@@ -147,6 +150,7 @@ OTHERS = {
     "delete_kind": ("'other'",),
     "delete_limit": ("'other', 'a'",),
     "delete_queue": ("'other'",),
+    "delete_many": ("array[gen_random_uuid()]",),
     "due_in": ("'{q1,q2}'",),
     "emit": ("'e1'", "'e2', '1'"),
     "end_wait": ("",),
@@ -169,13 +173,17 @@ OTHERS = {
     "revoke_api_key": ("'s1'", "'s2'"),
     "revoke_queue": ("'jobq_worker', 'other', 'work'",),
     "rotate_secret": ("'s1', 1, repeat('d', 40)::bytea, 'k2'",),
+    "run_schedule": ("'s1'",),
     "save_step": ("gen_random_uuid(), 1, 'a', '1'",),
     "save_steps": ("array[gen_random_uuid()], '{1}', '{a}', '[1]'",),
     "signal": ("gen_random_uuid(), 'e1'",),
     "submit_schedule": ("""'{"name": "s1", "kind": "other", "every": "1 h"}'""",),
+    "submit_jobs": ("'[]'",),
     "tick": ("", "1"),
+    "tick_in": ("",),
     "update_schedule": ("""'s1', '{"priority": 1}'""", """'s2', '{"priority": 2}'"""),
     "wait": ("coalesce((select max(j.job_id::text) from jobq.job as j)::uuid, gen_random_uuid())",),
+    "work": ("'{other}', 1",),
 }
 # Schedules need both of these, one after the other.
 FAVOURED = [*sorted(OTHERS), *(["create_schedule", "tick"] * 6)]

@@ -18,7 +18,7 @@ begin
         check_steps.job_ids, check_steps.attempts, check_steps.results
     );
     if num_nulls(check_steps.names, check_steps.results) > 0
-        or array_position(check_steps.names, null) is not null
+        or exists (select from unnest(check_steps.names) as s (name) where s.name is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'names and results');
     elsif cardinality(check_steps.names) <> cardinality(check_steps.job_ids)
