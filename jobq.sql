@@ -1075,7 +1075,8 @@ create index waiter_since_idx on jobq_private.waiter (since);
 
 comment on table jobq_private.waiter is 'Which jobs wait for which events; each is queued, and due at its deadline.';
 
--- Emitted by a transaction with one snapshot, which cannot see who has begun to wait since.
+-- What a transaction with one snapshot has emitted, or waits for: it cannot see what others
+-- have done since.
 create table jobq_private.late_event (
     late_event_id bigint generated always as identity,
     event text collate "C" not null,
@@ -1083,7 +1084,7 @@ create table jobq_private.late_event (
     constraint late_event_pkey primary key (late_event_id)
 );
 
-comment on table jobq_private.late_event is 'Events whose waiters maintain() has yet to release.';
+comment on table jobq_private.late_event is 'Events and waits that maintain() has yet to bring together.';
 
 reset role;
 
@@ -2980,7 +2981,9 @@ declare
     _missing uuid;
     _state text;
 begin
-    if num_nulls(max_jobs, dry_run) > 0 or array_position(job_ids, null) > 0 then
+    if num_nulls(max_jobs, dry_run) > 0
+        or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
+    then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
     elsif num_nonnulls(job_ids, queue, kind, metadata) = 0 then
         perform jobq_private.raise_error(
@@ -5206,14 +5209,23 @@ using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
 create policy attempt_insert on jobq_private.attempt for insert
 with check (true);
 
+create policy attempt_delete on jobq_private.attempt for delete
+using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
+
 create policy job_log_all on jobq_private.job_log
 using (exists (select from jobq.job as j where j.job_id = job_log.job_id));
 
 create policy step_all on jobq_private.step
-using (exists (select from jobq.job as j where j.job_id = step.job_id));
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = step.job_id)
+);
 
 create policy waiter_all on jobq_private.waiter
-using (exists (select from jobq.job as j where j.job_id = waiter.job_id));
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = waiter.job_id)
+);
 
 -- An event that is no signal belongs to no queue.
 create policy event_all on jobq_private.event
@@ -11612,8 +11624,9 @@ comment on function jobq.claim is
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: a role that it belongs to, or a superuser. So nobody who can declare a kind has
--- another log-in, or a superuser, run code of theirs. Raises: 22004, 22023.
+-- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
+-- is not enough: any of them could have made the function. So nobody who can declare a kind
+-- has another log-in run code of theirs. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Example: select * from jobq.claim_calls('{default}', 10);
@@ -11637,10 +11650,13 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
-    and (o.rolsuper or (
-        pg_has_role(session_user, f.owner, 'member')
-        and not (select u.rolsuper from pg_catalog.pg_roles as u where u.rolname = session_user)
-    ));
+    and (
+        o.rolsuper
+        or o.rolname = session_user
+        or f.owner = (
+            select d.datdba from pg_catalog.pg_database as d where d.datname = current_database()
+        )
+    );
 
     foreach _queue in array claim_calls.queues loop
         continue when jobq_private.is_paused(_queue);
@@ -12526,6 +12542,7 @@ begin
         begin
             execute format('select %I.%I($1)', _job.run[1], _job.run[2])
             into _result using _job.payload;
+            set constraints all immediate;
             if octet_length(_result::text) > 308
                 or jsonb_typeof(_result) in ('object', 'array')
             then
@@ -14414,7 +14431,7 @@ begin
         check_steps.job_ids, check_steps.attempts, check_steps.results
     );
     if num_nulls(check_steps.names, check_steps.results) > 0
-        or array_position(check_steps.names, null) is not null
+        or exists (select from unnest(check_steps.names) as s (name) where s.name is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'names and results');
     elsif cardinality(check_steps.names) <> cardinality(check_steps.job_ids)
@@ -14455,6 +14472,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _before constant timestamptz := now() - (select g.retention from jobq_private.setting as g);
     _gone bigint;
     _rows bigint;
@@ -14471,7 +14489,12 @@ begin
         )
         returning l.*
     loop
-        perform jobq_private.release_waiters(_late.event, _late.job_id);
+        if exists (
+            select from jobq_private.event as e
+            where e.event = _late.event and e.job_id in (_late.job_id, _all)
+        ) then
+            perform jobq_private.release_waiters(_late.event, _late.job_id);
+        end if;
     end loop;
 
     delete from jobq_private.event as e
@@ -14479,7 +14502,10 @@ begin
         select o.event, o.job_id
         from jobq_private.event as o
         where o.emitted_at < _before
-        and not exists (select from jobq_private.waiter as w where w.event = o.event)
+        and not exists (
+            select from jobq_private.waiter as w
+            where w.event = o.event and o.job_id in (w.job_id, _all)
+        )
         order by o.emitted_at
         limit prune_workflows.max_rows
     );
@@ -14488,29 +14514,24 @@ begin
     delete from jobq_private.waiter as w
     where (w.job_id, w.event) in (
         select o.job_id, o.event
-        from (
-            select x.job_id, x.event
-            from jobq_private.waiter as x
-            where x.since < now() - interval '1 day'
-            order by x.since
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        from jobq_private.waiter as o
+        where o.since < now() - interval '1 day'
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        order by o.since
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     _gone := _gone + _rows;
 
     delete from jobq_private.step as s
     where s.job_id in (
-        select o.job_id
-        from (
-            select distinct x.job_id
-            from jobq_private.step as x
-            where x.job_id < jobq_private.id_floor(_before)
-            order by x.job_id
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq.job as j where j.job_id = o.job_id)
+        select distinct o.job_id
+        from jobq_private.step as o
+        where o.job_id < jobq_private.id_floor(_before)
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        and not exists (select from jobq_private.job_archive as a where a.job_id = o.job_id)
+        order by o.job_id
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     return _gone + _rows;
@@ -14540,7 +14561,7 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _waiting constant uuid[] := array(
         select w.job_id
         from jobq_private.waiter as w
@@ -14600,7 +14621,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _all constant uuid := '00000000-0000-0000-0000-000000000000';
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _end jsonb;
 begin
     select s.value into _end
@@ -14811,7 +14832,11 @@ begin
     );
     return query
     with given as materialized (
-        select g.job_id, g.attempt, g.name, g.value, g.n
+        select
+            g.job_id, g.attempt, g.name, g.value, g.n,
+            row_number() over (
+                partition by g.job_id, g.attempt, g.name order by g.n
+            ) as place
         from rows from (
             unnest(save_steps.job_ids, save_steps.attempts, save_steps.names),
             jsonb_array_elements(save_steps.results)
@@ -14835,10 +14860,10 @@ begin
         returning s.job_id, s.name, s.value
     )
     select
-        g.job_id, g.name, coalesce(s.value, k.value),
+        g.job_id, g.name, case when h.job_id is not null then coalesce(s.value, k.value) end,
         case
             when h.job_id is null then 'lost'
-            when s.job_id is not null then 'saved'
+            when s.job_id is not null and g.place = 1 then 'saved'
             else 'known'
         end
     from given as g
@@ -14896,7 +14921,8 @@ comment on function jobq.signal is
 -- has been given back, its attempt not counted, and the handler must end; the job is due
 -- again when the event comes, at the latest after timeout, which counts from the first
 -- call. The attempt that then runs calls again and is told. While an emit is under way that
--- could miss it, the job looks again after a quarter of a second.
+-- could miss it, the job looks again after a quarter of a second. A transaction with one
+-- snapshot cannot see what was emitted since: it leaves a row for maintain(), which looks.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: how long at most, from the first call; up to 36500 days; null means that
@@ -14942,6 +14968,10 @@ begin
         )
         on conflict on constraint waiter_pkey do update set event = w.event
         returning w.deadline into _due;
+        if current_setting('transaction_isolation') <> 'read committed' then
+            insert into jobq_private.late_event (event, job_id)
+            values (wait_for.event, wait_for.job_id);
+        end if;
         if not pg_try_advisory_xact_lock(_emitting, hashtext(wait_for.event) & 1023) then
             _due := least(_due, clock_timestamp() + interval '0.25 s');
         end if;

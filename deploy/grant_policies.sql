@@ -74,14 +74,23 @@ using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
 create policy attempt_insert on jobq_private.attempt for insert
 with check (true);
 
+create policy attempt_delete on jobq_private.attempt for delete
+using (exists (select from jobq.job as j where j.job_id = attempt.job_id));
+
 create policy job_log_all on jobq_private.job_log
 using (exists (select from jobq.job as j where j.job_id = job_log.job_id));
 
 create policy step_all on jobq_private.step
-using (exists (select from jobq.job as j where j.job_id = step.job_id));
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = step.job_id)
+);
 
 create policy waiter_all on jobq_private.waiter
-using (exists (select from jobq.job as j where j.job_id = waiter.job_id));
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = waiter.job_id)
+);
 
 -- An event that is no signal belongs to no queue.
 create policy event_all on jobq_private.event

@@ -93,6 +93,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _before constant timestamptz := now() - (select g.retention from jobq_private.setting as g);
     _gone bigint;
     _rows bigint;
@@ -109,7 +110,12 @@ begin
         )
         returning l.*
     loop
-        perform jobq_private.release_waiters(_late.event, _late.job_id);
+        if exists (
+            select from jobq_private.event as e
+            where e.event = _late.event and e.job_id in (_late.job_id, _all)
+        ) then
+            perform jobq_private.release_waiters(_late.event, _late.job_id);
+        end if;
     end loop;
 
     delete from jobq_private.event as e
@@ -117,7 +123,10 @@ begin
         select o.event, o.job_id
         from jobq_private.event as o
         where o.emitted_at < _before
-        and not exists (select from jobq_private.waiter as w where w.event = o.event)
+        and not exists (
+            select from jobq_private.waiter as w
+            where w.event = o.event and o.job_id in (w.job_id, _all)
+        )
         order by o.emitted_at
         limit prune_workflows.max_rows
     );
@@ -126,29 +135,24 @@ begin
     delete from jobq_private.waiter as w
     where (w.job_id, w.event) in (
         select o.job_id, o.event
-        from (
-            select x.job_id, x.event
-            from jobq_private.waiter as x
-            where x.since < now() - interval '1 day'
-            order by x.since
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        from jobq_private.waiter as o
+        where o.since < now() - interval '1 day'
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        order by o.since
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     _gone := _gone + _rows;
 
     delete from jobq_private.step as s
     where s.job_id in (
-        select o.job_id
-        from (
-            select distinct x.job_id
-            from jobq_private.step as x
-            where x.job_id < jobq_private.id_floor(_before)
-            order by x.job_id
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq.job as j where j.job_id = o.job_id)
+        select distinct o.job_id
+        from jobq_private.step as o
+        where o.job_id < jobq_private.id_floor(_before)
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        and not exists (select from jobq_private.job_archive as a where a.job_id = o.job_id)
+        order by o.job_id
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     return _gone + _rows;
@@ -449,7 +453,11 @@ begin
     );
     return query
     with given as materialized (
-        select g.job_id, g.attempt, g.name, g.value, g.n
+        select
+            g.job_id, g.attempt, g.name, g.value, g.n,
+            row_number() over (
+                partition by g.job_id, g.attempt, g.name order by g.n
+            ) as place
         from rows from (
             unnest(save_steps.job_ids, save_steps.attempts, save_steps.names),
             jsonb_array_elements(save_steps.results)
@@ -473,10 +481,10 @@ begin
         returning s.job_id, s.name, s.value
     )
     select
-        g.job_id, g.name, coalesce(s.value, k.value),
+        g.job_id, g.name, case when h.job_id is not null then coalesce(s.value, k.value) end,
         case
             when h.job_id is null then 'lost'
-            when s.job_id is not null then 'saved'
+            when s.job_id is not null and g.place = 1 then 'saved'
             else 'known'
         end
     from given as g
@@ -534,7 +542,8 @@ comment on function jobq.signal is
 -- has been given back, its attempt not counted, and the handler must end; the job is due
 -- again when the event comes, at the latest after timeout, which counts from the first
 -- call. The attempt that then runs calls again and is told. While an emit is under way that
--- could miss it, the job looks again after a quarter of a second.
+-- could miss it, the job looks again after a quarter of a second. A transaction with one
+-- snapshot cannot see what was emitted since: it leaves a row for maintain(), which looks.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: how long at most, from the first call; up to 36500 days; null means that
@@ -580,6 +589,10 @@ begin
         )
         on conflict on constraint waiter_pkey do update set event = w.event
         returning w.deadline into _due;
+        if current_setting('transaction_isolation') <> 'read committed' then
+            insert into jobq_private.late_event (event, job_id)
+            values (wait_for.event, wait_for.job_id);
+        end if;
         if not pg_try_advisory_xact_lock(_emitting, hashtext(wait_for.event) & 1023) then
             _due := least(_due, clock_timestamp() + interval '0.25 s');
         end if;

@@ -42,7 +42,8 @@ create index waiter_since_idx on jobq_private.waiter (since);
 
 comment on table jobq_private.waiter is 'Which jobs wait for which events; each is queued, and due at its deadline.';
 
--- Emitted by a transaction with one snapshot, which cannot see who has begun to wait since.
+-- What a transaction with one snapshot has emitted, or waits for: it cannot see what others
+-- have done since.
 create table jobq_private.late_event (
     late_event_id bigint generated always as identity,
     event text collate "C" not null,
@@ -50,6 +51,6 @@ create table jobq_private.late_event (
     constraint late_event_pkey primary key (late_event_id)
 );
 
-comment on table jobq_private.late_event is 'Events whose waiters maintain() has yet to release.';
+comment on table jobq_private.late_event is 'Events and waits that maintain() has yet to bring together.';
 
 commit;

@@ -11,6 +11,7 @@ drop policy job_archive_update on jobq_private.job_archive;
 drop policy job_archive_delete on jobq_private.job_archive;
 drop policy attempt_select on jobq_private.attempt;
 drop policy attempt_insert on jobq_private.attempt;
+drop policy attempt_delete on jobq_private.attempt;
 drop policy job_log_all on jobq_private.job_log;
 drop policy step_all on jobq_private.step;
 drop policy waiter_all on jobq_private.waiter;

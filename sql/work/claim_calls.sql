@@ -1,8 +1,9 @@
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: a role that it belongs to, or a superuser. So nobody who can declare a kind has
--- another log-in, or a superuser, run code of theirs. Raises: 22004, 22023.
+-- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
+-- is not enough: any of them could have made the function. So nobody who can declare a kind
+-- has another log-in run code of theirs. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Example: select * from jobq.claim_calls('{default}', 10);
@@ -26,10 +27,13 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
-    and (o.rolsuper or (
-        pg_has_role(session_user, f.owner, 'member')
-        and not (select u.rolsuper from pg_catalog.pg_roles as u where u.rolname = session_user)
-    ));
+    and (
+        o.rolsuper
+        or o.rolname = session_user
+        or f.owner = (
+            select d.datdba from pg_catalog.pg_database as d where d.datname = current_database()
+        )
+    );
 
     foreach _queue in array claim_calls.queues loop
         continue when jobq_private.is_paused(_queue);

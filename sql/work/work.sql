@@ -39,6 +39,7 @@ begin
         begin
             execute format('select %I.%I($1)', _job.run[1], _job.run[2])
             into _result using _job.payload;
+            set constraints all immediate;
             if octet_length(_result::text) > 308
                 or jsonb_typeof(_result) in ('object', 'array')
             then

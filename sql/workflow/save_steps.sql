@@ -31,7 +31,11 @@ begin
     );
     return query
     with given as materialized (
-        select g.job_id, g.attempt, g.name, g.value, g.n
+        select
+            g.job_id, g.attempt, g.name, g.value, g.n,
+            row_number() over (
+                partition by g.job_id, g.attempt, g.name order by g.n
+            ) as place
         from rows from (
             unnest(save_steps.job_ids, save_steps.attempts, save_steps.names),
             jsonb_array_elements(save_steps.results)
@@ -55,10 +59,10 @@ begin
         returning s.job_id, s.name, s.value
     )
     select
-        g.job_id, g.name, coalesce(s.value, k.value),
+        g.job_id, g.name, case when h.job_id is not null then coalesce(s.value, k.value) end,
         case
             when h.job_id is null then 'lost'
-            when s.job_id is not null then 'saved'
+            when s.job_id is not null and g.place = 1 then 'saved'
             else 'known'
         end
     from given as g

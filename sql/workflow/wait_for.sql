@@ -3,7 +3,8 @@
 -- has been given back, its attempt not counted, and the handler must end; the job is due
 -- again when the event comes, at the latest after timeout, which counts from the first
 -- call. The attempt that then runs calls again and is told. While an emit is under way that
--- could miss it, the job looks again after a quarter of a second.
+-- could miss it, the job looks again after a quarter of a second. A transaction with one
+-- snapshot cannot see what was emitted since: it leaves a row for maintain(), which looks.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE,
 -- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument timeout: how long at most, from the first call; up to 36500 days; null means that
@@ -49,6 +50,10 @@ begin
         )
         on conflict on constraint waiter_pkey do update set event = w.event
         returning w.deadline into _due;
+        if current_setting('transaction_isolation') <> 'read committed' then
+            insert into jobq_private.late_event (event, job_id)
+            values (wait_for.event, wait_for.job_id);
+        end if;
         if not pg_try_advisory_xact_lock(_emitting, hashtext(wait_for.event) & 1023) then
             _due := least(_due, clock_timestamp() + interval '0.25 s');
         end if;

@@ -55,12 +55,6 @@ class Request:
             return None
         return self.dedup or "skip"
 
-    @property
-    def order(self) -> tuple[object, ...]:
-        """Where a job with keys comes in its batch: nulls last."""
-        idempotency, dedup = self.idempotency_key, self.dedup_key
-        return (self.kind, idempotency is None, idempotency or "", dedup is None, dedup or "")
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

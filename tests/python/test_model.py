@@ -199,6 +199,27 @@ MODELLED = {
 APART = {"enforce_queue_grants"}
 
 
+def in_order(batch: list[Request]) -> list[int]:
+    """Return the places of a batch's jobs in the order in which they are stored.
+
+    Those that repeat an idempotency key of their batch come last; before them those with a
+    dedup key, by kind and key.
+    """
+
+    def repeats(n: int) -> bool:
+        job = batch[n]
+        return job.idempotency_key is not None and any(
+            (job.kind, job.idempotency_key) == (other.kind, other.idempotency_key)
+            for other in batch[:n]
+        )
+
+    def place(n: int) -> tuple[object, ...]:
+        job = batch[n]
+        return (repeats(n), job.dedup_key is not None, job.kind, job.dedup_key or "", n)
+
+    return sorted(range(len(batch)), key=place)
+
+
 @dataclass
 class Session:
     """A connection, what it sees, and what the model says of it."""
@@ -533,10 +554,9 @@ class QueueMachine(RuleBasedStateMachine):
             rows = session.rows("enqueue_many", Jsonb(jobs))
             assert [row[0] for row in rows] == list(range(1, len(batch) + 1))
             pairs = list(zip(batch, rows, strict=True))
-            keyed = [p for p in pairs if p[0].idempotency_key or p[0].dedup_key]
-            plain = [p for p in pairs if p not in keyed]
             made: set[UUID] = set()
-            for request, (_, job_id, created) in [*sorted(keyed, key=lambda p: p[0].order), *plain]:
+            for n in in_order(batch):
+                request, (_, job_id, created) = pairs[n]
                 self.stored(session, queue, request, job_id, created)
                 if created:
                     assert job_id not in made
@@ -815,7 +835,8 @@ class QueueMachine(RuleBasedStateMachine):
             job = self.pick(queue, pick)
             job_id = job.job_id if job and pick else UNKNOWN
             self.foresee(lambda: queue.find(job_id))
-            session.rows("log", job_id, pick, "INFO", "a line")
+            attempt = pick % (job.attempt + 1) if job else pick
+            session.rows("log", job_id, attempt, "INFO", "a line")
             return "log"
 
         self.act(number, act)

@@ -104,3 +104,17 @@ def test_a_step_on_a_handlers_connection_commits_with_its_writes(
         handler.execute("select jobq.save_step(%s, 1, 'charge', '1')", [job_id])
     assert value(other, "select count(*) from charge") == 1
     assert value(other, "select count(*) from jobq.list_steps(%s)", job_id) == 1
+
+
+def test_a_wait_with_an_old_snapshot_is_looked_after(connect: Callable[[], Connection]) -> None:
+    waiting, emitting = connect(), connect()
+    job_id = value(waiting, "select jobq.enqueue('work')")
+    waiting.execute("select jobq.claim_job(%s, 'w')", [job_id])
+    waiting.execute("begin isolation level repeatable read")
+    waiting.execute("select from jobq.error")  # takes the snapshot
+    assert value(emitting, "select jobq.emit('paid', '1')")
+    wait = "select outcome from jobq.wait_for(%s, 1, 'paid', '1 h')"
+    assert value(waiting, wait, job_id) == "waiting"
+    waiting.execute("commit")
+    waiting.execute("select jobq.maintain()")
+    assert value(waiting, "select run_at <= clock_timestamp() from jobq.job")

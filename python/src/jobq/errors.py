@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
+from jobq.error_table import ERROR_TABLE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -276,7 +278,7 @@ def of_database(error: psycopg.Error) -> JobqError:
     if kind is None and not state:
         is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         kind = _of_transport(error) if is_transport else InvalidArgument
-    is_own = bool(said.constraint_name) and state[:2] in ("JQ", "22")
+    is_own = said.constraint_name in ERROR_TABLE
     return (kind or JobqError)(
         said.message_primary or _first_line(error),
         code=said.constraint_name if is_own else None,

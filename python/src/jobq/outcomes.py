@@ -76,6 +76,8 @@ class Snooze(Exception):
         super().__init__(until)
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("the moment to snooze until needs a time zone")
+        if isinstance(until, timedelta) and until < timedelta(0):
+            raise ValueError("a snooze cannot be negative")
         self.until = until
 
 

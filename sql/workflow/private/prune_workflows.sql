@@ -12,6 +12,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all constant uuid := uuid '00000000-0000-0000-0000-000000000000';
     _before constant timestamptz := now() - (select g.retention from jobq_private.setting as g);
     _gone bigint;
     _rows bigint;
@@ -28,7 +29,12 @@ begin
         )
         returning l.*
     loop
-        perform jobq_private.release_waiters(_late.event, _late.job_id);
+        if exists (
+            select from jobq_private.event as e
+            where e.event = _late.event and e.job_id in (_late.job_id, _all)
+        ) then
+            perform jobq_private.release_waiters(_late.event, _late.job_id);
+        end if;
     end loop;
 
     delete from jobq_private.event as e
@@ -36,7 +42,10 @@ begin
         select o.event, o.job_id
         from jobq_private.event as o
         where o.emitted_at < _before
-        and not exists (select from jobq_private.waiter as w where w.event = o.event)
+        and not exists (
+            select from jobq_private.waiter as w
+            where w.event = o.event and o.job_id in (w.job_id, _all)
+        )
         order by o.emitted_at
         limit prune_workflows.max_rows
     );
@@ -45,29 +54,24 @@ begin
     delete from jobq_private.waiter as w
     where (w.job_id, w.event) in (
         select o.job_id, o.event
-        from (
-            select x.job_id, x.event
-            from jobq_private.waiter as x
-            where x.since < now() - interval '1 day'
-            order by x.since
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        from jobq_private.waiter as o
+        where o.since < now() - interval '1 day'
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        order by o.since
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     _gone := _gone + _rows;
 
     delete from jobq_private.step as s
     where s.job_id in (
-        select o.job_id
-        from (
-            select distinct x.job_id
-            from jobq_private.step as x
-            where x.job_id < jobq_private.id_floor(_before)
-            order by x.job_id
-            limit prune_workflows.max_rows
-        ) as o
-        where not exists (select from jobq.job as j where j.job_id = o.job_id)
+        select distinct o.job_id
+        from jobq_private.step as o
+        where o.job_id < jobq_private.id_floor(_before)
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        and not exists (select from jobq_private.job_archive as a where a.job_id = o.job_id)
+        order by o.job_id
+        limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
     return _gone + _rows;

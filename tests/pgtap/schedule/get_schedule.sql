@@ -134,7 +134,7 @@ select created, item ->> 'job_id' as id from jobq_http.submit_schedule(
 select is(:'first_created'::boolean, true, 'a new name makes a schedule');
 select results_eq(
     $$ select s.created, s.item ->> 'job_id' from jobq_http.submit_schedule(
-        '{"name": "submitted", "kind": "other", "every": "1 h"}') as s $$,
+        '{"name": "submitted", "kind": "k", "every": "1 h"}') as s $$,
     format('values (false, %L)', :'first_id'),
     'a name in use yields the schedule that has it, whatever else is said'
 );

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(22);
+select plan(24);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -110,6 +110,13 @@ set local session authorization ops_runner;
 select is_empty('select jobq.work()', 'nor does a log-in run what it may not execute');
 reset session authorization;
 delete from jobq_private.kind where kind = 'guarded';
+grant create on schema analytics to jobq_worker;
+alter function analytics.evil(jsonb) owner to jobq_worker;
+set local session authorization ops_runner;
+select is_empty(
+    'select jobq.work()', 'nor what belongs to a role that others are members of too'
+);
+reset session authorization;
 alter function analytics.evil(jsonb) owner to ops_runner;
 set local session authorization ops_runner;
 select is(
@@ -129,6 +136,30 @@ set local session authorization ops_runner;
 select is_empty('select jobq.work()', 'and none that is paused');
 reset session authorization;
 select jobq.resume_queue('default');
+
+-- A constraint that is looked at late
+create table analytics.once (n integer unique deferrable initially deferred);
+grant insert on analytics.once to ops_runner;
+set local session authorization ops_runner;
+create function analytics.once(payload jsonb)
+returns jsonb
+language plpgsql
+as $$
+begin
+    insert into analytics.once values ((payload ->> 'n')::integer);
+    return null;
+end
+$$;
+grant execute on function analytics.once to ops_declarer;
+reset session authorization;
+select jobq.put_kind('once', 'late', run => 'analytics.once');
+select jobq.enqueue('once', '{"n": 1}') from generate_series(1, 2);
+set local session authorization ops_runner;
+select set_eq(
+    $$ select state from jobq.work('{late}') $$, $$ values ('succeeded'), ('dead') $$,
+    'a deferred constraint fails its own job alone'
+);
+reset session authorization;
 
 -- A timeout
 select jobq.enqueue('refresh', '{"n": 10, "sleep": true}', priority => 1);

@@ -121,7 +121,7 @@ insert into jobq_private.event (event, payload, emitted_at)
 values ('only', '1', now() - interval '40 days');
 select jobq_private.prune_workflows(1000);
 select results_eq(
-    'select event collate "default" from jobq_private.event', $$ values ('only'), ('only') $$,
+    'select event collate "default" from jobq_private.event', $$ values ('only') $$,
     'old events are forgotten, but for those that somebody waits for'
 );
 select is(

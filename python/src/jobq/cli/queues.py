@@ -30,7 +30,8 @@ def queues(is_json: bool, database_url: str) -> None:
 def pause(queue: str, reason: str | None, is_new: bool, database_url: str) -> None:
     """Stop claims from QUEUE; running jobs go on."""
     with asking(database_url) as client:
-        if not is_new and queue not in {stats.queue for stats in client.queue_stats()}:
+        known = {"default", *(stats.queue for stats in client.queue_stats())}
+        if not is_new and queue not in known:
             raise NotFound(
                 "queue not found",
                 code="QUEUE_NOT_FOUND",
