@@ -475,9 +475,8 @@ BATCHES: dict[str, Call] = {
     "complete": Batch("select jobq.complete_many(%(ids)s, %(attempts)s)"),
     "fail": Batch("select jobq.fail_many(%(failures)s)"),
     "release": Batch("select jobq.release_many(%(ids)s, %(attempts)s)"),
-    "heartbeat": Batch("select jobq.heartbeat('worker', %(ids)s, %(attempts)s)"),
-    "exchange": Batch("select jobq.exchange('{}', 'worker', 0, %(ids)s, %(attempts)s)"),
 }
+"""Those that wait for what others hold; heartbeat() and exchange() pass over it."""
 
 
 @pytest.mark.parametrize("second_name", BATCHES)
