@@ -30,7 +30,7 @@ lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to d
 	@$(RUFF) format -q --check $(CONFIG) $(CODE)
 	@echo "mypy"; MYPYPATH=sql:tests/python $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python
 	@echo "snapshot"; $(PYTHON) sql/snapshot.py --check
-	@echo "squawk"; $(BIN)/squawk deploy/*/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
+	@echo "squawk"; $(BIN)/squawk deploy/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
 	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
 
 format: $(VENV)/.test ## Format the Python code
