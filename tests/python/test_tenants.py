@@ -54,6 +54,7 @@ cross join (values ('enqueue'), ('work')) as p (privilege);
 # What the operator of the database declares for the victim.
 DEFINITIONS = f"""
 select jobq.put_queue('theirs', max_depth => 1000);
+select jobq.put_limit('theirs', 'some-key', 3);
 select jobq.put_payload_spec('theirs-spec', '{{"title": "{CANARY}", "not": {{"type": "array"}}}}');
 select jobq.put_queue('theirs-spare');
 select jobq.put_payload_spec('theirs-spare', '{{}}');
@@ -123,8 +124,9 @@ AIMED: dict[str, list[str]] = {
     "after": ["2026-01-01"],
     "attempt": ["1"],
     "attempts": ["{1}"],
-    "changes": ['{"payload": {}}'],
+    "changes": ['{"payload": {}}', '{"priority": 7}'],
     "ciphertext": ["\\x" + "00" * 40],
+    "concurrency_key": ["some-key"],
     "config": ["theirs-config", "theirs-spare"],
     "cron": ["* * * * *"],
     "dedup": ["replace"],
@@ -134,6 +136,7 @@ AIMED: dict[str, list[str]] = {
     "entries": ['{"x": 1}'],
     "error": ["x"],
     "event": ["theirs-event"],
+    "endpoints": ["{theirs-endpoint}"],
     "execution_id": ["JOB"],
     "failures": ['[{"job_id": "JOB", "attempt": 1, "error": "x"}]'],
     "given": [
@@ -162,6 +165,7 @@ AIMED: dict[str, list[str]] = {
     "max_jobs": ["100"],
     "message": ["theirs"],
     "names": ["{theirs-new}"],
+    "max_running": ["1"],
     "name": ["theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-secret"],
     "payload_spec": ["theirs-spec", "theirs-spare"],
     "prefix": ["x"],
@@ -171,6 +175,7 @@ AIMED: dict[str, list[str]] = {
     "queues": ["{theirs}", "{mine,theirs}"],
     "reason": ["x"],
     "results": ["[1]"],
+    "schedule_id": ["SCHEDULE"],
     "schedule": ["theirs-schedule", "theirs-paused", "SCHEDULE"],
     "schema": ["{}"],
     "scopes": ["{operate}"],
@@ -187,13 +192,13 @@ AIMED: dict[str, list[str]] = {
 
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
-    "act_for", "backoff", "begin_wait", "create_api_key", "end_wait", "enforce_queue_grants",
-    "grant_queue", "health", "list_queue_grants", "next_tick", "preview_cron", "ready",
-    "revoke_queue",
+    "act_for", "backoff", "begin_wait", "claim_calls", "create_api_key", "end_wait",
+    "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
+    "preview_cron", "ready", "revoke_queue", "tick_in", "work",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
-TELLING = {"due_in", "next_due", "preview_schedule", "wait"}
+TELLING = {"due_in", "next_due", "preview_schedule", "preview_slots", "wait"}
 
 
 # What a session may try to set so as to be taken for somebody else.
