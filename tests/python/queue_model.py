@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -82,9 +82,8 @@ class Job:
     def is_waiting(self) -> bool:
         return self.state in WAITING
 
-    @property
-    def rank(self) -> tuple[int, datetime, UUID]:
-        return (-self.request.priority, self.run_at, self.job_id)
+    def rank(self, touched: Collection[UUID]) -> tuple[int, bool, datetime, UUID]:
+        return (-self.request.priority, self.job_id in touched, self.run_at, self.job_id)
 
     def to(self, state: str) -> Job:
         """Change the state, with all that follows from it."""
@@ -167,13 +166,21 @@ class Queue:
 
     # ---- producers
 
+    def key_holder(self, request: Request) -> UUID | None:
+        """Return the job that the request's idempotency key stands for; None if it is free."""
+        key = (request.kind, request.idempotency_key or "")
+        if not request.idempotency_key or key not in self.keys:
+            return None
+        holder = self.jobs[self.keys[key]]
+        is_free = request.kind in REUSABLE and holder.state in ("dead", "cancelled")
+        return None if is_free else holder.job_id
+
     def holder(self, request: Request) -> UUID | None:
         """Return the job that holds the request's key; None if a new one is made."""
         key = (request.kind, request.idempotency_key or "")
-        if request.idempotency_key and key in self.keys:
-            holder = self.jobs[self.keys[key]]
-            if not (request.kind in REUSABLE and holder.state in ("dead", "cancelled")):
-                return holder.job_id
+        key_holder = self.key_holder(request)
+        if key_holder is not None:
+            return key_holder
         live = self.dedup_holder(request.kind, request.dedup_key) if request.held_dedup else None
         if live is None:
             return None
@@ -202,8 +209,13 @@ class Queue:
     # ---- workers
 
     def claim(
-        self, queues: Sequence[str], max_jobs: int, is_locked: Callable[[UUID], bool]
+        self,
+        queues: Sequence[str],
+        max_jobs: int,
+        is_locked: Callable[[UUID], bool],
+        touched: Collection[UUID],
     ) -> list[Job]:
+        """Claim; of one priority, what was touched of late comes last."""
         claimed: list[Job] = []
         for queue in queues:
             due = [
@@ -215,7 +227,7 @@ class Queue:
                 and not self.paused.get(queue, False)
                 and not is_locked(job.job_id)
             ]
-            next_up = sorted(due, key=lambda job: job.rank)[: max_jobs - len(claimed)]
+            next_up = sorted(due, key=lambda job: job.rank(touched))[: max_jobs - len(claimed)]
             claimed += [self.move(job.job_id, "running") for job in next_up]
         return claimed
 
@@ -237,23 +249,32 @@ class Queue:
             raise Refused("JQ003")
         return job
 
-    def heartbeat(self, job_id: UUID, attempt: int) -> str:
+    def heartbeat(self, job_id: UUID, attempt: int, is_locked: Callable[[UUID], bool]) -> str:
         if not self.holds(job_id, attempt):
             return "lost"
+        if is_locked(job_id):
+            return "held"
         job = self.jobs[job_id]
         self.jobs[job_id] = replace(job, is_expired=False)
         return "cancel_requested" if job.is_cancel_requested else "extended"
 
     def complete_many(self, held: Iterable[tuple[UUID, int]]) -> list[str]:
-        held = list(held)
-        counts = {pair for pair in held if self.holds(*pair)}
-        for job_id, _ in counts:
-            self.move(job_id, "succeeded")
-        return ["succeeded" if pair in counts else "lost" for pair in held]
+        outcomes = []
+        for job_id, attempt in held:
+            if self.holds(job_id, attempt):
+                self.move(job_id, "succeeded")
+                outcomes.append("succeeded")
+            else:
+                outcomes.append("repeated" if self.has_succeeded(job_id, attempt) else "lost")
+        return outcomes
+
+    def has_succeeded(self, job_id: UUID, attempt: int) -> bool:
+        job = self.jobs.get(job_id)
+        return job is not None and job.state == "succeeded" and job.attempt == attempt
 
     def complete(self, job_id: UUID, attempt: int) -> bool:
-        job = self.find(job_id)
-        if job.state == "succeeded" and job.attempt == attempt:
+        self.find(job_id)
+        if self.has_succeeded(job_id, attempt):
             return False
         self.require(job_id, attempt)
         self.move(job_id, "succeeded")
@@ -304,9 +325,17 @@ class Queue:
         if job.state not in ("dead", "cancelled"):
             raise Refused("JQ002")
         request = job.request
+        if self.key_holder(request) not in (None, job_id):
+            raise Refused("JQ004")
         if request.held_dedup and self.dedup_holder(request.kind, request.dedup_key):
             raise Refused("JQ004")
-        self.move(job_id, "queued")
+        self.requeue(job_id)
+
+    def requeue(self, job_id: UUID) -> None:
+        """Put a finished job back, which takes its idempotency key again."""
+        request = self.move(job_id, "queued").request
+        if request.idempotency_key:
+            self.keys[request.kind, request.idempotency_key] = job_id
 
     def update(self, job_id: UUID, state: str) -> Job:
         """Do as an update of the view does."""
@@ -323,6 +352,8 @@ class Queue:
         dead = [j for j in self.jobs.values() if j.state == "dead" and j.request.queue == queue]
         for job in sorted(dead, key=lambda job: job.finished or 0):
             request = job.request
+            if self.key_holder(request) not in (None, job.job_id):
+                continue
             if not request.held_dedup:
                 chosen[job.job_id] = job
             elif not self.holders(request.kind, request.dedup_key):
