@@ -140,7 +140,7 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = ApiError("SECRET_KEY_MISSING", hint=error.hint)
         case TimeoutError():
             answered = ApiError("TIMEOUT")
-        case psycopg.errors.InsufficientPrivilege():
+        case psycopg.errors.InsufficientPrivilege() if not is_of_table(error):
             message = "The database user of this server may not do this."
             answered = ApiError("FORBIDDEN", message=message)
         case psycopg.Error():
@@ -178,6 +178,11 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
         code = "QUEUE_UNAVAILABLE" if is_enqueue else "REPO_UNAVAILABLE"
         return ApiError(code, headers={"retry-after": "1"})
     return ApiError("INTERNAL_ERROR")
+
+
+def is_of_table(error: psycopg.Error) -> bool:
+    """Whether the database's table of errors has what was raised."""
+    return error.diag.constraint_name in ERROR_TABLE
 
 
 def of_table(code: str, said: Diagnostic) -> ApiError:
