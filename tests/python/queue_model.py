@@ -176,11 +176,11 @@ class Queue:
         return None if is_free else holder.job_id
 
     def holder(self, request: Request) -> UUID | None:
-        """Return the job that holds the request's key; None if a new one is made."""
-        key = (request.kind, request.idempotency_key or "")
-        key_holder = self.key_holder(request)
-        if key_holder is not None:
-            return key_holder
+        """Return the job that holds one of the request's keys; None if a new one is made."""
+        return self.key_holder(request) or self.merge(request)
+
+    def merge(self, request: Request) -> UUID | None:
+        """Return the job that holds the dedup key, which takes the idempotency key too."""
         live = self.dedup_holder(request.kind, request.dedup_key) if request.held_dedup else None
         if live is None:
             return None
@@ -188,8 +188,24 @@ class Queue:
             self.move(live.job_id, "cancelled")
             return None
         if request.idempotency_key:
-            self.keys[key] = live.job_id
+            self.keys[request.kind, request.idempotency_key] = live.job_id
         return live.job_id
+
+    def repeated(self, batch: Sequence[Request]) -> set[int]:
+        """Return the places of a batch's jobs whose idempotency key stands for another job.
+
+        A batch holds all its idempotency keys before it stores a job.
+        """
+        firsts: set[tuple[str, str]] = set()
+        found: set[int] = set()
+        for n, job in enumerate(batch):
+            if job.idempotency_key is None:
+                continue
+            key = (job.kind, job.idempotency_key)
+            if key in firsts or self.key_holder(job) is not None:
+                found.add(n)
+            firsts.add(key)
+        return found
 
     def store(self, request: Request, job_id: UUID, run_at: datetime) -> None:
         self.jobs[job_id] = Job(job_id, request, run_at, request.is_due)
@@ -347,12 +363,12 @@ class Queue:
             return self.jobs[job_id]
         return self.move(job_id, state)
 
-    def redrive_many(self, queue: str) -> set[UUID]:
+    def redrive_many(self, queue: str, is_locked: Callable[[UUID], bool]) -> set[UUID]:
         chosen: dict[object, Job] = {}
         dead = [j for j in self.jobs.values() if j.state == "dead" and j.request.queue == queue]
         for job in sorted(dead, key=lambda job: job.finished or 0):
             request = job.request
-            if self.key_holder(request) not in (None, job.job_id):
+            if is_locked(job.job_id) or self.key_holder(request) not in (None, job.job_id):
                 continue
             if not request.held_dedup:
                 chosen[job.job_id] = job

@@ -107,7 +107,7 @@ JOBS = """
 select job_id, kind, queue, priority, run_at, max_attempts, state, previous_state, attempt,
     attempts, cancel_requested_at is not null, lease_expires_at is not null,
     finished_at is not null
-from jobq.job where schedule_id is null
+from jobq.job where schedule_id is null and kind <> 'other'
 """
 HISTORY = """
 select job_id, array_agg((attempt::text || ' ' || state) order by started_at, attempt)
@@ -202,20 +202,14 @@ APART = {"enforce_queue_grants"}
 def in_order(batch: list[Request]) -> list[int]:
     """Return the places of a batch's jobs in the order in which they are stored.
 
-    Those that repeat an idempotency key of their batch come last; before them those with a
-    dedup key, by kind and key.
+    Those with a dedup key come last, by kind and key.
     """
-
-    def repeats(n: int) -> bool:
-        job = batch[n]
-        return job.idempotency_key is not None and any(
-            (job.kind, job.idempotency_key) == (other.kind, other.idempotency_key)
-            for other in batch[:n]
-        )
 
     def place(n: int) -> tuple[object, ...]:
         job = batch[n]
-        return (repeats(n), job.dedup_key is not None, job.kind, job.dedup_key or "", n)
+        if job.dedup_key is None:
+            return (False, n)
+        return (True, job.kind, job.dedup_key, n)
 
     return sorted(range(len(batch)), key=place)
 
@@ -499,9 +493,9 @@ class QueueMachine(RuleBasedStateMachine):
                 queue.jobs[job_id] = replace(queue.jobs[job_id], run_at=run_at)
 
     def stored(
-        self, session: Session, queue: Queue, request: Request, job_id: UUID, created: bool | None
-    ) -> None:
-        holder = queue.holder(request)
+        self, session: Session, queue: Queue, request: Request, job_id: UUID,
+        *, created: bool | None, holder: UUID | None,
+    ) -> None:  # fmt: skip
         if created is not None:
             assert created == (holder is None), f"{request}: held by {holder}"
         if holder is not None:
@@ -540,7 +534,8 @@ class QueueMachine(RuleBasedStateMachine):
                     f" from jobq_http.submit_job({self.ENQUEUE})",
                     arguments,
                 ).fetchall()
-            self.stored(session, queue, request, job_id, created)
+            holder = queue.holder(request)
+            self.stored(session, queue, request, job_id, created=created, holder=holder)
             return function
 
         self.act(number, act)
@@ -560,13 +555,16 @@ class QueueMachine(RuleBasedStateMachine):
             rows = session.rows("enqueue_many", Jsonb(jobs))
             assert [row[0] for row in rows] == list(range(1, len(batch) + 1))
             pairs = list(zip(batch, rows, strict=True))
-            made: set[UUID] = set()
+            repeated = queue.repeated(batch)
             for n in in_order(batch):
                 request, (_, job_id, created) = pairs[n]
-                self.stored(session, queue, request, job_id, created)
-                if created:
-                    assert job_id not in made
-                    made.add(job_id)
+                if n not in repeated:
+                    holder = queue.merge(request)
+                    self.stored(session, queue, request, job_id, created=created, holder=holder)
+            for n in repeated:
+                request, (_, job_id, created) = pairs[n]
+                key = (request.kind, request.idempotency_key or "")
+                assert (job_id, created) == (queue.keys[key], False)
             return "enqueue_many"
 
         self.act(number, act)
@@ -960,7 +958,7 @@ class QueueMachine(RuleBasedStateMachine):
     def redrive_many(self, number: int, name: str) -> None:
         def act(session: Session, queue: Queue) -> str:
             ids = {row[0] for row in session.rows("redrive_many", name)}
-            assert ids == queue.redrive_many(name)
+            assert ids == queue.redrive_many(name, self.is_locked_for(session))
             self.learn(session, queue, list(ids))
             return "redrive_many"
 
