@@ -11525,8 +11525,9 @@ comment on function jobq.begin_wait is
 -- one range of job_ready_idx, from next_mark() to now, so jobs due later cost nothing. What
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
--- the commit: so what was touched in the last 1000 transactions is passed over, and taken
--- by a second pass where the first comes back short. Raises: 22004, 22023.
+-- the commit: so what was touched by a transaction that may still have been open when the
+-- claim began, one of the last 1000, is passed over, and taken by a second pass where the
+-- first comes back short. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
@@ -11544,6 +11545,10 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
+    _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _open constant integer := least(
+        age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
+    );
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
@@ -11587,7 +11592,7 @@ begin
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
-                and (_is_second or age(j.xmax) > 1000)
+                and (_is_second or age(j.xmax) > _open or j.xmax = _self)
                 order by j.run_at, j.job_id
                 limit _left
                 for update skip locked

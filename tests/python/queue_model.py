@@ -231,7 +231,7 @@ class Queue:
         is_locked: Callable[[UUID], bool],
         touched: Collection[UUID],
     ) -> list[Job]:
-        """Claim; of one priority, what was touched of late comes last."""
+        """Claim; of one priority, what others may still have in hand comes last."""
         claimed: list[Job] = []
         for queue in queues:
             due = [

@@ -602,9 +602,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     @staticmethod
     def touched(session: Session) -> set[UUID]:
-        """Return the jobs whose row others, or a lock of its own writer, have left a mark on."""
+        """Return the jobs whose row bears the mark of a transaction that may be open yet."""
         rows = session.connection.execute(
-            "select job_id from jobq_private.job where age(xmax) <= 1000"
+            "select job_id from jobq_private.job"
+            " where xmax is distinct from pg_current_xact_id_if_assigned()::xid"
+            " and age(xmax) <= least(1000, age(pg_snapshot_xmin(pg_current_snapshot())::xid))"
         ).fetchall()
         return {job_id for (job_id,) in rows}
 
