@@ -46,8 +46,8 @@ MAX_RESULT: Final = 1048576
 MAX_CODE: Final = 128
 # The database refuses to wait longer for another attempt.
 LONGEST_RETRY: Final = timedelta(days=365)
-# Beyond it neither Python nor the database has a calendar.
-LAST_MOMENT: Final = datetime(9999, 12, 31, tzinfo=UTC)
+# The database takes a job's times from here to there: what Python and PostgreSQL can both tell.
+LAST_MOMENT: Final = datetime(9999, 12, 30, tzinfo=UTC)
 FIRST_MOMENT: Final = datetime(1, 1, 2, tzinfo=UTC)
 
 
