@@ -102,20 +102,19 @@ async def test_a_scope_opens_its_operations_and_no_other(api: Api, scope: str) -
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("operation", LOCKED, ids=name_of)
-async def test_the_role_of_every_scope_may_do_what_the_scope_opens(
-    api: Api, operation: Operation, scope: str
-) -> None:
+async def test_the_role_of_every_scope_may_do_what_the_scope_opens(api: Api, scope: str) -> None:
     """A grant that is missing in the database would be an INTERNAL_ERROR here."""
-    if scope not in operation.scopes:
-        return
     header = api.key([scope])
     bodies = [{}, {"kind": "a"}, {"jobs": [{"kind": "a"}]}, {"error": "x"}]
     bodies += [{"progress": 1}, {"message": "x"}]
-    path = path_of(operation)
-    for body in bodies:
-        response = await api.ask(operation.method, path, json=body, headers=header)
-        assert response.status_code < 500, response.text
+    for operation in LOCKED:
+        if scope not in operation.scopes:
+            continue
+        for body in bodies:
+            response = await api.ask(
+                operation.method, path_of(operation), json=body, headers=header
+            )
+            assert response.status_code < 500, (name_of(operation), response.text)
 
 
 @pytest.mark.parametrize(
