@@ -1,5 +1,6 @@
 -- Purpose: show what would hold for a job of this kind in this queue.
--- Invariant: the same resolution that enqueue() uses. Raises: nothing.
+-- Invariant: the same resolution that enqueue() uses. Its plan is priced so high that
+-- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
@@ -13,6 +14,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 as $$
     select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,

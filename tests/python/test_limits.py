@@ -100,7 +100,8 @@ class Claimer(threading.Thread):
                     if connection.closed:
                         connection = self.connect()
                 except psycopg.Error as error:
-                    if error.sqlstate != "JQ011":
+                    # no place left; or the lease of a second ran out on a busy machine
+                    if error.sqlstate not in ("JQ011", "JQ003"):
                         raise
         except BaseException as error:
             self.errors.append(error)

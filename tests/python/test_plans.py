@@ -26,6 +26,12 @@ PATIENCE = 10.0
 MANY = 10_000
 SLACK = 200
 """Buffers for deeper indexes, and for pages of dead entries that nobody has vacuumed."""
+AUTO_EXPLAIN = {
+    "log_min_duration": 0,
+    "log_nested_statements": "on",
+    "log_analyze": "on",
+    "log_level": "notice",
+}
 FILL = """
     select count(*) from jobq.enqueue_many((
         select jsonb_agg(jsonb_build_object('kind', 'k', 'run_at', %s::timestamptz))
@@ -238,6 +244,38 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
         """
     )
     assert not found.fetchall()
+
+
+LOOKS = """
+    select p.oid::regproc::text from pg_proc as p
+    where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http')
+    and p.provolatile = 's' and p.pronargs = p.pronargdefaults and p.proargmodes is null
+    or p.oid::regproc::text in ('jobq.health', 'jobq.metrics', 'jobq.queue_stats')
+    order by 1
+"""
+
+
+@pytest.mark.every_version
+def test_no_look_is_compiled(connect: Connect) -> None:
+    """A plan that seems dear would be compiled by PostgreSQL 15, for a second at each call."""
+    connection = connect()
+    if connection.execute("select pg_jit_available()").fetchone() != (True,):
+        pytest.skip("this PostgreSQL compiles nothing")
+    connection.execute("load 'auto_explain'")
+    for option, value in AUTO_EXPLAIN.items():
+        connection.execute(f"set auto_explain.{option} = {value}")
+    plans: list[str] = []
+    connection.add_notice_handler(lambda notice: plans.append(notice.message_primary or ""))
+    looks = [name for (name,) in connection.execute(LOOKS).fetchall()]
+    assert {"jobq.settings", "jobq.health"} <= set(looks)
+    plans.clear()
+    compiled = []
+    for name in looks:
+        connection.execute(f"select count(*) from {name}()")
+        if any("JIT:" in plan for plan in plans):
+            compiled.append(name)
+        plans.clear()
+    assert not compiled
 
 
 def saturate(connection: Connection, lanes: int) -> None:
