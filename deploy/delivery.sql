@@ -290,6 +290,75 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
+-- Purpose: a claim of a job whose endpoint is paused puts it aside, once, in place of leasing it.
+-- Invariant: jobs that are no deliveries never come here. The job is out of the way of later
+-- claims, and what was claimed is decided by the endpoint's row: who resumes it has that
+-- row's lock, so that nothing is put aside that resume_endpoint() does not see; while
+-- somebody changes the row, the job only stays where it is. The endpoint's last test goes.
+-- Raises: nothing.
+create or replace function jobq_private.park_delivery()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (
+        select from jobq_private.endpoint as e
+        where e.endpoint = old.kind
+        and e.paused_at is not null
+        and e.test_job_id is distinct from old.job_id
+    ) then
+        return new;
+    end if;
+    perform from jobq_private.endpoint as e
+    where e.endpoint = old.kind and e.paused_at is not null
+    for share skip locked;
+    if found then
+        insert into jobq_private.parked_job as p (job_id, endpoint, run_at)
+        values (old.job_id, old.kind, old.run_at)
+        on conflict on constraint parked_job_pkey do update
+        set run_at = excluded.run_at
+        where excluded.run_at <> jobq_private.parked_until();
+        update jobq_private.job as j
+        set run_at = jobq_private.parked_until()
+        where j.job_id = old.job_id;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.park_delivery from public;
+
+comment on function jobq_private.park_delivery is
+'Puts a job aside that is claimed while its endpoint is paused.';
+
+create or replace trigger job_delivery
+before update on jobq_private.job
+for each row
+when (old.delivery_version is not null and new.state = 'running' and old.state <> 'running')
+execute function jobq_private.park_delivery();
+
+-- Purpose: when jobs are due that wait for a paused endpoint: the last day that a job may have.
+-- Invariant: a constant. Raises: nothing.
+create or replace function jobq_private.parked_until()
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select timestamptz '9999-12-30 00:00:00 UTC'
+$$;
+
+revoke all on function jobq_private.parked_until from public;
+
+comment on function jobq_private.parked_until is
+'When jobs are due that wait for a paused endpoint.';
+
 -- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
 -- endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
@@ -667,7 +736,8 @@ select
             'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
         ),
         'queue', k.queue, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'version', e.version,
+        'max_per_second', e.max_per_second, 'paused_at', e.paused_at,
+        'pause_reason', e.pause_reason, 'version', e.version,
         'created_at', e.created_at, 'updated_at', e.updated_at
     )
 from jobq_private.endpoint as e
@@ -910,6 +980,52 @@ grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
 
 comment on function jobq.page_definitions is
 'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
+
+-- Purpose: stop deliveries to an endpoint; what runs goes on, and enqueueing too.
+-- Invariant: no claim that begins after the commit delivers to it, but for test_endpoint().
+-- Jobs that become due are put aside, each once, so they are in nobody's way; until
+-- resume_endpoint() their run_at is the 30th of December 9999.
+-- Raises: 22004, 22023, JQ007.
+-- Argument endpoint: its name.
+-- Argument reason: why, for explain() and the audit; at most 512 characters.
+-- Example: select jobq.pause_endpoint('send-welcome', 'the provider is down');
+create or replace function jobq.pause_endpoint(endpoint text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    elsif length(pause_endpoint.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+    update jobq_private.endpoint as e
+    set
+        paused_at = coalesce(e.paused_at, now()),
+        pause_reason = pause_endpoint.reason
+    where e.endpoint = pause_endpoint.endpoint;
+    if not found then
+        perform jobq_private.raise_error(
+            'ENDPOINT_NOT_FOUND', format('endpoint %s', pause_endpoint.endpoint)
+        );
+    end if;
+    perform jobq_private.record_audit(
+        'pause_endpoint', pause_endpoint.endpoint, pause_endpoint.reason
+    );
+end
+$$;
+
+revoke all on function jobq.pause_endpoint from public;
+grant execute on function jobq.pause_endpoint to jobq_operator;
+
+comment on function jobq.pause_endpoint is
+'Stops deliveries to an endpoint; running ones go on, and its jobs wait.';
 
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
@@ -1157,6 +1273,77 @@ grant execute on function jobq.put_secret to jobq_operator;
 comment on function jobq.put_secret is
 'Stores an encrypted secret, or replaces it.';
 
+-- Purpose: allow deliveries to a paused endpoint again, and wake its workers.
+-- Invariant: what was put aside gets its run_at back, and so its place in the order; what
+-- was given another one meanwhile keeps that. Resuming an endpoint that is not paused
+-- changes nothing.
+-- Raises: 22004, JQ007.
+-- Argument endpoint: its name.
+-- Returns: how many jobs were put aside.
+-- Example: select jobq.resume_endpoint('send-welcome');
+create or replace function jobq.resume_endpoint(endpoint text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _parked uuid[];
+    _due_at timestamptz[];
+    _ids uuid[];
+    _queues text[];
+begin
+    if resume_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    end if;
+    perform jobq_private.check_endpoints(array[resume_endpoint.endpoint]);
+    update jobq_private.endpoint as e
+    set paused_at = null, pause_reason = null
+    where e.endpoint = resume_endpoint.endpoint and e.paused_at is not null;
+    if not found then
+        return 0;
+    end if;
+
+    with parked as (
+        delete from jobq_private.parked_job as p
+        where p.endpoint = resume_endpoint.endpoint
+        returning p.job_id, p.run_at
+    )
+    select array_agg(p.job_id), array_agg(p.run_at) into _parked, _due_at from parked as p;
+    _ids := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any (_parked)
+        and j.run_at = jobq_private.parked_until()
+        order by j.job_id
+        for update
+    );
+    with due as (
+        update jobq_private.job as j
+        set run_at = p.run_at
+        from unnest(_parked, _due_at) as p (job_id, run_at)
+        where j.job_id = p.job_id and p.job_id = any (_ids)
+        returning j.queue
+    )
+    select array_agg(distinct d.queue) into _queues from due as d;
+    perform jobq_private.call_lanes(_ids);
+    perform jobq_private.wake(coalesce(_queues, '{}'));
+    perform jobq_private.record_audit('resume_endpoint', resume_endpoint.endpoint);
+    return cardinality(_ids);
+end
+$$;
+
+revoke all on function jobq.resume_endpoint from public;
+grant execute on function jobq.resume_endpoint to jobq_operator;
+
+comment on function jobq.resume_endpoint is
+'Allows deliveries to a paused endpoint again, and returns how many jobs it had put aside.';
+
 -- Purpose: replace the ciphertext of a secret by one of the same value under another key.
 -- Invariant: only the version that was read is replaced, and stays that version.
 -- Raises: 22004, 22023, JQ007.
@@ -1201,8 +1388,8 @@ comment on function jobq.rotate_secret is
 -- Argument name: the definition's name.
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
--- max_concurrency, max_per_second and retry_policy (max_attempts, backoff,
--- initial_delay_ms, max_delay_ms).
+-- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
+-- backoff, initial_delay_ms, max_delay_ms).
 -- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json
@@ -1230,5 +1417,45 @@ grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
 
 comment on function jobq.show_definition is
 'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
+
+-- Purpose: have one job delivered to an endpoint at once, also while that is paused.
+-- Invariant: a job like any other, with one attempt and the highest priority; of a paused
+-- endpoint only the last test is delivered.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
+-- Never: DEDUP_CONFLICT.
+-- Argument endpoint: its name.
+-- Returns: the id of the job, whose result is what the target answered.
+-- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
+create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job_id uuid;
+begin
+    if test_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    end if;
+    perform jobq_private.check_endpoints(array[test_endpoint.endpoint]);
+    _job_id := jobq.enqueue(
+        test_endpoint.endpoint, test_endpoint.payload, priority => 32767,
+        max_attempts => 1, metadata => '{"test": true}'
+    );
+    update jobq_private.endpoint as e
+    set test_job_id = _job_id
+    where e.endpoint = test_endpoint.endpoint;
+    return _job_id;
+end
+$$;
+
+revoke all on function jobq.test_endpoint from public;
+grant execute on function jobq.test_endpoint to jobq_operator;
+
+comment on function jobq.test_endpoint is
+'Has one job delivered to an endpoint at once, also while that is paused, and returns its id.';
 
 commit;

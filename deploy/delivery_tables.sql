@@ -54,6 +54,9 @@ create table jobq_private.endpoint (
     spec jsonb not null,
     max_concurrency integer,
     max_per_second double precision,
+    paused_at timestamptz,
+    pause_reason text,
+    test_job_id uuid,
     version integer not null,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
@@ -72,6 +75,21 @@ create table jobq_private.endpoint (
 );
 
 comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
+
+-- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
+-- run_at back.
+create table jobq_private.parked_job (
+    job_id uuid not null,
+    endpoint text not null,
+    run_at timestamptz not null,
+    constraint parked_job_pkey primary key (job_id),
+    constraint parked_job_endpoint_fkey foreign key (endpoint)
+    references jobq_private.endpoint (endpoint) on delete cascade
+);
+
+create index parked_job_endpoint_idx on jobq_private.parked_job (endpoint);
+
+comment on table jobq_private.parked_job is 'When the jobs were due that wait for their endpoint to be resumed.';
 
 create table jobq_private.endpoint_secret (
     endpoint text not null,

@@ -200,6 +200,12 @@ using (
 create policy endpoint_all on jobq_private.endpoint
 using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
+create policy parked_job_all on jobq_private.parked_job
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = parked_job.job_id)
+);
+
 create policy endpoint_secret_select on jobq_private.endpoint_secret for select
 using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
 

@@ -2498,6 +2498,17 @@ begin
     from jobq_private.queue as q
     where q.queue = _job.queue and q.paused_at is not null;
     return query
+    select 'paused', format('endpoint %s since %s%s', e.endpoint, e.paused_at,
+        coalesce(': ' || e.pause_reason, ''))
+    from jobq_private.endpoint as e
+    where e.endpoint = _job.kind
+    and _job.delivery_version is not null
+    and e.paused_at is not null
+    and e.test_job_id is distinct from _job.job_id;
+    if found and _job.run_at = jobq_private.parked_until() then
+        return;
+    end if;
+    return query
     select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
     from jobq_private.waiter as w
     where w.job_id = _job.job_id and w.deadline > clock_timestamp()

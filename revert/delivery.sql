@@ -3,12 +3,16 @@
 begin;
 set local role jobq_owner;
 
+drop trigger if exists job_delivery on jobq_private.job;
+drop function if exists jobq.test_endpoint;
 drop function if exists jobq.show_definition;
 drop function if exists jobq.rotate_secret;
+drop function if exists jobq.resume_endpoint;
 drop function if exists jobq.put_secret;
 drop function if exists jobq.put_payload_spec;
 drop function if exists jobq.put_endpoint;
 drop function if exists jobq.put_config;
+drop function if exists jobq.pause_endpoint;
 drop function if exists jobq.page_definitions;
 drop function if exists jobq.list_versions;
 drop function if exists jobq.list_ciphertexts;
@@ -23,6 +27,8 @@ drop function if exists jobq_private.spec_field;
 drop function if exists jobq_private.refuse_definition;
 drop function if exists jobq_private.record_version;
 drop function if exists jobq_private.pin_delivery;
+drop function if exists jobq_private.parked_until;
+drop function if exists jobq_private.park_delivery;
 drop function if exists jobq_private.endpoint_type;
 drop function if exists jobq_private.endpoint_schema;
 drop function if exists jobq_private.check_references;

@@ -41,7 +41,8 @@ select
             'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
         ),
         'queue', k.queue, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'version', e.version,
+        'max_per_second', e.max_per_second, 'paused_at', e.paused_at,
+        'pause_reason', e.pause_reason, 'version', e.version,
         'created_at', e.created_at, 'updated_at', e.updated_at
     )
 from jobq_private.endpoint as e

@@ -155,6 +155,7 @@ OTHERS = {
     "emit": ("'e1'", "'e2', '1'"),
     "end_wait": ("",),
     "grant_queue": ("'jobq_worker', 'other', 'work'",),
+    "pause_endpoint": ("'s1'", "'s2', 'because'"),
     "pause_schedule": ("'s1'", "'s2', 'because'"),
     "put_config": ("""'s1', '{"a": 1}'""", """'s2', '{"a": 2}'"""),
     "put_endpoint": (
@@ -166,6 +167,7 @@ OTHERS = {
     "put_payload_spec": ("""'s1', '{"type": "object"}'""",),
     "put_queue": ("'other'", "'other', priority => 3"),
     "put_secret": ("'s1', repeat('c', 40)::bytea, 'k1'",),
+    "resume_endpoint": ("'s1'", "'s2'"),
     "resume_schedule": ("'s1'", "'s2'"),
     "retire_schedule": ("'s1'", "'s2'"),
     "retire_worker": ("'w0'", "'w1'"),
@@ -179,6 +181,7 @@ OTHERS = {
     "signal": ("gen_random_uuid(), 'e1'",),
     "submit_schedule": ("""'{"name": "s1", "kind": "other", "every": "1 h"}'""",),
     "submit_jobs": ("'[]', '{}'",),
+    "test_endpoint": ("'nobody'",),
     "tick": ("", "1"),
     "tick_in": ("",),
     "update_schedule": ("""'s1', '{"priority": 1}'""", """'s2', '{"priority": 2}'"""),

@@ -85,6 +85,8 @@ select jobq.create_schedule(
 select jobq.pause_schedule('theirs-paused');
 select jobq.enqueue('theirs.mail', '{{"x": "{CANARY}"}}') from generate_series(1, 5);
 select jobq.enqueue('theirs.mail', idempotency_key => 'theirs-key', dedup_key => 'theirs-dedup');
+select jobq.put_endpoint('theirs-paused', 'HTTP', '{{"url": "https://theirs.example"}}', queue => 'theirs');
+select jobq.pause_endpoint('theirs-paused');
 select jobq.enqueue('theirs-endpoint', '{{"x": "{CANARY}"}}');
 select jobq.heartbeat('theirs-worker', '{{}}', '{{}}', '{{theirs}}');
 select from jobq.claim('{{theirs}}', 'theirs-worker', 4);
@@ -131,7 +133,7 @@ AIMED: dict[str, list[str]] = {
     "cron": ["* * * * *"],
     "dedup": ["replace"],
     "dedup_key": ["theirs-dedup"],
-    "endpoint": ["theirs-endpoint"],
+    "endpoint": ["theirs-endpoint", "theirs-paused"],
     "enforced": ["false"],
     "entries": ['{"x": 1}'],
     "error": ["x"],

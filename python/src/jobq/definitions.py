@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from jobq.arguments import as_jsonb
 from jobq.call import Call, nothing, scalar
@@ -24,11 +25,14 @@ __all__ = [
     "list_ciphertexts",
     "list_definitions",
     "list_versions",
+    "pause_endpoint",
     "put_config",
     "put_endpoint",
     "put_payload_spec",
     "put_secret",
+    "resume_endpoint",
     "rotate_secret",
+    "test_endpoint",
 ]
 
 Mode = Literal["put", "create", "update"]
@@ -184,6 +188,43 @@ def put_endpoint(
         "mode": mode,
     }
     return Call("put_endpoint", arguments, scalar)
+
+
+def pause_endpoint(endpoint: str, reason: str | None = None) -> Call[None]:
+    """Stop deliveries to an endpoint; what runs goes on, and its jobs wait.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return Call("pause_endpoint", {"endpoint": endpoint, "reason": reason}, nothing)
+
+
+def resume_endpoint(endpoint: str) -> Call[int]:
+    """Allow deliveries to a paused endpoint again, and return how many jobs were put aside.
+
+    Raises:
+        NotFound: there is none.
+    """
+    return Call("resume_endpoint", {"endpoint": endpoint}, scalar)
+
+
+def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: PT028 - no test
+    """Have one job delivered to an endpoint at once, also while that is paused.
+
+    Args:
+        endpoint: its name.
+        payload: its input; `{}` by default.
+
+    Returns:
+        The id of the job, whose result is what the target answered.
+
+    Raises:
+        NotFound: there is none.
+        PayloadInvalid: the payload does not fit its payload spec.
+    """
+    given = {} if payload is None else payload
+    arguments = {"endpoint": endpoint, "payload": as_jsonb(given)}
+    return Call("test_endpoint", arguments, scalar, inputs=[(endpoint, given)])
 
 
 def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002

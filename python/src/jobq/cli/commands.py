@@ -9,6 +9,7 @@ import click
 from jobq import __version__
 from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
+from jobq.cli.endpoints import endpoints
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
@@ -30,6 +31,7 @@ COMMANDS = (
     print_sql,
     doctor,
     emit,
+    endpoints,
     enqueue,
     explain,
     grants,

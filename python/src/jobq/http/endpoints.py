@@ -1,26 +1,34 @@
-"""Endpoints: where jobs of a kind are delivered, and in what shape."""
+"""Endpoints: where jobs of a kind are delivered, and in what shape; pause, resume and test."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from jobq.http import examples
 from jobq.http.definitions import DefinitionName, Named, Sort
-from jobq.http.operation import text
+from jobq.http.operation import Answer, Operation, encoded, text
 from jobq.http.page import Next
+from jobq.http.queues import Pause
 from jobq.http.values import (
     Attempts,
     EndpointType,
+    Json,
     JsonMembers,
     JsonObject,
     Moment,
     Name,
     Request,
 )
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
 
 Text = {"type": "string", "minLength": 1}
 Template = {"description": "JSON with {{input.*}}, {{job.*}}, {{config.*}} and {{secret.*}}."}
@@ -134,6 +142,8 @@ class Endpoint(Struct):
     queue: str | None
     max_concurrency: int | None
     max_per_second: float | None
+    paused_at: Moment | None
+    pause_reason: str | None
     version: int
     created_at: Moment
     updated_at: Moment
@@ -146,19 +156,112 @@ class EndpointPage(Struct):
     cursor: Next
 
 
-OPERATIONS = Sort(
-    "/endpoints",
-    "endpoint",
-    "an endpoint",
-    NewEndpoint,
-    EndpointChange,
-    Endpoint,
-    EndpointPage,
-    examples.ENDPOINT,
-    [
-        "INVALID_PAYLOAD_SPEC_REF",
-        "INVALID_CONFIG_REF",
-        "TEMPLATE_RESOLUTION_FAILED",
-        "INVALID_SCHEMA",
-    ],
-).operations()
+class EndpointPausing(Struct):
+    """Whether an endpoint is paused."""
+
+    endpoint: str
+    is_paused: bool
+
+
+class Resumed(EndpointPausing):
+    """That an endpoint is not paused, and how many jobs had been put aside."""
+
+    jobs: int
+
+
+class Sample(Request):
+    """The input of a delivery that is only a test."""
+
+    input: Json | UnsetType = UNSET
+
+
+class Test(Struct):
+    """The job that a test is."""
+
+    job_id: UUID
+
+
+async def pause_endpoint(call: Call) -> Response:
+    """Stop deliveries to an endpoint."""
+    name = call.text("name")
+    reason = (await call.body(Pause)).reason
+    await call.fetch("pause_endpoint", endpoint=name, reason=reason)
+    return encoded({"endpoint": name, "is_paused": True})
+
+
+async def resume_endpoint(call: Call) -> Response:
+    """Allow deliveries to an endpoint again."""
+    name = call.text("name")
+    [(jobs,)] = await call.fetch("resume_endpoint", endpoint=name)
+    return encoded({"endpoint": name, "is_paused": False, "jobs": jobs})
+
+
+async def test_endpoint(call: Call) -> Response:
+    """Have one job delivered at once, also while the endpoint is paused."""
+    name = call.text("name")
+    given = (await call.body(Sample)).input
+    payload = "{}" if given is UNSET else text(given)
+    await call.check([(name, None if given is UNSET else given)])
+    [(job_id,)] = await call.fetch("test_endpoint", endpoint=name, payload=payload)
+    return encoded({"job_id": job_id}, 201)
+
+
+MISSING = {404: ["ENDPOINT_NOT_FOUND"]}
+
+OPERATIONS = (
+    *Sort(
+        "/endpoints",
+        "endpoint",
+        "an endpoint",
+        NewEndpoint,
+        EndpointChange,
+        Endpoint,
+        EndpointPage,
+        examples.ENDPOINT,
+        [
+            "INVALID_PAYLOAD_SPEC_REF",
+            "INVALID_CONFIG_REF",
+            "TEMPLATE_RESOLUTION_FAILED",
+            "INVALID_SCHEMA",
+        ],
+    ).operations(),
+    Operation(
+        "POST",
+        "/endpoints/{name}/pause",
+        pause_endpoint,
+        "Stop deliveries to an endpoint; what runs goes on, and its jobs wait",
+        ("operate",),
+        {200: Answer("It is paused.", EndpointPausing)},
+        MISSING,
+        tag="definitions",
+        body=Pause,
+        examples={"why": {"reason": "the mail provider is down"}},
+    ),
+    Operation(
+        "POST",
+        "/endpoints/{name}/resume",
+        resume_endpoint,
+        "Allow deliveries to an endpoint again",
+        ("operate",),
+        {200: Answer("It is not paused; so many jobs had been put aside.", Resumed)},
+        MISSING,
+        tag="definitions",
+    ),
+    Operation(
+        "POST",
+        "/endpoints/{name}/test",
+        test_endpoint,
+        "Deliver one job at once, also while the endpoint is paused",
+        ("operate",),
+        {201: Answer("The job, whose result is what the target answers.", Test)},
+        {
+            **MISSING,
+            413: ["MESSAGE_TOO_LARGE"],
+            422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],
+            429: ["QUEUE_FULL"],
+        },
+        tag="definitions",
+        body=Sample,
+        examples={"one": {"input": {"user_id": "u1"}}},
+    ),
+)

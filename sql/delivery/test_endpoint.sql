@@ -1,0 +1,39 @@
+-- Purpose: have one job delivered to an endpoint at once, also while that is paused.
+-- Invariant: a job like any other, with one attempt and the highest priority; of a paused
+-- endpoint only the last test is delivered.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
+-- Never: DEDUP_CONFLICT.
+-- Argument endpoint: its name.
+-- Returns: the id of the job, whose result is what the target answered.
+-- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
+create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job_id uuid;
+begin
+    if test_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    end if;
+    perform jobq_private.check_endpoints(array[test_endpoint.endpoint]);
+    _job_id := jobq.enqueue(
+        test_endpoint.endpoint, test_endpoint.payload, priority => 32767,
+        max_attempts => 1, metadata => '{"test": true}'
+    );
+    update jobq_private.endpoint as e
+    set test_job_id = _job_id
+    where e.endpoint = test_endpoint.endpoint;
+    return _job_id;
+end
+$$;
+
+revoke all on function jobq.test_endpoint from public;
+grant execute on function jobq.test_endpoint to jobq_operator;
+
+comment on function jobq.test_endpoint is
+'Has one job delivered to an endpoint at once, also while that is paused, and returns its id.';

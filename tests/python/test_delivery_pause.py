@@ -1,0 +1,159 @@
+"""Endpoints that are paused: their jobs wait, tests go all the same, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from delivery_sink import posting
+from http_api import opened
+from waiting import until_async
+
+from jobq.cli import main
+from jobq.errors import NotFound, PayloadInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from delivery_sink import Post
+
+
+RACED = {"kind": "raced"}
+
+
+@pytest.fixture
+async def post(database: str) -> AsyncIterator[Post]:
+    async with posting(database) as post:
+        yield post
+
+
+async def test_a_paused_endpoint_gets_nothing_but_tests(post: Post) -> None:
+    await post.client.put_payload_spec("input", {"type": "object", "required": ["n"]})
+    await post.endpoint("paused", {"url": f"{post.sink.url}/p"}, payload_spec="input")
+    await post.endpoint("other", {"url": f"{post.sink.url}/o"})
+    await post.client.pause_endpoint("paused", "they are down")
+    jobs = await post.client.enqueue_many(
+        [{"kind": "paused", "payload": {"n": n}} for n in range(20)]
+    )
+    assert (await post.deliver("other")).state == "succeeded"
+
+    test = await post.client.test_endpoint("paused", {"n": "test"})
+    assert (await post.client.result(test, 60))["body"] == "OK"
+    assert [json.loads(r.body) for r in post.sink.received if r.path == "/p"] == [{"n": "test"}]
+    with pytest.raises(PayloadInvalid):
+        await post.client.test_endpoint("paused", {})
+    [reason, *_] = await post.client.explain(jobs[0].job_id)
+    assert reason.reason == "paused" and "they are down" in reason.explanation
+
+    await post.client.resume_endpoint("paused")
+    ended = [await post.ended(job.job_id) for job in jobs]
+    assert {(job.state, job.attempt) for job in ended} == {("succeeded", 1)}
+    for call in (post.client.pause_endpoint, post.client.resume_endpoint):
+        with pytest.raises(NotFound):
+            await call("nobody")
+
+
+async def test_pauses_at_any_moment_lose_nothing(post: Post, database: str) -> None:
+    """Pauses and resumes race with claims, and with producers; no job is stranded or repeated."""
+    await post.endpoint("raced", {"url": post.sink.url}, max_concurrency=50)
+    jobs = []
+    for _ in range(15):
+        jobs += await post.client.enqueue_many([RACED] * 20)
+        await post.client.pause_endpoint("raced")
+        jobs += await post.client.enqueue_many([RACED] * 5)
+        await asyncio.sleep(0)
+
+        async def are_aside() -> bool:
+            return not run(
+                database,
+                "select from jobq_private.job where state in ('queued', 'running')"
+                " and run_at <= now()",
+            )
+
+        await until_async(are_aside, "for what waits to be put aside, and what runs to end")
+        seen = len(post.sink.received)
+        await asyncio.gather(
+            post.client.resume_endpoint("raced"), post.client.enqueue_many([RACED] * 5)
+        )
+        assert seen <= len(post.sink.received)
+    ended = [await post.ended(job.job_id) for job in jobs]
+    assert {(job.state, job.attempt) for job in ended} == {("succeeded", 1)}
+    assert run(database, "select from jobq_private.parked_job") == []
+
+
+async def test_a_job_claimed_while_somebody_resumes_is_not_stranded(
+    post: Post, database: str
+) -> None:
+    """The claim comes between the two halves of a resume that has not been committed."""
+    await post.endpoint("halved", {"url": post.sink.url})
+    await post.client.pause_endpoint("halved")
+    with psycopg.connect(database) as other:
+        other.execute("select jobq.resume_endpoint('halved')")
+        job = await post.client.enqueue("halved")
+        assert run(database, "select * from jobq.claim('{default}', 'w', 9)") == []
+        assert run(database, "select from jobq_private.parked_job") == []
+    assert (await post.ended(job.job_id)).state == "succeeded"
+
+
+async def test_pause_resume_and_test_over_http(post: Post, database: str) -> None:
+    await post.endpoint("e", {"url": f"{post.sink.url}/mirror"})
+    async with opened(database) as api:
+
+        async def ask(action: str, **body: Any) -> tuple[int, Any]:
+            answer = await api.ask("POST", f"/endpoints/{action}", json=body)
+            return answer.status_code, answer.json()
+
+        assert await ask("e/pause", reason="why") == (200, {"endpoint": "e", "is_paused": True})
+        shown = (await api.ask("GET", "/endpoints/e")).json()
+        assert shown["pause_reason"] == "why" and shown["paused_at"]
+        status, made = await ask("e/test", input={"n": 1.10})
+        assert status == 201
+        result = await post.client.result(made["job_id"], 60)
+        assert json.loads(result["body"]) == {"n": 1.1}
+        job = await post.client.enqueue("e")
+
+        async def is_aside() -> bool:
+            return run(database, "select job_id from jobq_private.parked_job") == [(job.job_id,)]
+
+        await until_async(is_aside, "for the job to be put aside")
+        answer = {"endpoint": "e", "is_paused": False, "jobs": 1}
+        assert await ask("e/resume") == (200, answer)
+        assert (await api.ask("GET", "/endpoints/e")).json()["paused_at"] is None
+        for action in ("pause", "resume", "test"):
+            status, said = await ask(f"nobody/{action}")
+            assert (status, said["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
+
+
+async def test_the_command_line_pauses_resumes_and_tests(post: Post, database: str) -> None:
+    await post.endpoint("e", {"url": f"{post.sink.url}/mirror"})
+    await post.endpoint("broken", {"url": f"{post.sink.url}/status/500"})
+
+    async def jobq(*words: str) -> tuple[int, str]:
+        environment = {"DATABASE_URL": database}
+        done = await asyncio.to_thread(CliRunner().invoke, main, ["endpoints", *words],
+                                       env=environment)  # fmt: skip
+        return done.exit_code, done.output
+
+    assert await jobq("pause", "e", "--reason", "they are down") == (0, "")
+    status, listed = await jobq()
+    assert status == 0 and "they are down" in listed
+    status, said = await jobq("test", "e", '{"n": 1}')
+    assert status == 0 and json.loads(json.loads(said)["body"]) == {"n": 1}
+    assert await jobq("resume", "e") == (0, "")
+    assert [json.loads(row)["paused_at"] for row in (await jobq("--json"))[1].splitlines()] == [
+        None,
+        None,
+    ]
+    status, said = await jobq("test", "broken")
+    assert status == 1 and "HTTP_ERROR" in said
+    status, said = await jobq("pause", "nobody")
+    assert status == 1 and "ENDPOINT_NOT_FOUND" in said
+
+
+def run(database: str, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        return connection.execute(statement).fetchall()
