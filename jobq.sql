@@ -747,6 +747,9 @@ create table jobq_private.endpoint (
     spec jsonb not null,
     max_concurrency integer,
     max_per_second double precision,
+    paused_at timestamptz,
+    pause_reason text,
+    test_job_id uuid,
     version integer not null,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
@@ -765,6 +768,21 @@ create table jobq_private.endpoint (
 );
 
 comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
+
+-- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
+-- run_at back.
+create table jobq_private.parked_job (
+    job_id uuid not null,
+    endpoint text not null,
+    run_at timestamptz not null,
+    constraint parked_job_pkey primary key (job_id),
+    constraint parked_job_endpoint_fkey foreign key (endpoint)
+    references jobq_private.endpoint (endpoint) on delete cascade
+);
+
+create index parked_job_endpoint_idx on jobq_private.parked_job (endpoint);
+
+comment on table jobq_private.parked_job is 'When the jobs were due that wait for their endpoint to be resumed.';
 
 create table jobq_private.endpoint_secret (
     endpoint text not null,
@@ -4807,6 +4825,17 @@ begin
     from jobq_private.queue as q
     where q.queue = _job.queue and q.paused_at is not null;
     return query
+    select 'paused', format('endpoint %s since %s%s', e.endpoint, e.paused_at,
+        coalesce(': ' || e.pause_reason, ''))
+    from jobq_private.endpoint as e
+    where e.endpoint = _job.kind
+    and _job.delivery_version is not null
+    and e.paused_at is not null
+    and e.test_job_id is distinct from _job.job_id;
+    if found and _job.run_at = jobq_private.parked_until() then
+        return;
+    end if;
+    return query
     select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
     from jobq_private.waiter as w
     where w.job_id = _job.job_id and w.deadline > clock_timestamp()
@@ -5336,6 +5365,12 @@ using (
 
 create policy endpoint_all on jobq_private.endpoint
 using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy parked_job_all on jobq_private.parked_job
+using (
+    (select h.worked from jobq_private.held_queue as h) && array['*']
+    or exists (select from jobq.job as j where j.job_id = parked_job.job_id)
+);
 
 create policy endpoint_secret_select on jobq_private.endpoint_secret for select
 using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
@@ -6872,7 +6907,7 @@ comment on function jobq_private.schedule_definition is
 -- Invariant: the two next instants are shown by the clocks of its zone, while the
 -- server knows it. Payload passes as it is stored. Raises: nothing.
 create or replace function jobq_private.schedule_document(
-    schedule jobq_private.schedule
+    schedule jobq_private.schedule, vocabulary text default null
 )
 returns json
 language plpgsql
@@ -6914,10 +6949,9 @@ begin
         'last_tick_at', jobq_private.moment_in(
             schedule.last_tick_at, schedule.time_zone
         ),
-        'input', schedule.payload,
+        jobq_private.payload_name(vocabulary), schedule.payload,
         'kind', schedule.kind,
         'queue', schedule.queue,
-        'payload', schedule.payload,
         'metadata', schedule.metadata,
         'priority', schedule.priority,
         'max_attempts', schedule.max_attempts,
@@ -8379,10 +8413,13 @@ comment on function jobq_private.has_failed is
 'Says whether a job ended as dead or cancelled.';
 
 -- Purpose: a job as the HTTP API shows it.
--- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
--- input. Payload and result pass as they are stored, to the last digit.
+-- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
+-- payload stands there once, under the name of the vocabulary that is asked for, else of
+-- the job: input where it is a delivery. Payload and result pass to the last digit.
 -- Raises: nothing.
-create or replace function jobq_private.job_document(job jobq.job)
+create or replace function jobq_private.job_document(
+    job jobq.job, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -8390,16 +8427,22 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _endpoint_type text;
 begin
+    _endpoint_type := jobq_private.endpoint_type(job.kind, job.delivery_version);
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
+        'endpoint_type', _endpoint_type,
         'trigger', jobq_private.job_trigger(job),
         'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
         'version', 1,
         'idempotency_key', job.idempotency_key,
-        'input', job.payload,
+        jobq_private.payload_name(coalesce(
+            job_document.vocabulary,
+            case when _endpoint_type is null then 'kind' else 'endpoint' end
+        )), job.payload,
         'execution', json_build_object(
             'execution_id', job.job_id,
             'status', jobq_private.execution_status(job.state, job.run_at),
@@ -8409,7 +8452,6 @@ begin
         'kind', job.kind,
         'queue', job.queue,
         'state', job.state,
-        'payload', job.payload,
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
@@ -8467,6 +8509,31 @@ revoke all on function jobq_private.job_trigger from public;
 
 comment on function jobq_private.job_trigger is
 'What made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.';
+
+-- Purpose: what a payload is called in a vocabulary: payload in that of kinds, input in that
+-- of endpoints, which null means.
+-- Invariant: a constant for each. Raises: 22023.
+create or replace function jobq_private.payload_name(vocabulary text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if vocabulary not in ('kind', 'endpoint') then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'vocabulary must be kind or endpoint');
+    end if;
+    return case vocabulary when 'kind' then 'payload' else 'input' end;
+end
+$$;
+
+revoke all on function jobq_private.payload_name from public;
+
+comment on function jobq_private.payload_name is
+'What a payload is called in a vocabulary: payload or input.';
 
 -- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
 -- does, or when it has expired or been revoked.
@@ -8771,6 +8838,7 @@ comment on function jobq_http.page_executions is
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -8788,7 +8856,8 @@ create or replace function jobq_http.page_jobs(
     max_jobs integer default 50,
     idempotency_key text default null,
     trigger text default null,
-    is_finished boolean default null
+    is_finished boolean default null,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -8854,7 +8923,7 @@ begin
                 return;
             end if;
         end if;
-        item := jobq_private.job_document(_job);
+        item := jobq_private.job_document(_job, page_jobs.vocabulary);
         cursor := _job.job_id;
         _bytes := _bytes + octet_length(item::text);
         _rows := _rows + 1;
@@ -9018,6 +9087,7 @@ comment on function jobq_http.page_schedule_versions is
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument max_schedules: at most so many, 1 to 1000.
+-- Argument vocabulary: as show_job() has it.
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
@@ -9025,7 +9095,8 @@ create or replace function jobq_http.page_schedules(
     kind text default null,
     queue text default null,
     before uuid default null,
-    max_schedules integer default 50
+    max_schedules integer default 50,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -9037,7 +9108,7 @@ as $$
 begin
     return query
     select
-        jobq_private.schedule_document(s),
+        jobq_private.schedule_document(s, page_schedules.vocabulary),
         case when p.n < count(*) over () then p.schedule_id end
     from (
         select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
@@ -9188,13 +9259,16 @@ comment on function jobq_http.show_execution is
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
 -- Invariant: reads only; ids of schedules and of jobs never meet.
--- Raises: 22004, JQ001.
+-- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.
+-- Argument vocabulary: kind, so that what the job is given is its payload, or endpoint, so
+-- that it is its input; null means endpoint for deliveries and recurring jobs.
 -- Members return: job_document
--- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Returns: a JSON object, with payload or input beside these; for a recurring job that of
+-- show_schedule().
 -- Example: select jobq_http.show_job(:'waiting');
-create or replace function jobq_http.show_job(job_id uuid)
+create or replace function jobq_http.show_job(job_id uuid, vocabulary text default null)
 returns json
 language plpgsql
 stable
@@ -9206,9 +9280,11 @@ begin
     if exists (
         select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
     ) then
-        return jobq_http.show_schedule(show_job.job_id::text);
+        return jobq_http.show_schedule(show_job.job_id::text, show_job.vocabulary);
     end if;
-    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+    return jobq_private.job_document(
+        jobq.get_job(show_job.job_id), show_job.vocabulary
+    );
 end
 $$;
 
@@ -9220,11 +9296,14 @@ comment on function jobq_http.show_job is
 'Returns one job, live or archived, or one recurring job, as a JSON document.';
 
 -- Purpose: a schedule as the HTTP API shows it.
--- Invariant: reads only. Raises: 22004, JQ007.
+-- Invariant: reads only. Raises: 22004, 22023, JQ007.
+-- Argument vocabulary: as show_job() has it.
 -- Members return: schedule_document
--- Returns: a JSON object.
+-- Returns: a JSON object, with payload or input beside these.
 -- Example: select jobq_http.show_schedule('weekly summary');
-create or replace function jobq_http.show_schedule(schedule text)
+create or replace function jobq_http.show_schedule(
+    schedule text, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -9234,7 +9313,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return jobq_private.schedule_document(
-        jobq_private.schedule_find(show_schedule.schedule)
+        jobq_private.schedule_find(show_schedule.schedule), show_schedule.vocabulary
     );
 end
 $$;
@@ -9329,7 +9408,9 @@ begin
     end if;
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
-    item := jobq_private.job_document(jobq.get_job(_job_id));
+    item := jobq_private.job_document(
+        jobq.get_job(_job_id), case when is_endpoint then 'endpoint' else 'kind' end
+    );
 end
 $$;
 
@@ -9734,6 +9815,75 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
+-- Purpose: a claim of a job whose endpoint is paused puts it aside, once, in place of leasing it.
+-- Invariant: jobs that are no deliveries never come here. The job is out of the way of later
+-- claims, and what was claimed is decided by the endpoint's row: who resumes it has that
+-- row's lock, so that nothing is put aside that resume_endpoint() does not see; while
+-- somebody changes the row, the job only stays where it is. The endpoint's last test goes.
+-- Raises: nothing.
+create or replace function jobq_private.park_delivery()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (
+        select from jobq_private.endpoint as e
+        where e.endpoint = old.kind
+        and e.paused_at is not null
+        and e.test_job_id is distinct from old.job_id
+    ) then
+        return new;
+    end if;
+    perform from jobq_private.endpoint as e
+    where e.endpoint = old.kind and e.paused_at is not null
+    for share skip locked;
+    if found then
+        insert into jobq_private.parked_job as p (job_id, endpoint, run_at)
+        values (old.job_id, old.kind, old.run_at)
+        on conflict on constraint parked_job_pkey do update
+        set run_at = excluded.run_at
+        where excluded.run_at <> jobq_private.parked_until();
+        update jobq_private.job as j
+        set run_at = jobq_private.parked_until()
+        where j.job_id = old.job_id;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.park_delivery from public;
+
+comment on function jobq_private.park_delivery is
+'Puts a job aside that is claimed while its endpoint is paused.';
+
+create or replace trigger job_delivery
+before update on jobq_private.job
+for each row
+when (old.delivery_version is not null and new.state = 'running' and old.state <> 'running')
+execute function jobq_private.park_delivery();
+
+-- Purpose: when jobs are due that wait for a paused endpoint: the last day that a job may have.
+-- Invariant: a constant. Raises: nothing.
+create or replace function jobq_private.parked_until()
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select timestamptz '9999-12-30 00:00:00 UTC'
+$$;
+
+revoke all on function jobq_private.parked_until from public;
+
+comment on function jobq_private.parked_until is
+'When jobs are due that wait for a paused endpoint.';
+
 -- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
 -- endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
@@ -10111,7 +10261,8 @@ select
             'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
         ),
         'queue', k.queue, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'version', e.version,
+        'max_per_second', e.max_per_second, 'paused_at', e.paused_at,
+        'pause_reason', e.pause_reason, 'version', e.version,
         'created_at', e.created_at, 'updated_at', e.updated_at
     )
 from jobq_private.endpoint as e
@@ -10354,6 +10505,52 @@ grant execute on function jobq.page_definitions to jobq_operator, jobq_reader;
 
 comment on function jobq.page_definitions is
 'Returns a page of payload specs, configs, secrets or endpoints as JSON documents.';
+
+-- Purpose: stop deliveries to an endpoint; what runs goes on, and enqueueing too.
+-- Invariant: no claim that begins after the commit delivers to it, but for test_endpoint().
+-- Jobs that become due are put aside, each once, so they are in nobody's way; until
+-- resume_endpoint() their run_at is the 30th of December 9999.
+-- Raises: 22004, 22023, JQ007.
+-- Argument endpoint: its name.
+-- Argument reason: why, for explain() and the audit; at most 512 characters.
+-- Example: select jobq.pause_endpoint('send-welcome', 'the provider is down');
+create or replace function jobq.pause_endpoint(endpoint text, reason text default null)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if pause_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    elsif length(pause_endpoint.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+    update jobq_private.endpoint as e
+    set
+        paused_at = coalesce(e.paused_at, now()),
+        pause_reason = pause_endpoint.reason
+    where e.endpoint = pause_endpoint.endpoint;
+    if not found then
+        perform jobq_private.raise_error(
+            'ENDPOINT_NOT_FOUND', format('endpoint %s', pause_endpoint.endpoint)
+        );
+    end if;
+    perform jobq_private.record_audit(
+        'pause_endpoint', pause_endpoint.endpoint, pause_endpoint.reason
+    );
+end
+$$;
+
+revoke all on function jobq.pause_endpoint from public;
+grant execute on function jobq.pause_endpoint to jobq_operator;
+
+comment on function jobq.pause_endpoint is
+'Stops deliveries to an endpoint; running ones go on, and its jobs wait.';
 
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
@@ -10601,6 +10798,77 @@ grant execute on function jobq.put_secret to jobq_operator;
 comment on function jobq.put_secret is
 'Stores an encrypted secret, or replaces it.';
 
+-- Purpose: allow deliveries to a paused endpoint again, and wake its workers.
+-- Invariant: what was put aside gets its run_at back, and so its place in the order; what
+-- was given another one meanwhile keeps that. Resuming an endpoint that is not paused
+-- changes nothing.
+-- Raises: 22004, JQ007.
+-- Argument endpoint: its name.
+-- Returns: how many jobs were put aside.
+-- Example: select jobq.resume_endpoint('send-welcome');
+create or replace function jobq.resume_endpoint(endpoint text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _parked uuid[];
+    _due_at timestamptz[];
+    _ids uuid[];
+    _queues text[];
+begin
+    if resume_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    end if;
+    perform jobq_private.check_endpoints(array[resume_endpoint.endpoint]);
+    update jobq_private.endpoint as e
+    set paused_at = null, pause_reason = null
+    where e.endpoint = resume_endpoint.endpoint and e.paused_at is not null;
+    if not found then
+        return 0;
+    end if;
+
+    with parked as (
+        delete from jobq_private.parked_job as p
+        where p.endpoint = resume_endpoint.endpoint
+        returning p.job_id, p.run_at
+    )
+    select array_agg(p.job_id), array_agg(p.run_at) into _parked, _due_at from parked as p;
+    _ids := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any (_parked)
+        and j.run_at = jobq_private.parked_until()
+        order by j.job_id
+        for update
+    );
+    with due as (
+        update jobq_private.job as j
+        set run_at = p.run_at
+        from unnest(_parked, _due_at) as p (job_id, run_at)
+        where j.job_id = p.job_id and p.job_id = any (_ids)
+        returning j.queue
+    )
+    select array_agg(distinct d.queue) into _queues from due as d;
+    perform jobq_private.call_lanes(_ids);
+    perform jobq_private.wake(coalesce(_queues, '{}'));
+    perform jobq_private.record_audit('resume_endpoint', resume_endpoint.endpoint);
+    return cardinality(_ids);
+end
+$$;
+
+revoke all on function jobq.resume_endpoint from public;
+grant execute on function jobq.resume_endpoint to jobq_operator;
+
+comment on function jobq.resume_endpoint is
+'Allows deliveries to a paused endpoint again, and returns how many jobs it had put aside.';
+
 -- Purpose: replace the ciphertext of a secret by one of the same value under another key.
 -- Invariant: only the version that was read is replaced, and stays that version.
 -- Raises: 22004, 22023, JQ007.
@@ -10645,8 +10913,8 @@ comment on function jobq.rotate_secret is
 -- Argument name: the definition's name.
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
--- max_concurrency, max_per_second and retry_policy (max_attempts, backoff,
--- initial_delay_ms, max_delay_ms).
+-- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
+-- backoff, initial_delay_ms, max_delay_ms).
 -- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json
@@ -10674,6 +10942,46 @@ grant execute on function jobq.show_definition to jobq_operator, jobq_reader;
 
 comment on function jobq.show_definition is
 'Returns a payload spec, config, secret (without its value) or endpoint as a document.';
+
+-- Purpose: have one job delivered to an endpoint at once, also while that is paused.
+-- Invariant: a job like any other, with one attempt and the highest priority; of a paused
+-- endpoint only the last test is delivered.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
+-- Never: DEDUP_CONFLICT.
+-- Argument endpoint: its name.
+-- Returns: the id of the job, whose result is what the target answered.
+-- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
+create or replace function jobq.test_endpoint(endpoint text, payload jsonb default '{}')
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job_id uuid;
+begin
+    if test_endpoint.endpoint is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint');
+    end if;
+    perform jobq_private.check_endpoints(array[test_endpoint.endpoint]);
+    _job_id := jobq.enqueue(
+        test_endpoint.endpoint, test_endpoint.payload, priority => 32767,
+        max_attempts => 1, metadata => '{"test": true}'
+    );
+    update jobq_private.endpoint as e
+    set test_job_id = _job_id
+    where e.endpoint = test_endpoint.endpoint;
+    return _job_id;
+end
+$$;
+
+revoke all on function jobq.test_endpoint from public;
+grant execute on function jobq.test_endpoint to jobq_operator;
+
+comment on function jobq.test_endpoint is
+'Has one job delivered to an endpoint at once, also while that is paused, and returns its id.';
 
 reset role;
 

@@ -133,10 +133,13 @@ comment on function jobq_private.has_failed is
 'Says whether a job ended as dead or cancelled.';
 
 -- Purpose: a job as the HTTP API shows it.
--- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
--- input. Payload and result pass as they are stored, to the last digit.
+-- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
+-- payload stands there once, under the name of the vocabulary that is asked for, else of
+-- the job: input where it is a delivery. Payload and result pass to the last digit.
 -- Raises: nothing.
-create or replace function jobq_private.job_document(job jobq.job)
+create or replace function jobq_private.job_document(
+    job jobq.job, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -144,16 +147,22 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _endpoint_type text;
 begin
+    _endpoint_type := jobq_private.endpoint_type(job.kind, job.delivery_version);
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
+        'endpoint_type', _endpoint_type,
         'trigger', jobq_private.job_trigger(job),
         'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
         'version', 1,
         'idempotency_key', job.idempotency_key,
-        'input', job.payload,
+        jobq_private.payload_name(coalesce(
+            job_document.vocabulary,
+            case when _endpoint_type is null then 'kind' else 'endpoint' end
+        )), job.payload,
         'execution', json_build_object(
             'execution_id', job.job_id,
             'status', jobq_private.execution_status(job.state, job.run_at),
@@ -163,7 +172,6 @@ begin
         'kind', job.kind,
         'queue', job.queue,
         'state', job.state,
-        'payload', job.payload,
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
@@ -221,6 +229,31 @@ revoke all on function jobq_private.job_trigger from public;
 
 comment on function jobq_private.job_trigger is
 'What made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.';
+
+-- Purpose: what a payload is called in a vocabulary: payload in that of kinds, input in that
+-- of endpoints, which null means.
+-- Invariant: a constant for each. Raises: 22023.
+create or replace function jobq_private.payload_name(vocabulary text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if vocabulary not in ('kind', 'endpoint') then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'vocabulary must be kind or endpoint');
+    end if;
+    return case vocabulary when 'kind' then 'payload' else 'input' end;
+end
+$$;
+
+revoke all on function jobq_private.payload_name from public;
+
+comment on function jobq_private.payload_name is
+'What a payload is called in a vocabulary: payload or input.';
 
 -- Purpose: who holds the key with this SHA-256, and what it may do; no row when nobody
 -- does, or when it has expired or been revoked.
@@ -525,6 +558,7 @@ comment on function jobq_http.page_executions is
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -542,7 +576,8 @@ create or replace function jobq_http.page_jobs(
     max_jobs integer default 50,
     idempotency_key text default null,
     trigger text default null,
-    is_finished boolean default null
+    is_finished boolean default null,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -608,7 +643,7 @@ begin
                 return;
             end if;
         end if;
-        item := jobq_private.job_document(_job);
+        item := jobq_private.job_document(_job, page_jobs.vocabulary);
         cursor := _job.job_id;
         _bytes := _bytes + octet_length(item::text);
         _rows := _rows + 1;
@@ -772,6 +807,7 @@ comment on function jobq_http.page_schedule_versions is
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument max_schedules: at most so many, 1 to 1000.
+-- Argument vocabulary: as show_job() has it.
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
@@ -779,7 +815,8 @@ create or replace function jobq_http.page_schedules(
     kind text default null,
     queue text default null,
     before uuid default null,
-    max_schedules integer default 50
+    max_schedules integer default 50,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -791,7 +828,7 @@ as $$
 begin
     return query
     select
-        jobq_private.schedule_document(s),
+        jobq_private.schedule_document(s, page_schedules.vocabulary),
         case when p.n < count(*) over () then p.schedule_id end
     from (
         select l.schedule_id, row_number() over (order by l.schedule_id desc) as n
@@ -942,13 +979,16 @@ comment on function jobq_http.show_execution is
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
 -- Invariant: reads only; ids of schedules and of jobs never meet.
--- Raises: 22004, JQ001.
+-- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.
+-- Argument vocabulary: kind, so that what the job is given is its payload, or endpoint, so
+-- that it is its input; null means endpoint for deliveries and recurring jobs.
 -- Members return: job_document
--- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Returns: a JSON object, with payload or input beside these; for a recurring job that of
+-- show_schedule().
 -- Example: select jobq_http.show_job(:'waiting');
-create or replace function jobq_http.show_job(job_id uuid)
+create or replace function jobq_http.show_job(job_id uuid, vocabulary text default null)
 returns json
 language plpgsql
 stable
@@ -960,9 +1000,11 @@ begin
     if exists (
         select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
     ) then
-        return jobq_http.show_schedule(show_job.job_id::text);
+        return jobq_http.show_schedule(show_job.job_id::text, show_job.vocabulary);
     end if;
-    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+    return jobq_private.job_document(
+        jobq.get_job(show_job.job_id), show_job.vocabulary
+    );
 end
 $$;
 
@@ -974,11 +1016,14 @@ comment on function jobq_http.show_job is
 'Returns one job, live or archived, or one recurring job, as a JSON document.';
 
 -- Purpose: a schedule as the HTTP API shows it.
--- Invariant: reads only. Raises: 22004, JQ007.
+-- Invariant: reads only. Raises: 22004, 22023, JQ007.
+-- Argument vocabulary: as show_job() has it.
 -- Members return: schedule_document
--- Returns: a JSON object.
+-- Returns: a JSON object, with payload or input beside these.
 -- Example: select jobq_http.show_schedule('weekly summary');
-create or replace function jobq_http.show_schedule(schedule text)
+create or replace function jobq_http.show_schedule(
+    schedule text, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -988,7 +1033,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return jobq_private.schedule_document(
-        jobq_private.schedule_find(show_schedule.schedule)
+        jobq_private.schedule_find(show_schedule.schedule), show_schedule.vocabulary
     );
 end
 $$;
@@ -1083,7 +1128,9 @@ begin
     end if;
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
-    item := jobq_private.job_document(jobq.get_job(_job_id));
+    item := jobq_private.job_document(
+        jobq.get_job(_job_id), case when is_endpoint then 'endpoint' else 'kind' end
+    );
 end
 $$;
 

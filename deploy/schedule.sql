@@ -301,7 +301,7 @@ comment on function jobq_private.schedule_definition is
 -- Invariant: the two next instants are shown by the clocks of its zone, while the
 -- server knows it. Payload passes as it is stored. Raises: nothing.
 create or replace function jobq_private.schedule_document(
-    schedule jobq_private.schedule
+    schedule jobq_private.schedule, vocabulary text default null
 )
 returns json
 language plpgsql
@@ -343,10 +343,9 @@ begin
         'last_tick_at', jobq_private.moment_in(
             schedule.last_tick_at, schedule.time_zone
         ),
-        'input', schedule.payload,
+        jobq_private.payload_name(vocabulary), schedule.payload,
         'kind', schedule.kind,
         'queue', schedule.queue,
-        'payload', schedule.payload,
         'metadata', schedule.metadata,
         'priority', schedule.priority,
         'max_attempts', schedule.max_attempts,

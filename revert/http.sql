@@ -24,6 +24,7 @@ drop function if exists jobq_http.list_api_keys;
 drop function if exists jobq_http.create_api_key;
 drop function if exists jobq_http.cancel_execution;
 drop function if exists jobq_http.authenticate;
+drop function if exists jobq_private.payload_name;
 drop function if exists jobq_private.job_trigger;
 drop function if exists jobq_private.job_document;
 drop function if exists jobq_private.has_failed;

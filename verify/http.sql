@@ -33,7 +33,8 @@ begin
         ('function', 'jobq_private.execution_status', '', 1),
         ('function', 'jobq_private.has_failed', '', 1),
         ('function', 'jobq_private.job_document', '', 1),
-        ('function', 'jobq_private.job_trigger', '', 1)
+        ('function', 'jobq_private.job_trigger', '', 1),
+        ('function', 'jobq_private.payload_name', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -10,6 +10,7 @@
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
@@ -27,7 +28,8 @@ create or replace function jobq_http.page_jobs(
     max_jobs integer default 50,
     idempotency_key text default null,
     trigger text default null,
-    is_finished boolean default null
+    is_finished boolean default null,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -93,7 +95,7 @@ begin
                 return;
             end if;
         end if;
-        item := jobq_private.job_document(_job);
+        item := jobq_private.job_document(_job, page_jobs.vocabulary);
         cursor := _job.job_id;
         _bytes := _bytes + octet_length(item::text);
         _rows := _rows + 1;

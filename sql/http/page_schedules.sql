@@ -5,6 +5,7 @@
 -- Argument kind: only this kind; null means all.
 -- Argument queue: only this queue; null means all.
 -- Argument max_schedules: at most so many, 1 to 1000.
+-- Argument vocabulary: as show_job() has it.
 -- Members item: schedule_document
 -- Example: select * from jobq_http.page_schedules();
 create or replace function jobq_http.page_schedules(
@@ -12,7 +13,8 @@ create or replace function jobq_http.page_schedules(
     kind text default null,
     queue text default null,
     before uuid default null,
-    max_schedules integer default 50
+    max_schedules integer default 50,
+    vocabulary text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -24,7 +26,7 @@ as $$
 begin
     return query
     select
-        jobq_private.schedule_document(s),
+        jobq_private.schedule_document(s, page_schedules.vocabulary),
         case when p.n < count(*) over () then p.schedule_id end
     from (
         select l.schedule_id, row_number() over (order by l.schedule_id desc) as n

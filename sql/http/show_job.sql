@@ -1,12 +1,15 @@
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
 -- Invariant: reads only; ids of schedules and of jobs never meet.
--- Raises: 22004, JQ001.
+-- Raises: 22004, 22023, JQ001.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument job_id: the job's id, or that of a recurring job's version.
+-- Argument vocabulary: kind, so that what the job is given is its payload, or endpoint, so
+-- that it is its input; null means endpoint for deliveries and recurring jobs.
 -- Members return: job_document
--- Returns: a JSON object, for a recurring job that of show_schedule().
+-- Returns: a JSON object, with payload or input beside these; for a recurring job that of
+-- show_schedule().
 -- Example: select jobq_http.show_job(:'waiting');
-create or replace function jobq_http.show_job(job_id uuid)
+create or replace function jobq_http.show_job(job_id uuid, vocabulary text default null)
 returns json
 language plpgsql
 stable
@@ -18,9 +21,11 @@ begin
     if exists (
         select from jobq_private.schedule as s where s.schedule_id = show_job.job_id
     ) then
-        return jobq_http.show_schedule(show_job.job_id::text);
+        return jobq_http.show_schedule(show_job.job_id::text, show_job.vocabulary);
     end if;
-    return jobq_private.job_document(jobq.get_job(show_job.job_id));
+    return jobq_private.job_document(
+        jobq.get_job(show_job.job_id), show_job.vocabulary
+    );
 end
 $$;
 

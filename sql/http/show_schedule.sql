@@ -1,9 +1,12 @@
 -- Purpose: a schedule as the HTTP API shows it.
--- Invariant: reads only. Raises: 22004, JQ007.
+-- Invariant: reads only. Raises: 22004, 22023, JQ007.
+-- Argument vocabulary: as show_job() has it.
 -- Members return: schedule_document
--- Returns: a JSON object.
+-- Returns: a JSON object, with payload or input beside these.
 -- Example: select jobq_http.show_schedule('weekly summary');
-create or replace function jobq_http.show_schedule(schedule text)
+create or replace function jobq_http.show_schedule(
+    schedule text, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -13,7 +16,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return jobq_private.schedule_document(
-        jobq_private.schedule_find(show_schedule.schedule)
+        jobq_private.schedule_find(show_schedule.schedule), show_schedule.vocabulary
     );
 end
 $$;

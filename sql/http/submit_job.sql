@@ -43,7 +43,9 @@ begin
     end if;
     select s.created, s.job_id into created, _job_id
     from jobq_private.store_job(_job) as s;
-    item := jobq_private.job_document(jobq.get_job(_job_id));
+    item := jobq_private.job_document(
+        jobq.get_job(_job_id), case when is_endpoint then 'endpoint' else 'kind' end
+    );
 end
 $$;
 

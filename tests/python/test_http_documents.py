@@ -18,6 +18,45 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["http_fixtures"]
 
+
+def given_names(job: dict[str, Any]) -> list[str]:
+    """What a document calls that which the job was given."""
+    return [name for name in ("payload", "input") if name in job]
+
+
+async def test_what_a_job_was_given_stands_once_in_a_document(api: Api) -> None:
+    api.endpoint("e")
+    invocation = {"endpoint": "e", "trigger": "IMMEDIATE", "idempotency_key": "k"}
+    cron = {"trigger": "CRON", "every_ms": 60000, "timezone": "UTC"}
+    for made, name in (
+        ({"kind": "a"}, "payload"),
+        (invocation, "input"),
+        ({"kind": "e"}, "payload"),
+        ({"kind": "a", **cron}, "input"),
+        ({"endpoint": "e", **cron}, "input"),
+    ):
+        answer = await api.ask("POST", "/jobs", json=made)
+        assert answer.status_code == 201, answer.text
+        job = answer.json()
+        assert given_names(job) == [name], made
+        for vocabulary, called in (("kind", "payload"), ("endpoint", "input")):
+            one = f"/jobs/{job['job_id']}?vocabulary={vocabulary}"
+            assert given_names((await api.ask("GET", one)).json()) == [called]
+    for query, names in (
+        ("", {("input",), ("payload",)}),
+        ("?vocabulary=kind", {("payload",)}),
+        ("?trigger=CRON&vocabulary=kind", {("payload",)}),
+        ("?trigger=CRON", {("input",)}),
+    ):
+        items = (await api.ask("GET", f"/jobs{query}")).json()["items"]
+        assert {tuple(given_names(item)) for item in items} == names, query
+    large = {"kind": "large", "payload": {"text": "x" * 100_000}}
+    answer = await api.ask("POST", "/jobs", json=large)
+    assert len(answer.content) < 110_000
+    refused = await api.ask("GET", f"/jobs/{answer.json()['job_id']}?vocabulary=both")
+    assert refused.status_code == 400
+
+
 PAYLOAD_SPEC = """
 {
   "name": "send-welcome-email-input",

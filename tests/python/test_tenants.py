@@ -68,6 +68,10 @@ select jobq.put_endpoint(
        "headers": {{"a": "{{{{secret.theirs-secret}}}}"}}}}',
     'theirs-spec', 'theirs-config', queue => 'theirs'
 );
+select jobq.put_endpoint(
+    'theirs-paused', 'HTTP', '{{"url": "https://theirs.example"}}', queue => 'theirs'
+);
+select jobq.pause_endpoint('theirs-paused');
 """
 
 # What the victim does; its schedule is due, its lease has expired, its worker is gone.
@@ -85,8 +89,6 @@ select jobq.create_schedule(
 select jobq.pause_schedule('theirs-paused');
 select jobq.enqueue('theirs.mail', '{{"x": "{CANARY}"}}') from generate_series(1, 5);
 select jobq.enqueue('theirs.mail', idempotency_key => 'theirs-key', dedup_key => 'theirs-dedup');
-select jobq.put_endpoint('theirs-paused', 'HTTP', '{{"url": "https://theirs.example"}}', queue => 'theirs');
-select jobq.pause_endpoint('theirs-paused');
 select jobq.enqueue('theirs-endpoint', '{{"x": "{CANARY}"}}');
 select jobq.heartbeat('theirs-worker', '{{}}', '{{}}', '{{theirs}}');
 select from jobq.claim('{{theirs}}', 'theirs-worker', 4);

@@ -1,8 +1,11 @@
 -- Purpose: a job as the HTTP API shows it.
--- Invariant: one document for the clients of every dialect: kind is endpoint, payload is
--- input. Payload and result pass as they are stored, to the last digit.
+-- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
+-- payload stands there once, under the name of the vocabulary that is asked for, else of
+-- the job: input where it is a delivery. Payload and result pass to the last digit.
 -- Raises: nothing.
-create or replace function jobq_private.job_document(job jobq.job)
+create or replace function jobq_private.job_document(
+    job jobq.job, vocabulary text default null
+)
 returns json
 language plpgsql
 stable
@@ -10,16 +13,22 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _endpoint_type text;
 begin
+    _endpoint_type := jobq_private.endpoint_type(job.kind, job.delivery_version);
     return json_build_object(
         'job_id', job.job_id,
         'endpoint', job.kind,
-        'endpoint_type', jobq_private.endpoint_type(job.kind, job.delivery_version),
+        'endpoint_type', _endpoint_type,
         'trigger', jobq_private.job_trigger(job),
         'status', case when job.finished_at is null then 'ACTIVE' else 'RETIRED' end,
         'version', 1,
         'idempotency_key', job.idempotency_key,
-        'input', job.payload,
+        jobq_private.payload_name(coalesce(
+            job_document.vocabulary,
+            case when _endpoint_type is null then 'kind' else 'endpoint' end
+        )), job.payload,
         'execution', json_build_object(
             'execution_id', job.job_id,
             'status', jobq_private.execution_status(job.state, job.run_at),
@@ -29,7 +38,6 @@ begin
         'kind', job.kind,
         'queue', job.queue,
         'state', job.state,
-        'payload', job.payload,
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,

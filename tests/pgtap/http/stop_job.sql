@@ -1,6 +1,6 @@
 -- What stop_job(), cancel_execution(), revise_job(), show_job() and submit_job() promise.
 begin;
-select plan(16);
+select plan(21);
 
 select item ->> 'job_id' as job, created from jobq_http.submit_job('k', '{"n": 1.10}',
     idempotency_key => 'once') \gset
@@ -10,6 +10,22 @@ select is(
     'and not again under its key'
 );
 select is(jobq_http.show_job(:'job') #>> '{payload,n}', '1.10', 'a payload is shown as it is');
+select jobq.put_endpoint('e', 'HTTP', '{"url": "https://a.example"}') as doc \gset
+select jobq.enqueue('e', '{"n": 1}') as delivery \gset
+select is(
+    array(
+        select k from json_object_keys(jobq_http.show_job(j.job_id, j.vocabulary)) as k
+        where k in ('payload', 'input')
+    ), array[j.name], format('%s in the vocabulary %s has its %s', j.what, j.vocabulary, j.name)
+)
+from (
+    values (:'delivery'::uuid, 'a delivery', null, 'input'),
+    (:'delivery', 'a delivery', 'kind', 'payload'),
+    (:'job', 'a job', null, 'payload'), (:'job', 'a job', 'endpoint', 'input')
+) as j (job_id, what, vocabulary, name);
+select throws_ok(
+    format('select jobq_http.show_job(%L, ''both'')', :'job'), '22023', null, 'there is no other'
+);
 select is(jobq_http.show_job(:'job') #>> '{execution,status}', 'QUEUED', 'it waits');
 select is(jobq_http.show_job(:'job') ->> 'trigger', 'IMMEDIATE', 'at once');
 

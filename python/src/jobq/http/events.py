@@ -6,17 +6,18 @@ import asyncio
 import random
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import psycopg
 from starlette.responses import StreamingResponse
 
 from jobq.http.errors import ApiError
+from jobq.http.jobs import View
 from jobq.http.operation import Answer, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
     from starlette.responses import Response
 
@@ -53,15 +54,16 @@ async def stream_job(call: Call) -> Response:
             f"{MOST_STREAMS} streams are open",
             headers={"retry-after": "5"},
         )
-    [(item,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
+    shown = {"job_id": call.job_id(), "vocabulary": call.query(View).vocabulary}
+    [(item,)] = await call.fetch("jobq_http.show_job", **shown)
     return StreamingResponse(
-        events(call, item),
+        events(call, item, shown),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def events(call: Call, item: bytes) -> AsyncIterator[bytes]:
+async def events(call: Call, item: bytes, shown: Mapping[str, Any]) -> AsyncIterator[bytes]:
     """Yield a `job` event at once and at each change, and then an `end` event.
 
     When the database does not answer, or the server stops, the stream ends without
@@ -75,7 +77,7 @@ async def events(call: Call, item: bytes) -> AsyncIterator[bytes]:
             if call.request.app.state.is_stopping:
                 return
             await asyncio.sleep(LOOK * random.uniform(0.8, 1.2))  # noqa: S311
-            [(now,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
+            [(now,)] = await call.fetch("jobq_http.show_job", **shown)
             if now != item:
                 item = now
                 yield b"event: job\ndata: " + item + b"\n\n"
@@ -100,6 +102,7 @@ OPERATIONS = (
         ("read", "produce", "operate"),
         {200: Answer("Events; the data of `job` is the job.", str, "text/event-stream")},
         {404: ["JOB_NOT_FOUND"]},
+        query=View,
         is_long=True,
     ),
 )

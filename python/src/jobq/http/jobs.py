@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from jobq.http import examples
 from jobq.http.errors import ApiError
@@ -26,6 +26,7 @@ from jobq.http.values import (
     State,
     Status,
     Trigger,
+    Vocabulary,
 )
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ class ExecutionOfJob(Struct):
     created_at: Moment
 
 
-class Job(Struct):
+class Job(Struct, kw_only=True):
     """A job: what was asked for and how it goes.
 
-    endpoint is kind and input is payload, for the clients of both vocabularies.
+    endpoint is kind, for the clients of both vocabularies; what the job was given is there
+    once, as payload or as input.
     """
 
     job_id: UUID
@@ -55,13 +57,13 @@ class Job(Struct):
     status: Annotated[Literal["ACTIVE", "RETIRED"], Meta(description="RETIRED once it has ended.")]
     version: int
     idempotency_key: str | None
-    input: AnyJson
+    input: AnyJson | UnsetType = UNSET
     execution: ExecutionOfJob
     created_at: Moment
     kind: str
     queue: str
     state: State
-    payload: AnyJson
+    payload: AnyJson | UnsetType = UNSET
     metadata: JsonObject
     dedup_key: str | None
     concurrency_key: str | None
@@ -128,6 +130,13 @@ class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
     metadata: Annotated[
         str | None, Meta(description="A JSON object that the job's metadata contains.")
     ] = None
+    vocabulary: Vocabulary = None
+
+
+class View(Struct, forbid_unknown_fields=True):
+    """How a job is shown."""
+
+    vocabulary: Vocabulary = None
 
 
 class Cancel(Request):
@@ -138,8 +147,9 @@ class Cancel(Request):
 
 async def get_job(call: Call) -> Response:
     """Return a job, live or archived."""
-    [(item,)] = await call.fetch("jobq_http.show_job", job_id=call.job_id())
-    return json(item)
+    vocabulary = call.query(View).vocabulary
+    rows = await call.fetch("jobq_http.show_job", job_id=call.job_id(), vocabulary=vocabulary)
+    return json(rows[0][0])
 
 
 async def list_jobs(call: Call) -> Response:
@@ -164,6 +174,7 @@ async def list_jobs(call: Call) -> Response:
             metadata=wanted.metadata and metadata_of(wanted.metadata),
             before=wanted.position(UUID),
             max_jobs=wanted.limit,
+            vocabulary=wanted.vocabulary,
         )
     )
 
@@ -186,6 +197,7 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
             queue=wanted.queue,
             before=wanted.position(UUID),
             max_schedules=wanted.limit,
+            vocabulary=wanted.vocabulary,
         )
     )
 
@@ -223,6 +235,7 @@ OPERATIONS = (
         ("read", "produce", "work", "operate"),
         {200: Answer("The job.", Job | RecurringJob, example=examples.JOB)},
         {404: ["JOB_NOT_FOUND"]},
+        query=View,
     ),
     Operation(
         "GET",

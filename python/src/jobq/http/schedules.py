@@ -115,7 +115,7 @@ class RecurrenceOfKind(Recurring, kw_only=True):
     kind: Name
 
 
-class RecurringJob(Struct):
+class RecurringJob(Struct, kw_only=True):
     """A job that fires by cron, or every so often: one version of it."""
 
     job_id: UUID
@@ -142,10 +142,10 @@ class RecurringJob(Struct):
     ends_at: Moment | None
     next_run_at: Moment | None
     last_tick_at: Moment | None
-    input: AnyJson
+    input: AnyJson | UnsetType = UNSET
     kind: str
     queue: str | None
-    payload: AnyJson
+    payload: AnyJson | UnsetType = UNSET
     metadata: JsonObject
     priority: int | None
     max_attempts: int | None

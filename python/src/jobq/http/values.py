@@ -24,6 +24,10 @@ State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled
 Status = Literal["PENDING", "QUEUED", "RUNNING", "RETRYING", "SUCCESS", "FAILED", "CANCELLED"]
 Trigger = Literal["IMMEDIATE", "DELAYED", "CRON"]
 EndpointType = Literal["HTTP", "KAFKA", "REDIS_STREAM"]
+Vocabulary = Annotated[
+    Literal["kind", "endpoint"] | None,
+    Meta(description="What a job is given is its payload (kind) or its input (endpoint)."),
+]
 Level = Literal["DEBUG", "INFO", "WARN", "ERROR"]
 Moment = Annotated[datetime, Meta(tz=True)]
 AnyJson = Annotated[Any, Meta(description="Any JSON.")]
