@@ -12,7 +12,7 @@ CODE := python sql tests docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format bench bench-peers fault snapshot docs clean
+.PHONY: help setup run test lint format bench bench-peers fault snapshot docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -51,10 +51,13 @@ snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sq
 docs: $(VENV)/.test ## Write the reference and the README's tables from the database's comments
 	@$(BIN)/python docs/reference.py
 
+site: $(VENV)/.test ## Build the documents into .site/index.html
+	@$(BIN)/sphinx-build -q -W --keep-going docs .site && echo "wrote .site/index.html"
+
 clean: ## Remove the Python environment, caches, and the embedded database with its jobs
 	@if [ -f .jobq/postgres/cluster/postmaster.pid ]; then \
 		echo "the embedded database is running: stop 'make run' first" >&2; exit 1; fi
-	@rm -rf $(VENV) .jobq .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/python/.pytest_cache
+	@rm -rf $(VENV) .site .jobq .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/python/.pytest_cache
 
 $(VENV)/.run: python/pyproject.toml .ci/packages
 	@.ci/packages run
