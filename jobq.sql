@@ -147,8 +147,8 @@ values
  'select name from pg_timezone_names lists the zones; name a place, such as Europe/Berlin'),
 ('QUEUE_FULL', 'JQ010', 429, 'the queue is full',
  'enqueue later, or raise max_depth of the queue'),
-('LIMIT_REACHED', 'JQ011', 409, 'as many jobs run as the limit of their key allows',
- 'start it when one of them has ended; claim() does so by itself'),
+('LIMIT_REACHED', 'JQ011', 409, 'a limit, a rate or a hold does not let the job start now',
+ 'start it later; claim() does so by itself, and explain() says what it waits for'),
 ('LIMIT_NOT_FOUND', 'JQ007', 404, 'no limit of this key was declared',
  'list the limits with: select * from jobq.list_limits()'),
 ('NULL_ARGUMENT', '22004', 400, 'an argument that is needed is null',
@@ -229,7 +229,16 @@ create table jobq_private.queue (
     lease interval,
     retry_preset text,
     max_depth integer,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     paused_at timestamptz,
     pause_reason text,
     created_at timestamptz not null default now(),
@@ -240,7 +249,22 @@ create table jobq_private.queue (
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
     constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_max_running_check check (max_running between 1 and 32767),
+    constraint queue_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint queue_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint queue_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint queue_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint queue_key_max_running_check check (key_max_running between 1 and 32767),
+    constraint queue_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint queue_key_rate_period_check
+    check (key_rate_period between '1 ms' and '365 days'),
+    constraint queue_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint queue_key_rate_check
+    check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
+    constraint queue_on_dead_check check (on_dead in ('continue', 'hold')),
+    constraint queue_ordered_check check (ordered is true or on_dead is null),
     constraint queue_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -262,6 +286,10 @@ create table jobq_private.kind (
     dedup text,
     reuse_key_after_failure boolean,
     concurrency_key text[],
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
@@ -282,6 +310,13 @@ create table jobq_private.kind (
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
     constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_max_running_check check (max_running between 1 and 32767),
+    constraint kind_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint kind_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint kind_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint kind_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint kind_concurrency_key_check
     check (
         cardinality(concurrency_key) between 1 and 16
@@ -309,7 +344,7 @@ create type jobq_private.settings as (
     max_depth integer,
     delivery_version integer,
     concurrency_key text[],
-    key_max_running integer
+    is_limited boolean
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
@@ -380,8 +415,8 @@ references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
--- lane wait in job_lane_idx, all others in job_ready_idx. What runs where max_running holds
--- has a place, which job_place_idx gives to one job at a time, whoever claims it.
+-- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
+-- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -453,7 +488,7 @@ where state in ('queued', 'retrying') and lane_id is null;
 create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is not null;
 
-create unique index job_place_idx on jobq_private.job (lane_id, place)
+create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
 where place is not null;
 
 create index job_lease_idx on jobq_private.job (lease_expires_at)
@@ -1036,15 +1071,17 @@ reset role;
 -- Deploy jobq:limit_tables to pg
 set local role jobq_owner;
 
--- A lane is a queue and a concurrency key. It has a row for each priority in which work may
+-- A lane is a queue and a concurrency key, or for jobs without a key of a kind that has
+-- limits the queue and the kind. It has a row for each priority in which work may
 -- be had from it, whose lock is the right to claim there; no row says that none waits.
 create table jobq_private.lane (
     lane_id uuid not null,
     priority smallint not null,
     queue text not null,
-    concurrency_key text not null,
+    concurrency_key text,
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
+    gate_id uuid,
     constraint lane_pkey primary key (lane_id, priority),
     constraint lane_state_check check (state in ('open', 'full', 'later'))
 )
@@ -1055,13 +1092,19 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends; or closed until a time. Who finds a lane full or empty closes it.';
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, or until the gate of a kind has room; or closed until a time. Who finds a lane full or empty closes it.';
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
 
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
+
+create index lane_gate_idx on jobq_private.lane (queue, gate_id)
+where gate_id is not null;
+
+create index lane_gate_id_idx on jobq_private.lane (gate_id)
+where gate_id is not null;
 
 -- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
 -- waits for another.
@@ -1085,16 +1128,74 @@ comment on table jobq_private.lane_call is 'Calls to open a lane: there is work 
 create table jobq_private.key_limit (
     queue text not null,
     concurrency_key text not null,
-    max_running integer not null,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
     constraint key_limit_queue_check check (length(queue) between 1 and 128),
     constraint key_limit_concurrency_key_check
     check (octet_length(concurrency_key) between 1 and 1024),
-    constraint key_limit_max_running_check check (max_running between 1 and 32767)
+    constraint key_limit_max_running_check check (max_running between 1 and 32767),
+    constraint key_limit_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint key_limit_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint key_limit_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint key_limit_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
+    constraint key_limit_something_check check (num_nonnulls(max_running, rate_limit) > 0)
 );
 
+create index key_limit_rate_idx on jobq_private.key_limit (queue)
+where rate_limit is not null;
+
 comment on table jobq_private.key_limit is 'Limits of single keys.';
+
+-- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
+-- (by its id), a queue, a kind, or a kind in a queue. Its lock is the right to pass. A gate that
+-- nobody has passed has no row, but that of a kind, at which claims see that there is one.
+create table jobq_private.gate (
+    gate_id uuid not null,
+    queue text,
+    kind text,
+    passed_until timestamptz not null default '-infinity',
+    held_until timestamptz not null default '-infinity',
+    hold_reason text,
+    head_job_id uuid,
+    constraint gate_pkey primary key (gate_id),
+    constraint gate_hold_reason_check check (length(hold_reason) <= 512)
+)
+with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.gate is 'What a rate has let pass, as the time until which that is spent; until when a key or kind is held; and the last job of an ordered lane.';
+
+create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
+
+-- The gates of kinds, once more: a look at an empty table without an index reads no page, and
+-- each claim looks.
+create table jobq_private.kind_gate (
+    gate_id uuid not null
+);
+
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
+
+-- What holds for a lane: microseconds from one start to the next, and how many may start at
+-- once.
+create type jobq_private.lane_rule as (
+    max_running integer,
+    spacing bigint,
+    burst integer,
+    is_ordered boolean,
+    holds_on_dead boolean
+);
+
+comment on type jobq_private.lane_rule is 'What holds for a lane.';
 
 create type jobq_private.lane_batch as (
     jobs tid[],
@@ -1418,7 +1519,8 @@ comment on function jobq_private.is_paused is
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
--- closing is that of lanes (call_lane()), limiting that of a queue's limits;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits,
+-- gating that of gates that are made;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -1437,6 +1539,7 @@ as $$
         when 'emitting' then 1785684597
         when 'closing' then 1785684598
         when 'limiting' then 1785684599
+        when 'gating' then 1785684600
     end
 $$;
 
@@ -1535,6 +1638,35 @@ revoke all on function jobq_private.json_schema_violation from public;
 
 comment on function jobq_private.json_schema_violation is
 'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
+-- Invariant: reads only; null for each that there is not. Raises: nothing.
+create or replace function jobq_private.limits_for(kind text, queue text)
+returns jsonb
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object(
+        'max_running', q.max_running, 'rate_limit', q.rate_limit,
+        'rate_period', q.rate_period, 'rate_burst', q.rate_burst,
+        'key_max_running', q.key_max_running, 'key_rate_limit', q.key_rate_limit,
+        'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
+        'ordered', q.ordered, 'on_dead', q.on_dead,
+        'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst
+    )
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = limits_for.queue
+    left join jobq_private.kind as k on k.kind = limits_for.kind
+$$;
+
+revoke all on function jobq_private.limits_for from public;
+
+comment on function jobq_private.limits_for is
+'The limits that hold for jobs of a kind in a queue.';
 
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
@@ -1852,7 +1984,7 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        q.key_max_running
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -2141,7 +2273,11 @@ create or replace function jobq.put_kind(
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
     run text default null,
-    concurrency_key text[] default null
+    concurrency_key text[] default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -2164,14 +2300,17 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run, concurrency_key
+        payload_schema, run, concurrency_key,
+        max_running, rate_limit, rate_period, rate_burst
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run, put_kind.concurrency_key
+        put_kind.run, put_kind.concurrency_key,
+        put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
+        put_kind.rate_burst
     )
     on conflict on constraint kind_pkey do update
     set
@@ -2183,7 +2322,10 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, run = excluded.run,
-        concurrency_key = excluded.concurrency_key, updated_at = now();
+        concurrency_key = excluded.concurrency_key,
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -2205,6 +2347,10 @@ comment on function jobq.put_kind is
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Argument ordered: whether the jobs of each concurrency key run one at a time, and those behind one
+-- that is tried again wait for it.
+-- Argument on_dead: whether the key of an ordered queue goes on when a job of its is dead: continue,
+-- or hold, until it is redriven or release_key() is called.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -2214,7 +2360,16 @@ create or replace function jobq.put_queue(
     lease interval default null,
     retry_preset text default null,
     max_depth integer default null,
-    key_max_running integer default null
+    key_max_running integer default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null,
+    key_rate_limit integer default null,
+    key_rate_period interval default null,
+    key_rate_burst integer default null,
+    ordered boolean default null,
+    on_dead text default null
 )
 returns void
 language plpgsql
@@ -2231,19 +2386,29 @@ begin
     end if;
     insert into jobq_private.queue as q (
         queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
-        key_max_running
+        max_running, rate_limit, rate_period, rate_burst, key_max_running,
+        key_rate_limit, key_rate_period, key_rate_burst, ordered, on_dead
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
         put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
-        put_queue.key_max_running
+        put_queue.max_running, put_queue.rate_limit, put_queue.rate_period,
+        put_queue.rate_burst, put_queue.key_max_running, put_queue.key_rate_limit,
+        put_queue.key_rate_period, put_queue.key_rate_burst, put_queue.ordered,
+        put_queue.on_dead
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        key_max_running = excluded.key_max_running, updated_at = now();
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        key_max_running = excluded.key_max_running,
+        key_rate_limit = excluded.key_rate_limit,
+        key_rate_period = excluded.key_rate_period,
+        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
+        on_dead = excluded.on_dead, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -2295,7 +2460,7 @@ comment on function jobq.resume_queue is
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
@@ -2308,7 +2473,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )
@@ -2487,6 +2653,7 @@ as $$
 declare
     _queues text[];
     _lanes uuid[];
+    _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -2526,16 +2693,16 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
         from gone as g
-        returning job_archive.queue, job_archive.lane_id
     )
     select
         count(*),
-        array_agg(s.queue) filter (where s.lane_id is not null),
-        array_agg(s.lane_id) filter (where s.lane_id is not null)
-    into archive_jobs.moved, _queues, _lanes
-    from stored as s;
-    if _lanes is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes);
+        array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
+    into archive_jobs.moved, _queues, _lanes, _kinds
+    from gone as g;
+    if _queues is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
@@ -2613,6 +2780,10 @@ begin
         return null;
     end if;
     if new.lane_id is not null then
+        update jobq_private.gate as g
+        set held_until = '-infinity', hold_reason = null
+        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
+        and g.held_until = 'infinity';
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
@@ -3484,7 +3655,7 @@ begin
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
-    if old.lane_id is not null then
+    if old.lane_id is not null or old.place is not null then
         perform jobq_private.leave_lane(new);
     end if;
     return null;
@@ -3651,7 +3822,9 @@ for each row execute function jobq_private.enqueue_from_view();
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
+-- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
+-- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
+-- looks. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -3677,10 +3850,12 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
-        if old.lane_id is not null then
-            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
-                old.queue, old.concurrency_key, old.lane_id, new.place
-            ) end;
+        if new.state <> 'running' then
+            new.place := null;
+        elsif new.place <= 0 then
+            new.place := nullif(-new.place, 0);
+        else
+            new.place := jobq_private.take_place(old);
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
@@ -4079,7 +4254,8 @@ begin
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -4177,7 +4353,8 @@ begin
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
@@ -4194,7 +4371,9 @@ begin
             where s.run_at < now() + interval '60 s'
         ),
         bool_or(g.concurrency_key is not null)
-        or exists (select from policy as p where p.concurrency_key is not null)
+        or exists (
+            select from policy as p where p.concurrency_key is not null or p.is_limited
+        )
     into _ordinals, _ids, _queues, _has_keys
     from given as g;
 
@@ -4788,7 +4967,8 @@ comment on function jobq.get_job is
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
+-- scheduled, backoff, no_worker, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -4840,6 +5020,8 @@ begin
     from jobq_private.waiter as w
     where w.job_id = _job.job_id and w.deadline > clock_timestamp()
     order by w.since;
+    return query
+    select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
@@ -4868,7 +5050,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, event, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -5309,6 +5491,15 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 
 create policy key_limit_all on jobq_private.key_limit
 using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
+
+-- So do gates, but for those of kinds as a whole.
+create policy gate_all on jobq_private.gate
+using (
+    queue is null
+    or (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+);
+
+create policy kind_gate_all on jobq_private.kind_gate using (true);
 
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
@@ -7556,7 +7747,8 @@ begin
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
             g.schedule_id, g.slot_at, p.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         cross join lateral (
@@ -9737,6 +9929,38 @@ revoke all on function jobq_private.check_references from public;
 comment on function jobq_private.check_references is
 'Refuses an endpoint whose templates refer to what is not there.';
 
+-- Purpose: the rate by which an endpoint gets at most so many deliveries in any second.
+-- Invariant: what may start together is taken off what starts in a second, so that no second has
+-- more. Raises: nothing.
+create or replace function jobq_private.endpoint_rate(
+    max_per_second double precision,
+    out rate_limit integer, out rate_period interval, out rate_burst integer
+)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _even double precision;
+begin
+    if max_per_second is not null then
+        rate_burst := least(1 + floor(max_per_second / 20), 32767);
+        _even := max_per_second - rate_burst + 1;
+        rate_period := make_interval(secs => case when _even < 1000 then 1000 else 1 end);
+        rate_limit := greatest(
+            1, floor(_even * case when _even < 1000 then 1000 else 1 end)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.endpoint_rate from public;
+
+comment on function jobq_private.endpoint_rate is
+'The rate by which an endpoint gets at most so many deliveries in any second.';
+
 -- Purpose: check what an endpoint refers to, and give its payload schema.
 -- Invariant: called under the lock of begin_definition(). Raises: JQ007.
 create or replace function jobq_private.endpoint_schema(
@@ -9888,7 +10112,7 @@ comment on function jobq_private.parked_until is
 -- endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
 -- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
--- under the lock of begin_definition(). Raises: nothing.
+-- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql
@@ -9919,6 +10143,18 @@ begin
         'delivery', pin_delivery.endpoint, _document
     )
     where k.kind = pin_delivery.endpoint and _document is not null;
+
+    update jobq_private.kind as k
+    set
+        max_running = coalesce(e.max_concurrency, k.max_running),
+        rate_limit = coalesce(r.rate_limit, k.rate_limit),
+        rate_period = coalesce(r.rate_period, k.rate_period),
+        rate_burst = coalesce(r.rate_burst, k.rate_burst)
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.endpoint_rate(e.max_per_second) as r
+    where e.endpoint = pin_delivery.endpoint
+    and k.kind = e.endpoint
+    and num_nonnulls(e.max_concurrency, e.max_per_second) > 0;
 end
 $$;
 
@@ -10616,10 +10852,10 @@ comment on function jobq.put_config is
 -- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
--- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
--- 10000; null means 20.
--- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
--- 1000000; null means no limit.
+-- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
+-- 10000; null means 20 by each worker.
+-- Argument max_per_second: how many of its jobs are delivered in a second by all workers, 0.001
+-- to 1000000; null means no limit.
 -- Argument payload_spec: the payload spec of its jobs; null means any payload.
 -- Argument config: the config that its templates refer to; null means none.
 -- Returns: the endpoint as show_definition() returns it.
@@ -11137,17 +11373,25 @@ begin
                 limit 1
             ) as h
         )
-        select least(
-            (select min(h.run_at) from head as h),
-            (
-                select min(jobq_private.next_lane(q.queue))
-                from unnest(next_due.queues) as q (queue)
-                where not exists (
-                    select from jobq_private.queue as p
-                    where p.queue = q.queue and p.paused_at is not null
+        select case when m.due < 'infinity' then greatest(m.due, '0001-01-02 UTC') end
+        from (
+            select min(
+                case when d.run_at is not null
+                    then greatest(d.run_at, jobq_private.queue_opens_at(q.queue))
+                end
+            ) as due
+            from unnest(next_due.queues) as q (queue)
+            cross join lateral (
+                select least(
+                    (select min(h.run_at) from head as h where h.queue = q.queue),
+                    jobq_private.next_lane(q.queue)
                 )
+            ) as d (run_at)
+            where not exists (
+                select from jobq_private.queue as p
+                where p.queue = q.queue and p.paused_at is not null
             )
-        )
+        ) as m
     );
 end
 $$;
@@ -11837,11 +12081,16 @@ comment on function jobq.begin_wait is
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- claim began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. Raises: 22004, 22023.
+-- first comes back short. A place below one says that the limits have been looked at. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
+-- means any number.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
-create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+create or replace function jobq.claim(
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+)
 returns setof jobq.claimed_job
 language plpgsql
 volatile
@@ -11860,32 +12109,46 @@ declare
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
+    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
-    _has_lanes boolean;
+    _look record;
+    _entered integer;
+    _spare integer;
     _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
     foreach _queue in array claim.queues loop
-        continue when _left = 0 or jobq_private.is_paused(_queue);
+        exit when _left = 0;
+        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        continue when _look.is_paused;
         _mark := null;
         _is_second := false;
-        _has_lanes := jobq_private.has_lanes(_queue, _now);
+        _spare := 0;
+        if _look.is_limited then
+            _spare := _left - jobq_private.enter_queue(
+                _queue, least(_left, _limited), clock_timestamp()
+            );
+            _left := _left - _spare;
+            _entered := _left;
+        end if;
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                if _has_lanes then
+                if _look.has_lanes and _limited > 0 then
                     return query
                     select c.*
                     from jobq_private.claim_lanes(
-                        _queue, claim.worker, _left, _mark.priority
+                        _queue, claim.worker, least(_left, _limited), _mark.priority,
+                        _look.is_limited, _look.has_gates
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;
+                    _limited := _limited - _taken;
                 end if;
                 exit when _mark.priority is null or _left = 0;
                 _from := _mark;
@@ -11909,11 +12172,17 @@ begin
             ) as d;
             _is_second := not _is_second;
             continue when _found is null;
+            if _look.has_gates then
+                _found := jobq_private.divert_jobs(_found);
+                exit when _found = '{}';
+            end if;
 
             return query
             with taken as (
                 update jobq_private.job as j
-                set state = 'running', worker = claim.worker
+                set
+                    state = 'running', worker = claim.worker,
+                    place = case when _look.is_limited then -1 else 0 end
                 where j.ctid = any(_found)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
@@ -11925,6 +12194,11 @@ begin
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
             perform jobq_private.keep_mark(_mark);
+        end if;
+        if _look.is_limited then
+            perform jobq_private.charge_queue(_queue, _entered - _left);
+            _left := _left + _spare;
+            _limited := least(_limited, _left);
         end if;
     end loop;
 end
@@ -11941,7 +12215,7 @@ comment on function jobq.claim is
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
--- has another log-in run code of theirs. Raises: 22004, 22023.
+-- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Example: select * from jobq.claim_calls('{default}', 10);
@@ -11965,6 +12239,7 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
+    and not exists (select from jobq_private.gate as g where g.kind = k.kind)
     and (
         o.rolsuper
         or o.rolname = session_user
@@ -11974,7 +12249,10 @@ begin
     );
 
     foreach _queue in array claim_calls.queues loop
-        continue when jobq_private.is_paused(_queue);
+        continue when (
+            select l.is_paused or l.is_limited
+            from jobq_private.look_at(_queue, clock_timestamp()) as l
+        );
         _found := _found || array(
             select j.job_id
             from jobq_private.job as j
@@ -11991,7 +12269,7 @@ begin
     return query
     with taken as (
         update jobq_private.job as j
-        set state = 'running', worker = session_user
+        set state = 'running', worker = session_user, place = 0
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )
@@ -12035,10 +12313,7 @@ begin
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
         and not jobq_private.is_paused(j.queue)
-        and (
-            j.lane_id is null
-            or jobq_private.has_room(j.queue, j.concurrency_key, j.lane_id)
-        )
+        and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
     )
     update jobq_private.job as j
@@ -12240,6 +12515,8 @@ comment on function jobq.end_wait is
 -- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
@@ -12256,7 +12533,8 @@ create or replace function jobq.exchange(
     job_ids uuid[] default '{}',
     attempts integer[] default '{}',
     results jsonb default null,
-    failures jsonb default null
+    failures jsonb default null,
+    max_limited integer default null
 )
 returns table (
     outcome text,
@@ -12331,7 +12609,9 @@ begin
     end if;
     return query
     select 'claimed', c.*
-    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+    from jobq.claim(
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+    ) as c;
 end
 $$;
 
@@ -12545,6 +12825,61 @@ grant execute on function jobq.heartbeat to jobq_worker;
 comment on function jobq.heartbeat is
 'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
 
+-- Purpose: a worker has been told to wait: start no job of its job's concurrency key for so long,
+-- or where it has no key of its kind in its queue.
+-- Invariant: what runs goes on, this job too: settle it. Raises: 22004, 22023, JQ001, JQ003.
+-- Argument hold_for: for how long, 0 to 365 days.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_lane(:'running', 1, '30 s', 'status 429');
+create or replace function jobq.hold_lane(
+    job_id uuid, attempt integer, hold_for interval, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + hold_for;
+    _job record;
+begin
+    if num_nulls(hold_lane.job_id, hold_lane.attempt, hold_lane.hold_for) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id, attempt and hold_for');
+    elsif hold_lane.hold_for not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'hold_for must be from 0 to 365 days'
+        );
+    end if;
+    select j.queue, j.kind, j.concurrency_key, j.lane_id into _job
+    from jobq_private.job as j
+    where j.job_id = hold_lane.job_id
+    and j.attempt = hold_lane.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(hold_lane.job_id, hold_lane.attempt);
+    end if;
+    if _job.concurrency_key is not null then
+        perform jobq_private.store_hold(
+            _job.lane_id, _job.queue, null, _until, hold_lane.reason
+        );
+    else
+        perform jobq_private.store_hold(
+            jobq_private.kind_lane_id(_job.queue, _job.kind), _job.queue, _job.kind,
+            _until, hold_lane.reason
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq.hold_lane from public;
+grant execute on function jobq.hold_lane to jobq_worker;
+
+comment on function jobq.hold_lane is
+'Starts no job of a running job''s concurrency key, or else of its kind in its queue, for so long.';
+
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
@@ -12584,10 +12919,51 @@ grant execute on function jobq.log to jobq_worker;
 comment on function jobq.log is
 'Adds a line to a job''s log.';
 
+-- Purpose: give a leased job back since whom it calls has asked to wait, and have all jobs of its
+-- concurrency key wait with it; without a key, those of its kind in its queue.
+-- Invariant: the attempt is not counted, and the job goes first when the wait is over. A stale
+-- attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
+-- Argument retry_in: for how long, 0 to 365 days.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: the new state: queued, or cancelled where that was asked for.
+-- Example: select jobq.rate_limited(:'running', 1, '30 s', 'status 429');
+create or replace function jobq.rate_limited(
+    job_id uuid, attempt integer, retry_in interval, reason text default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if rate_limited.retry_in is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'retry_in');
+    elsif rate_limited.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    end if;
+    perform jobq.hold_lane(
+        rate_limited.job_id, rate_limited.attempt, rate_limited.retry_in,
+        rate_limited.reason
+    );
+    return jobq.release(rate_limited.job_id, rate_limited.attempt);
+end
+$$;
+
+revoke all on function jobq.rate_limited from public;
+grant execute on function jobq.rate_limited to jobq_worker;
+
+comment on function jobq.rate_limited is
+'Gives a leased job back, its attempt not counted, and has all jobs of its concurrency key wait for so long.';
+
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
--- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- has left, so that a job which kills its workers stops. Lanes that stayed closed for want of
+-- word are opened. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq.recover();
@@ -12635,6 +13011,7 @@ begin
         return query select s.* from jobq_private.settle_failures(_expired, true) as s;
         perform jobq_private.wake(_queues);
     end if;
+    perform jobq_private.reopen_lanes();
 end
 $$;
 
@@ -13004,7 +13381,8 @@ revoke all on function jobq_private.multixact_members from public;
 comment on function jobq_private.multixact_members is
 'About how many members of multixacts the server keeps.';
 
--- Purpose: forget idempotency keys past their retention, and workers long gone.
+-- Purpose: forget idempotency keys past their retention, workers long gone, and gates at which
+-- nothing is spent or held.
 -- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
 create or replace function jobq_private.prune(max_rows integer)
 returns bigint
@@ -13018,6 +13396,18 @@ declare
     _keys bigint;
 begin
     delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
+
+    delete from jobq_private.gate as g
+    where g.ctid = any (array(
+        select o.ctid
+        from jobq_private.gate as o
+        where o.queue is not null
+        and o.passed_until < now()
+        and o.held_until < now()
+        and not exists (select from jobq_private.job as j where j.job_id = o.head_job_id)
+        limit prune.max_rows
+        for update skip locked
+    ));
 
     with old as materialized (
         select k.kind, k.idempotency_key
@@ -13039,7 +13429,7 @@ $$;
 revoke all on function jobq_private.prune from public;
 
 comment on function jobq_private.prune is
-'Forgets idempotency keys past their retention, and workers long gone.';
+'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';
 
 -- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
 -- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
@@ -13655,10 +14045,224 @@ reset role;
 -- Made by sql/snapshot.py from sql/limit/: edit that.
 set local role jobq_owner;
 
--- Purpose: after jobs of these lanes have ended: have those opened that were full, and wake
--- their queues.
+-- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
+-- start (null for any number), and when that changes by itself.
+-- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
+create or replace function jobq_private.awaited_gates(queue text, now timestamptz)
+returns table (gate_id uuid, room integer, open_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with recursive awaited as (
+        (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id is not null
+            order by l.gate_id
+            limit 1
+        )
+        union all
+        select n.gate_id
+        from awaited as a
+        cross join lateral (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id > a.gate_id
+            order by l.gate_id
+            limit 1
+        ) as n
+    )
+    select a.gate_id, r.room, r.open_at
+    from awaited as a
+    left join jobq_private.gate as g on g.gate_id = a.gate_id
+    cross join lateral jobq_private.kind_room(g.kind, awaited_gates.now) as r;
+end
+$$;
+
+revoke all on function jobq_private.awaited_gates from public;
+
+comment on function jobq_private.awaited_gates is
+'The gates of kinds for which lanes of a queue wait, with how many jobs each lets start.';
+
+-- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
+-- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
+-- claim, so nobody must open it. Raises: nothing.
+create or replace function jobq_private.bar_lanes(
+    lanes uuid[], gates uuid[], queue text, priority integer
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.lane as l
+    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
+    from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
+    where l.lane_id = b.lane_id
+    and l.priority = bar_lanes.priority
+    and l.queue = bar_lanes.queue
+$$;
+
+revoke all on function jobq_private.bar_lanes from public;
+
+comment on function jobq_private.bar_lanes is
+'Has lanes wait for the gates of kinds.';
+
+-- Purpose: the microseconds from one start to the next that a rate asks for; null without a
+-- rate.
+-- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
+returns bigint
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.ceil(
+        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
+    )::bigint
+$$;
+
+revoke all on function jobq_private.spacing from public;
+
+comment on function jobq_private.spacing is
+'The microseconds from one start to the next that a rate asks for.';
+
+-- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
+-- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
+-- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
+create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
+returns setof jobq_private.lane_rule
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        case
+            when lane_rule.concurrency_key is null then null
+            when q.ordered then 1
+            else coalesce(l.max_running, q.key_max_running)
+        end,
+        case
+            when lane_rule.concurrency_key is null then null
+            when l.rate_limit is not null
+            then jobq_private.spacing(l.rate_limit, l.rate_period)
+            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
+        end,
+        coalesce(
+            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
+        ),
+        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
+        coalesce(q.on_dead = 'hold', false)
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rule.queue
+    left join jobq_private.key_limit as l
+        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
+    offset 0
+$$;
+
+revoke all on function jobq_private.lane_rule from public;
+
+comment on function jobq_private.lane_rule is
+'What holds for a lane: the key''s own limits, else what its queue says for each key.';
+
+-- Purpose: the first of the gates that a job passes, or its lane, that lets it not start now; null
+-- when it may start. Reason is held, rate_limited, ordered_behind, key_busy, kind_busy or queue_busy.
+-- Invariant: a look, no promise, for who does not hold the gates. Raises: nothing.
+create or replace function jobq_private.barrier(
+    job jobq_private.job, now timestamptz,
+    out reason text, out scope text, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gate record;
+    _rule jobq_private.lane_rule;
+begin
+    for _gate in
+        select j.*, g.held_until, g.hold_reason, g.passed_until, g.head_job_id
+        from jobq_private.job_gates(job) as j
+        left join jobq_private.gate as g on g.gate_id = j.gate_id
+    loop
+        scope := _gate.scope;
+        if _gate.held_until > barrier.now then
+            reason := 'held';
+            scope := concat_ws(': ', scope, _gate.hold_reason);
+            open_at := _gate.held_until;
+            return;
+        end if;
+        open_at := jobq_private.token_at(
+            _gate.passed_until, _gate.spacing, _gate.burst, barrier.now
+        );
+        if open_at is not null then
+            reason := 'rate_limited';
+            return;
+        end if;
+        if _gate.is_ordered and exists (
+            select from jobq_private.job as h
+            where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
+        ) then
+            reason := 'ordered_behind';
+            scope := format('%s: job %s', scope, _gate.head_job_id);
+            return;
+        end if;
+    end loop;
+    open_at := null;
+    if (select r.room from jobq_private.queue_room(job.queue, barrier.now) as r) = 0 then
+        reason := 'queue_busy';
+        scope := 'queue ' || job.queue;
+        return;
+    elsif (select r.room from jobq_private.kind_room(job.kind, barrier.now) as r) = 0 then
+        reason := 'kind_busy';
+        scope := 'kind ' || job.kind;
+        return;
+    end if;
+    select r.* into _rule
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
+    if exists (
+        select from jobq_private.free_places(job.queue, job.lane_id, _rule.max_running, 1)
+            as p (places)
+        where p.places = '{}'
+    ) then
+        reason := 'key_busy';
+        scope := format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
+            _rule.max_running);
+        return;
+    end if;
+    scope := null;
+end
+$$;
+
+revoke all on function jobq_private.barrier from public;
+
+comment on function jobq_private.barrier is
+'What lets a job not start now, if anything does.';
+
+-- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- opened that were full, and wake the queues in which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
-create or replace function jobq_private.call_full_lanes(queues text[], lanes uuid[])
+create or replace function jobq_private.call_full_lanes(
+    queues text[], lanes uuid[], kinds text[]
+)
 returns void
 language plpgsql
 volatile
@@ -13685,14 +14289,29 @@ begin
         insert into jobq_private.lane_call as c (queue, lane_id)
         select distinct u.queue, u.lane_id
         from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id <> all (_seen)
-        or exists (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id and l.state = 'full'
+        where u.lane_id is not null
+        and (
+            u.lane_id <> all (_seen)
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id and l.state = 'full'
+            )
         )
         returning c.queue
     )
-    select array_agg(distinct c.queue) into _called from called as c;
+    select array_agg(distinct w.queue) into _called
+    from (
+        select c.queue from called as c
+        union all
+        select q.queue
+        from jobq_private.queue as q
+        where q.queue = any (call_full_lanes.queues) and q.max_running is not null
+        union all
+        select l.queue
+        from jobq_private.gate as g
+        join jobq_private.lane as l on l.gate_id = g.gate_id
+        where g.kind = any (call_full_lanes.kinds) and g.queue is null
+    ) as w;
     if _called is not null then
         perform jobq_private.wake(_called);
     end if;
@@ -13702,7 +14321,7 @@ $$;
 revoke all on function jobq_private.call_full_lanes from public;
 
 comment on function jobq_private.call_full_lanes is
-'Has lanes opened that were full and in which jobs have ended.';
+'Has lanes opened, and queues woken, that jobs have left.';
 
 -- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
 -- full, so that the end of a job opens it.
@@ -13774,6 +14393,149 @@ revoke all on function jobq_private.call_lanes from public;
 comment on function jobq_private.call_lanes is
 'Has the lanes opened that new jobs have come into.';
 
+-- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
+-- which job is the last of an ordered lane.
+-- Invariant: the caller holds the gates. Raises: nothing.
+create or replace function jobq_private.charge_gates(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, r.spacing, r.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when r.is_ordered then s.last end
+    from (
+        select
+            j.lane_id, j.queue, j.concurrency_key, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.lane_id, j.queue, j.concurrency_key
+        offset 0
+    ) as s
+    cross join lateral jobq_private.lane_rule(s.queue, s.concurrency_key) as r
+    where g.gate_id = s.lane_id and (r.spacing is not null or r.is_ordered);
+
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(k.rate_limit, k.rate_period),
+        coalesce(k.rate_burst, 1), s.jobs, clock_timestamp()
+    )
+    from (
+        select j.kind, count(*) as jobs
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids)
+        group by j.kind
+        offset 0
+    ) as s
+    join jobq_private.kind as k on k.kind = s.kind
+    where g.kind = s.kind and g.queue is null;
+end
+$$;
+
+revoke all on function jobq_private.charge_gates from public;
+
+comment on function jobq_private.charge_gates is
+'What the rates of keys and kinds have let pass by the start of these jobs.';
+
+-- Purpose: the lane of a job: its queue and concurrency key; null without a key.
+-- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
+-- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case when concurrency_key is not null then pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::uuid end
+$$;
+
+revoke all on function jobq_private.lane_id from public;
+
+comment on function jobq_private.lane_id is
+'The lane of a queue and a concurrency key.';
+
+-- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
+-- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.gate_id(queue text, kind text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
+$$;
+
+revoke all on function jobq_private.gate_id from public;
+
+comment on function jobq_private.gate_id is
+'The gate of a whole queue, or of a whole kind.';
+
+-- Purpose: until when a rate is spent, once so many jobs have started.
+-- Invariant: counted from the clock after the starts, so that none lies closer to the next
+-- than its rate says. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.spent(
+    passed_until timestamptz, spacing bigint, burst integer, jobs bigint, now timestamptz
+)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case when spacing is null then passed_until else
+        greatest(now, least(passed_until, now + burst * spacing * interval '1 us'))
+        + jobs * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.spent from public;
+
+comment on function jobq_private.spent is
+'Until when a rate is spent, once so many jobs have started.';
+
+-- Purpose: so many jobs of a queue that has limits as a whole have started.
+-- Invariant: the caller holds the queue's gate. It is written to even without a rate, so that a
+-- repeatable snapshot that has not seen these starts fails at the gate. Raises: nothing.
+create or replace function jobq_private.charge_queue(queue text, jobs integer)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(q.rate_limit, q.rate_period),
+        coalesce(q.rate_burst, 1), charge_queue.jobs, clock_timestamp()
+    )
+    from jobq_private.queue as q
+    where q.queue = charge_queue.queue
+    and g.gate_id = jobq_private.gate_id(q.queue, null)
+    and charge_queue.jobs > 0
+$$;
+
+revoke all on function jobq_private.charge_queue from public;
+
+comment on function jobq_private.charge_queue is
+'So many jobs of a queue that has limits as a whole have started.';
+
 -- Purpose: refuse a job whose kind takes its concurrency key from the payload, where what
 -- stands there is no key.
 -- Invariant: a path that names nothing, or null, means no key. Raises: JQ006.
@@ -13834,14 +14596,43 @@ revoke all on function jobq_private.check_concurrency_keys from public;
 comment on function jobq_private.check_concurrency_keys is
 'Refuses payloads that have no concurrency key where their kinds look for it.';
 
+-- Purpose: whether rates or an order bind lanes of a queue.
+-- Invariant: two index probes. Raises: nothing.
+create or replace function jobq_private.has_rules(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = has_rules.queue and (q.key_rate_limit is not null or q.ordered)
+    )
+    or exists (
+        select from jobq_private.key_limit as l
+        where l.queue = has_rules.queue and l.rate_limit is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_rules from public;
+
+comment on function jobq_private.has_rules is
+'Whether rates or an order bind lanes of a queue.';
+
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
 -- at that priority; all where there are none (null).
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
--- had, under the lock of the queue's limits. A lane in which nothing was found is closed, and
--- no other is written to. Raises: nothing.
+-- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
+-- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
-    queue text, worker text, max_jobs integer, priority integer
+    queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
+    has_gates boolean
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -13855,7 +14646,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
+    _has_rules constant boolean := jobq_private.has_rules(queue);
+    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
     _now constant timestamptz := clock_timestamp();
     _left integer := max_jobs;
     _level integer := 32768;
@@ -13863,9 +14655,11 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _barred uuid[];
+    _gates uuid[];
+    _ids uuid[];
 begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
-    perform jobq_private.open_lanes(queue, _now);
+    perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
         select l.priority into _level
         from jobq_private.lane as l
@@ -13880,8 +14674,27 @@ begin
             exit when _left = 0;
             _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
             exit when _lanes = '{}';
+            if _has_rules then
+                _lanes := jobq_private.hold_ruled_lanes(_lanes);
+                continue when _lanes = '{}';
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
-            from jobq_private.take_from_lanes(_lanes, _now, _left) as b;
+            from jobq_private.take_from_lanes(
+                _lanes, clock_timestamp(), _left, _needs_places
+            ) as b;
+            if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.barred, p.gates
+                into _jobs, _places, _barred, _gates
+                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                if _barred <> '{}' then
+                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
+                end if;
+            end if;
+            if has_gates or _has_rules then
+                _ids := array(
+                    select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
+                );
+            end if;
             return query
             with taken as (
                 update jobq_private.job as j
@@ -13896,7 +14709,11 @@ begin
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
-            exit when jobq_private.close_lanes(_idle) = 0 and _jobs = '{}';
+            if _ids <> '{}' then
+                perform jobq_private.charge_gates(_ids);
+            end if;
+            exit when jobq_private.close_lanes(_idle) = 0
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
         end loop;
         exit when _left = 0;
     end loop;
@@ -13944,20 +14761,22 @@ begin
     );
     with found as materialized (
         select
-            l.lane_id, l.priority, w.run_at,
+            l.lane_id, l.priority, t.open_at,
             case
-                when l.lane_id <> all (_mine) or w.run_at <= n.now and p.places is distinct from '{}'
-                then 'busy'
+                when l.lane_id <> all (_mine) then 'busy'
                 when w.run_at is null then 'empty'
-                when w.run_at > n.now then 'later'
-                else 'full'
+                when t.open_at > n.now then 'later'
+                when p.places = '{}' or h.priority <> l.priority then 'full'
+                else 'busy'
             end as state
         from unnest(close_lanes.lanes) as l
         cross join (select clock_timestamp()) as n (now)
-        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
-            as m (max_running)
-        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, 1)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
             as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -13968,6 +14787,13 @@ begin
             order by j.run_at
             limit 1
         ) as w on true
+        cross join lateral (
+            select greatest(
+                case when h.priority = l.priority then h.run_at else w.run_at end,
+                g.held_until,
+                jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
+            )
+        ) as t (open_at)
     ),
     gone as (
         delete from jobq_private.lane as l
@@ -13982,7 +14808,7 @@ begin
             open_at = case f.state
                 when 'busy' then clock_timestamp() + interval '5 ms'
                 when 'full' then '-infinity'
-                else f.run_at
+                else f.open_at
             end
         from found as f
         where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
@@ -13999,6 +14825,123 @@ revoke all on function jobq_private.close_lanes from public;
 comment on function jobq_private.close_lanes is
 'Closes lanes in which a claim has found nothing.';
 
+-- Purpose: of jobs that a claim has locked outside lanes, those whose kinds have no gate; the
+-- others go into the lanes of their kinds.
+-- Invariant: only what was made before its kind got a gate comes here. Raises: nothing.
+create or replace function jobq_private.divert_jobs(jobs tid[])
+returns tid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gated tid[];
+    _moved uuid[];
+begin
+    _gated := array(
+        select j.ctid
+        from jobq_private.job as j
+        where j.ctid = any (divert_jobs.jobs)
+        and exists (
+            select from jobq_private.gate as g
+            where g.kind = j.kind and (g.queue is null or g.queue = j.queue)
+        )
+    );
+    if _gated = '{}' then
+        return jobs;
+    end if;
+    with moved as (
+        update jobq_private.job as j
+        set lane_id = jobq_private.kind_lane_id(j.queue, j.kind)
+        where j.ctid = any (_gated)
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(_moved);
+    return array(
+        select u.job from unnest(divert_jobs.jobs) as u (job) where u.job <> all (_gated)
+    );
+end
+$$;
+
+revoke all on function jobq_private.divert_jobs from public;
+
+comment on function jobq_private.divert_jobs is
+'Has jobs whose kinds have a gate wait in lanes, and returns the others.';
+
+-- Purpose: how many jobs a claim may start in a queue that has limits as a whole.
+-- Invariant: the queue's gate is the caller's until the commit; zero while it is somebody
+-- else's. Each look has a snapshot of its own. Raises: nothing.
+create or replace function jobq_private.enter_queue(
+    queue text, wanted integer, now timestamptz
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if jobq_private.hold_gates(
+        queue, array[jobq_private.gate_id(queue, null)]
+    ) = '{}' then
+        return 0;
+    end if;
+    return least(
+        wanted, (select r.room from jobq_private.queue_room(queue, enter_queue.now) as r)
+    );
+end
+$$;
+
+revoke all on function jobq_private.enter_queue from public;
+
+comment on function jobq_private.enter_queue is
+'How many jobs a claim may start in a queue that has limits as a whole.';
+
+-- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Invariant: reads only; no row when none does. Raises: nothing.
+create or replace function jobq_private.explain_barrier(job_id uuid)
+returns table (reason text, explanation text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select b.reason, case b.reason
+        when 'held' then format('%s, held until %s', b.scope, b.open_at)
+        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
+        when 'ordered_behind' then format('%s goes first', b.scope)
+        when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
+        else format('%s: as many run as its limit says', b.scope)
+    end
+    from jobq_private.job as j
+    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral (
+        select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
+        from (
+            select o.job_id, o.worker
+            from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            limit 3
+        ) as t
+    ) as h
+    where j.job_id = explain_barrier.job_id
+    and j.state in ('queued', 'retrying')
+    and b.reason is not null
+$$;
+
+revoke all on function jobq_private.explain_barrier from public;
+
+comment on function jobq_private.explain_barrier is
+'Says which limit, rate, hold or order keeps a waiting job from starting.';
+
 -- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
 -- and may be taken; null without a limit.
 -- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
@@ -14006,7 +14949,7 @@ comment on function jobq_private.close_lanes is
 -- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
 -- Raises: nothing.
 create or replace function jobq_private.free_places(
-    lane_id uuid, max_running integer, wanted integer
+    queue text, lane_id uuid, max_running integer, wanted integer
 )
 returns setof smallint[]
 language sql
@@ -14028,7 +14971,9 @@ as $$
         select array(
             select j.place
             from jobq_private.job as j
-            where j.lane_id = free_places.lane_id and j.place is not null
+            where j.queue = free_places.queue
+            and j.lane_id = free_places.lane_id
+            and j.place is not null
         ) as places
         offset 0
     ) as t
@@ -14040,10 +14985,40 @@ revoke all on function jobq_private.free_places from public;
 comment on function jobq_private.free_places is
 'The free places of a lane below its limit, as many as are wanted and may be taken.';
 
--- Purpose: whether a claim may find work in lanes of a queue.
--- Invariant: two index probes. Raises: nothing.
-create or replace function jobq_private.has_lanes(queue text, now timestamptz)
-returns boolean
+-- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
+-- the key released.
+-- Invariant: in the transaction in which it died. Raises: nothing.
+create or replace function jobq_private.hold_after_dead(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        where r.is_ordered and r.holds_on_dead
+    ) then
+        perform jobq_private.store_hold(
+            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.hold_after_dead from public;
+
+comment on function jobq_private.hold_after_dead is
+'Holds the lane of a dead job where its order asks for that.';
+
+-- Purpose: lock these gates of a queue or its lanes, and return those that were free.
+-- Invariant: SKIP LOCKED, and a gate that has no row is made under an advisory lock that is
+-- only tried, so nobody waits. A repeatable snapshot that is older than somebody's passing
+-- fails here. Raises: nothing.
+create or replace function jobq_private.hold_gates(queue text, gates uuid[])
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
@@ -14051,102 +15026,304 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
 begin
-    return exists (
-        select from jobq_private.lane as l
-        where l.queue = has_lanes.queue
-        and l.state <> 'full'
-        and l.open_at <= has_lanes.now
-    )
-    or exists (select from jobq_private.lane_call as c where c.queue = has_lanes.queue);
+    insert into jobq_private.gate (gate_id, queue)
+    select n.gate_id, hold_gates.queue
+    from (
+        select u.gate_id
+        from unnest(hold_gates.gates) as u (gate_id)
+        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
+        offset 0
+    ) as n
+    where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(n.gate_id))
+    on conflict on constraint gate_pkey do nothing;
+    return array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.gate_id = any (hold_gates.gates)
+        for update skip locked
+    );
 end
 $$;
 
-revoke all on function jobq_private.has_lanes from public;
+revoke all on function jobq_private.hold_gates from public;
 
-comment on function jobq_private.has_lanes is
-'Says whether a claim may find work in lanes of a queue.';
+comment on function jobq_private.hold_gates is
+'Locks gates, and returns those that were free.';
 
--- Purpose: whether a job of a lane may start.
--- Invariant: a look, no promise. Raises: nothing.
-create or replace function jobq_private.has_room(
-    queue text, concurrency_key text, lane_id uuid
-)
-returns boolean
+-- Purpose: of these lanes of one queue those that a claim may take from: all without a rate or an order, and
+-- of the others those whose gates it could lock.
+-- Invariant: as hold_gates(). Raises: nothing.
+create or replace function jobq_private.hold_ruled_lanes(lanes jobq_private.lane[])
+returns jobq_private.lane[]
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _ruled uuid[];
+    _held uuid[];
 begin
-    return (
-        select p.places is distinct from '{}'
-        from jobq_private.lane_limit(queue, concurrency_key) as m (max_running)
-        cross join lateral jobq_private.free_places(lane_id, m.max_running, 1) as p (places)
+    _ruled := array(
+        select l.lane_id
+        from unnest(hold_ruled_lanes.lanes) as l
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        where r.spacing is not null or r.is_ordered
+    );
+    _held := jobq_private.hold_gates((lanes[1]).queue, _ruled);
+    return array(
+        select hold_ruled_lanes.lanes[l.ordinality]
+        from unnest(hold_ruled_lanes.lanes) with ordinality as l
+        where l.lane_id <> all (_ruled) or l.lane_id = any (_held)
+        order by l.ordinality
     );
 end
 $$;
 
-revoke all on function jobq_private.has_room from public;
+revoke all on function jobq_private.hold_ruled_lanes from public;
 
-comment on function jobq_private.has_room is
-'Says whether a job of a lane may start.';
+comment on function jobq_private.hold_ruled_lanes is
+'Of these lanes those that a claim may take from.';
 
--- Purpose: the lane of a job: its queue and concurrency key; null without a key.
--- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
+-- these have limits, and where it has no key that of its kind in its queue.
+-- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
+create or replace function jobq_private.job_gates(job jobq_private.job)
+returns table (
+    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
+)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
+        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
+    from jobq_private.queue as q
+    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
+    union all
+    select g.gate_id, 'kind ' || g.kind, g.kind,
+        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
+    from jobq_private.gate as g
+    left join jobq_private.kind as k on k.kind = g.kind
+    where g.kind = job.kind and g.queue is null
+    union all
+    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
+    from jobq_private.gate as g
+    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
+$$;
+
+revoke all on function jobq_private.job_gates from public;
+
+comment on function jobq_private.job_gates is
+'The gates that a job passes when it starts.';
+
+-- Purpose: the gates of kinds are known to claims.
+-- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
+create or replace function jobq_private.follow_gates()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'INSERT' then
+        insert into jobq_private.kind_gate (gate_id) values (new.gate_id);
+    else
+        delete from jobq_private.kind_gate as k where k.gate_id = old.gate_id;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_gates from public;
+
+comment on function jobq_private.follow_gates is
+'Has claims know of the gates of kinds.';
+
+create or replace trigger kind_gate_birth
+after insert on jobq_private.gate
+for each row when (new.kind is not null)
+execute function jobq_private.follow_gates();
+
+create or replace trigger kind_gate_end
+after delete on jobq_private.gate
+for each row when (old.kind is not null)
+execute function jobq_private.follow_gates();
+
+-- Purpose: the lane of jobs without a key, of a kind that has limits.
+-- Invariant: never that of a key, whose hash begins otherwise. No SET clause, so that it is
+-- inlined. Raises: nothing.
+create or replace function jobq_private.kind_lane_id(queue text, kind text)
 returns uuid
 language sql
 stable
 parallel safe
 security invoker
 as $$
-    select case when concurrency_key is not null then pg_catalog.encode(
+    select pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+            'kind ' || pg_catalog.length(queue) || ':' || queue || kind, 'UTF8'
         )), 1, 16), 'hex'
-    )::uuid end
+    )::uuid
 $$;
 
-revoke all on function jobq_private.lane_id from public;
+revoke all on function jobq_private.kind_lane_id from public;
 
-comment on function jobq_private.lane_id is
-'The lane of a queue and a concurrency key.';
+comment on function jobq_private.kind_lane_id is
+'The lane of a queue''s jobs without a key, of a kind that has limits.';
 
--- Purpose: how many jobs of a key may run at once in a queue: its own limit, else what the
--- queue says for each key; null for no limit.
--- Invariant: one row. No SET clause, so that it is inlined, and
--- offset 0, so that it is evaluated once. Raises: nothing.
-create or replace function jobq_private.lane_limit(queue text, concurrency_key text)
-returns setof integer
+-- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
+-- Invariant: fires for a change alone, also by raw SQL. Waits for claims of the queues that have
+-- jobs of the kind or a worker, in one order. Raises: nothing.
+create or replace function jobq_private.follow_kind_limits()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kind constant text := coalesce(new.kind, old.kind);
+    _queue text;
+begin
+    if num_nonnulls(new.max_running, new.rate_limit) > 0 then
+        insert into jobq_private.gate as g (gate_id, kind)
+        values (jobq_private.gate_id(null, _kind), _kind)
+        on conflict on constraint gate_pkey do nothing;
+    else
+        delete from jobq_private.gate as g
+        where g.kind = _kind and g.queue is null;
+    end if;
+    for _queue in
+        select q.queue
+        from (
+            select j.queue from jobq_private.job as j where j.kind = _kind
+            union
+            select unnest(w.queues) from jobq_private.worker as w
+        ) as q
+        order by hashtext(q.queue) & 255, q.queue
+    loop
+        perform jobq_private.limits_changed(_queue);
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_kind_limits from public;
+
+comment on function jobq_private.follow_kind_limits is
+'Has claims follow a change of a kind''s limits.';
+
+create or replace trigger kind_limits
+after update on jobq_private.kind
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
+    )
+)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_birth_limits
+after insert on jobq_private.kind
+for each row
+when (num_nonnulls(new.max_running, new.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_end_limits
+after delete on jobq_private.kind
+for each row
+when (num_nonnulls(old.max_running, old.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+-- Purpose: how many jobs of a kind may start now, null for any number; and when that changes by
+-- itself.
+-- Invariant: exact for who holds the kind's gate; counts what runs, from job_place_idx. Raises:
+-- nothing.
+create or replace function jobq_private.kind_room(
+    kind text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gate jobq_private.gate;
+    _rule jobq_private.kind;
+    _spacing bigint;
+begin
+    select g.* into _gate from jobq_private.gate as g where g.kind = kind_room.kind and g.queue is null;
+    select k.* into _rule from jobq_private.kind as k where k.kind = kind_room.kind;
+    if _gate.held_until > now then
+        room := 0;
+        open_at := _gate.held_until;
+        return;
+    end if;
+    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+    room := jobq_private.tokens(
+        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+    );
+    open_at := jobq_private.token_at(
+        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+    );
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - (
+            select count(*) from jobq_private.job as j
+            where j.place is not null and j.kind = kind_room.kind
+        )));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.kind_room from public;
+
+comment on function jobq_private.kind_room is
+'How many jobs of a kind may start now, and when that changes by itself.';
+
+-- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
+-- has limits; null for all others.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_of(
+    queue text, concurrency_key text, kind text, is_limited boolean
+)
+returns uuid
 language sql
 stable
 parallel safe
 security invoker
-rows 1
 as $$
-    select coalesce(
-        (
-            select l.max_running
-            from jobq_private.key_limit as l
-            where l.queue = lane_limit.queue
-            and l.concurrency_key = lane_limit.concurrency_key
-        ),
-        (
-            select q.key_max_running
-            from jobq_private.queue as q
-            where q.queue = lane_limit.queue
-        )
-    )
-    offset 0
+    select case
+        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when is_limited then jobq_private.kind_lane_id(queue, kind)
+    end
 $$;
 
-revoke all on function jobq_private.lane_limit from public;
+revoke all on function jobq_private.lane_of from public;
 
-comment on function jobq_private.lane_limit is
-'How many jobs of a key may run at once in a queue.';
+comment on function jobq_private.lane_of is
+'The lane in which a new job waits.';
 
 -- Purpose: which of 256 advisory locks guards the closing of a lane.
 -- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
@@ -14168,6 +15345,7 @@ comment on function jobq_private.lane_slot is
 
 -- Purpose: after an attempt that ended without success: its place is free, and the job
 -- waits in its lane again if it has attempts left.
+-- The lane of a dead job may have to wait for an operator.
 -- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
 -- archive_jobs(). Raises: nothing.
 create or replace function jobq_private.leave_lane(job jobq_private.job)
@@ -14179,11 +15357,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if job.state in ('queued', 'retrying') then
-        perform jobq_private.call_lane(
-            job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+    if job.state = 'dead' then
+        perform jobq_private.hold_after_dead(job);
+    elsif job.state <> 'cancelled' then
+        if job.lane_id is not null then
+            perform jobq_private.call_lane(
+                job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+            );
+        end if;
+        perform jobq_private.call_full_lanes(
+            array[job.queue], array[job.lane_id], array[job.kind]
         );
-        perform jobq_private.call_full_lanes(array[job.queue], array[job.lane_id]);
     end if;
 end
 $$;
@@ -14193,8 +15377,8 @@ revoke all on function jobq_private.leave_lane from public;
 comment on function jobq_private.leave_lane is
 'Has a lane opened that an attempt has left.';
 
--- Purpose: after a change of what the keys of a queue may: give places to what runs without,
--- and open the lanes that were full.
+-- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
+-- without, and open the lanes that are closed.
 -- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
 -- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
 -- nothing.
@@ -14209,20 +15393,20 @@ as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
 begin
-    perform pg_advisory_xact_lock(_limits, hashtext(queue));
+    perform pg_advisory_xact_lock(_limits, hashtext(queue) & 255);
     with numbered as materialized (
-        select j.job_id, coalesce((
+        select j.job_id, case when j.lane_id is null then 1 else coalesce((
             select max(o.place) from jobq_private.job as o
-            where o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) as place
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
         from jobq_private.job as j
-        cross join lateral jobq_private.lane_limit(j.queue, j.concurrency_key)
-            as m (max_running)
+        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = j.queue
+        left join jobq_private.kind as k on k.kind = j.kind
         where j.queue = limits_changed.queue
         and j.state = 'running'
-        and j.lane_id is not null
         and j.place is null
-        and m.max_running is not null
+        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
     )
     update jobq_private.job as j
     set place = n.place
@@ -14230,8 +15414,8 @@ begin
     where j.job_id = n.job_id and n.place <= 32767;
 
     update jobq_private.lane as l
-    set state = 'open'
-    where l.queue = limits_changed.queue and l.state = 'full';
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.queue = limits_changed.queue and l.state <> 'open';
     perform jobq_private.wake(array[limits_changed.queue]);
 end
 $$;
@@ -14241,8 +15425,53 @@ revoke all on function jobq_private.limits_changed from public;
 comment on function jobq_private.limits_changed is
 'Has a queue''s lanes follow a change of its limits.';
 
+-- Purpose: what a claim must know of a queue before it looks for jobs.
+-- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
+-- under way, the queue looks paused for now, so that no claim waits. Raises: nothing.
+create or replace function jobq_private.look_at(
+    queue text, now timestamptz,
+    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+begin
+    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
+        is_paused := true;
+        return;
+    end if;
+    select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
+    into is_paused, is_limited
+    from jobq_private.queue as q
+    where q.queue = look_at.queue;
+    has_gates := exists (select from jobq_private.kind_gate as g);
+    has_lanes := exists (
+        select from jobq_private.lane as l
+        where l.queue = look_at.queue
+        and l.state <> 'full'
+        and l.open_at <= look_at.now
+    )
+    or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+    or has_gates and exists (
+        select from jobq_private.lane as l
+        where l.queue = look_at.queue and l.gate_id is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.look_at from public;
+
+comment on function jobq_private.look_at is
+'What a claim must know of a queue before it looks for jobs.';
+
 -- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes. Raises: nothing.
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text)
 returns timestamptz
 language plpgsql
@@ -14256,12 +15485,20 @@ begin
     if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
         return '-infinity'::timestamptz;
     end if;
-    return (
-        select l.open_at
-        from jobq_private.lane as l
-        where l.queue = next_lane.queue and l.state <> 'full'
-        order by l.open_at
-        limit 1
+    return least(
+        (
+            select l.open_at
+            from jobq_private.lane as l
+            where l.queue = next_lane.queue and l.state <> 'full'
+            order by l.open_at
+            limit 1
+        ),
+        (
+            select min(case
+                when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
+            end)
+            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
+        )
     );
 end
 $$;
@@ -14271,12 +15508,55 @@ revoke all on function jobq_private.next_lane from public;
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
 
--- Purpose: open the lanes of a queue that were called for, and those whose time has come.
+-- Purpose: open lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
+-- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are opened too. Raises:
+-- nothing.
+create or replace function jobq_private.open_gated_lanes(queue text, now timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.ctid = any (array(
+        select o.lane
+        from jobq_private.awaited_gates(
+            open_gated_lanes.queue, open_gated_lanes.now
+        ) as a
+        cross join lateral (
+            select t.ctid as lane
+            from jobq_private.lane as t
+            where t.queue = open_gated_lanes.queue and t.gate_id = a.gate_id
+            order by t.lane_id, t.priority
+            limit least(coalesce(a.room, 100), 100)
+            for update skip locked
+        ) as o
+    ));
+end
+$$;
+
+revoke all on function jobq_private.open_gated_lanes from public;
+
+comment on function jobq_private.open_gated_lanes is
+'Opens lanes that wait for gates of kinds, as many as these let pass.';
+
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
+-- many as the gates of their kinds let pass.
 -- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
 -- lock of call_lane(), and under the locks of all rows of the lane: else it stays for the next
 -- claim.
 -- Raises: nothing.
-create or replace function jobq_private.open_lanes(queue text, now timestamptz)
+create or replace function jobq_private.open_lanes(
+    queue text, now timestamptz, has_gates boolean
+)
 returns void
 language plpgsql
 volatile
@@ -14337,18 +15617,18 @@ begin
         where c.priority is not null and c.lane_id <> all (_busy)
         order by c.lane_id, c.priority
         on conflict on constraint lane_pkey do update
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         where l.state <> 'open';
 
         update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         from unnest(_mine) as m
         where l.lane_id = m.lane_id and l.priority = m.priority
         and l.state = 'full' and l.lane_id <> all (_busy);
     end if;
 
     update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity'
+    set state = 'open', open_at = '-infinity', gate_id = null
     where l.ctid = any (array(
         select t.ctid
         from jobq_private.lane as t
@@ -14360,6 +15640,10 @@ begin
         limit 200
         for update skip locked
     ));
+
+    if has_gates then
+        perform jobq_private.open_gated_lanes(queue, open_lanes.now);
+    end if;
 end
 $$;
 
@@ -14367,6 +15651,77 @@ revoke all on function jobq_private.open_lanes from public;
 
 comment on function jobq_private.open_lanes is
 'Opens the lanes of a queue that were called for, and those whose time has come.';
+
+-- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
+-- pass; and the lanes of the others, with the gates that they are to wait for.
+-- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
+-- it, the lane stays open. Raises: nothing.
+create or replace function jobq_private.pass_kinds(
+    now timestamptz, inout jobs tid[], inout places smallint[],
+    out barred uuid[], out gates uuid[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _held uuid[];
+begin
+    _held := array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.kind = any (array(
+            select j.kind from jobq_private.job as j where j.ctid = any (pass_kinds.jobs)
+        ))
+        and g.queue is null
+        for update skip locked
+    );
+    with candidate as materialized (
+        select
+            u.job, u.place, u.n, j.lane_id, g.gate_id, g.kind,
+            row_number() over (partition by g.gate_id order by u.n) as nth
+        from unnest(pass_kinds.jobs, pass_kinds.places)
+            with ordinality as u (job, place, n)
+        join jobq_private.job as j on j.ctid = u.job
+        left join jobq_private.gate as g on g.kind = j.kind and g.queue is null
+    ),
+    room as materialized (
+        select d.gate_id, case
+            when d.gate_id <> all (_held) then 0
+            else (select r.room from jobq_private.kind_room(d.kind, pass_kinds.now) as r)
+        end as room
+        from (
+            select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
+        ) as d
+    ),
+    judged as materialized (
+        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
+        from candidate as c
+        left join room as r on r.gate_id = c.gate_id
+    ),
+    closed as (
+        select distinct on (j.lane_id) j.lane_id, j.gate_id
+        from judged as j
+        where not j.may_pass and j.gate_id = any (_held)
+    )
+    select
+        coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
+        (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
+        coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
+        coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
+    into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
+end
+$$;
+
+revoke all on function jobq_private.pass_kinds from public;
+
+comment on function jobq_private.pass_kinds is
+'Of jobs in lanes those that the gates of their kinds let pass.';
 
 -- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
 -- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
@@ -14425,51 +15780,6 @@ revoke all on function jobq_private.pick_lanes from public;
 comment on function jobq_private.pick_lanes is
 'Locks the next open lanes of a queue and priority in the session''s turn.';
 
--- Purpose: the place of a job that starts, null where no limit holds.
--- Invariant: no writer gets a place above the limit, and job_place_idx gives each to one. A
--- claim has looked under the locks of the lane and of the queue's limits; whoever starts a job
--- in another way waits for both here. Raises: JQ011.
-create or replace function jobq_private.place_in_lane(
-    queue text, concurrency_key text, lane_id uuid, place smallint
-)
-returns smallint
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _limit integer;
-    _places smallint[];
-begin
-    if place is null then
-        perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
-    end if;
-    select m.max_running into _limit
-    from jobq_private.lane_limit(queue, concurrency_key) as m (max_running);
-    if _limit is null or place between 1 and _limit then
-        return case when _limit is not null then place end;
-    end if;
-    perform from jobq_private.lane as l where l.lane_id = place_in_lane.lane_id for update;
-    select p.places into _places
-    from jobq_private.free_places(lane_id, _limit, 1) as p (places);
-    if _places = '{}' then
-        perform jobq_private.raise_error('LIMIT_REACHED', format(
-            'queue %s, concurrency_key %s: %s', queue, concurrency_key, _limit
-        ));
-    end if;
-    return _places[1];
-end
-$$;
-
-revoke all on function jobq_private.place_in_lane from public;
-
-comment on function jobq_private.place_in_lane is
-'Gives a job that starts its place, or refuses it.';
-
 -- Purpose: a change of a queue's limits holds at once for its lanes.
 -- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
 create or replace function jobq_private.follow_limits()
@@ -14493,29 +15803,224 @@ comment on function jobq_private.follow_limits is
 
 create or replace trigger queue_limits
 after update on jobq_private.queue
-for each row when (new.key_max_running is distinct from old.key_max_running)
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
+    )
+)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_birth_limits
 after insert on jobq_private.queue
-for each row when (new.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_end_limits
 after delete on jobq_private.queue
-for each row when (old.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger key_limits
 after insert or update or delete on jobq_private.key_limit
 for each row execute function jobq_private.follow_limits();
 
+-- Purpose: when the limits of a whole queue let its next job start: at a time; at once (-infinity);
+-- or when one has ended (infinity).
+-- Invariant: one index probe where there is no such limit. Raises: nothing.
+create or replace function jobq_private.queue_opens_at(queue text)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (
+        select from jobq_private.queue as q
+        where q.queue = queue_opens_at.queue
+        and num_nonnulls(q.max_running, q.rate_limit) > 0
+    ) then
+        return '-infinity'::timestamptz;
+    end if;
+    return (
+        select case
+            when coalesce(r.room, 1) > 0 then '-infinity'
+            else coalesce(r.open_at, 'infinity')
+        end
+        from jobq_private.queue_room(queue, clock_timestamp()) as r
+    );
+end
+$$;
+
+revoke all on function jobq_private.queue_opens_at from public;
+
+comment on function jobq_private.queue_opens_at is
+'When the limits of a whole queue let its next job start.';
+
+-- Purpose: how many jobs of a queue may start now by the limits of the whole queue, null for
+-- any number; and when that changes by itself.
+-- Invariant: exact for who holds the queue's gate; counts what runs, from job_place_idx. Raises:
+-- nothing.
+create or replace function jobq_private.queue_room(
+    queue text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _passed_until timestamptz;
+    _rule jobq_private.queue;
+    _spacing bigint;
+begin
+    select q.* into _rule from jobq_private.queue as q where q.queue = queue_room.queue;
+    if _rule.rate_limit is not null then
+        _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+        select g.passed_until into _passed_until
+        from jobq_private.gate as g
+        where g.gate_id = jobq_private.gate_id(queue_room.queue, null);
+        room := jobq_private.tokens(
+            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+        );
+        open_at := jobq_private.token_at(
+            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+        );
+    end if;
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - (
+            select count(*) from jobq_private.job as j
+            where j.queue = queue_room.queue and j.place is not null
+        )));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.queue_room from public;
+
+comment on function jobq_private.queue_room is
+'How many jobs of a queue may start now, and when that changes by itself.';
+
+-- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
+-- job, as after a raw delete, or repeatable snapshots that crossed.
+-- Invariant: 200 lanes at a call, from where the session's last call ended. Raises: nothing.
+create or replace function jobq_private.reopen_lanes()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _name constant text := 'jobq.reopened';
+    _from constant uuid := coalesce(
+        nullif(current_setting(_name, true), '')::uuid,
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _lanes uuid[];
+    _queues text[];
+begin
+    _lanes := array(
+        select l.lane_id
+        from jobq_private.lane as l
+        where l.lane_id > _from
+        order by l.lane_id, l.priority
+        limit 200
+    );
+    perform set_config(_name, coalesce(_lanes[200]::text, ''), false);
+    with opened as (
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity'
+        where l.ctid = any (array(
+            select t.ctid
+            from jobq_private.lane as t
+            cross join lateral jobq_private.lane_rule(t.queue, t.concurrency_key) as r
+            cross join lateral jobq_private.free_places(
+                t.queue, t.lane_id, r.max_running, 1
+            ) as p (places)
+            where t.lane_id = any (_lanes)
+            and t.state = 'full'
+            and t.gate_id is null
+            and p.places is distinct from '{}'
+            for update of t skip locked
+        ))
+        returning l.queue
+    )
+    select array_agg(distinct o.queue) into _queues from opened as o;
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.reopen_lanes from public;
+
+comment on function jobq_private.reopen_lanes is
+'Opens lanes that are closed as full though they are not.';
+
+-- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- Invariant: waits for claims that pass the gate. Raises: nothing.
+create or replace function jobq_private.store_hold(
+    gate_id uuid, queue text, kind text, until timestamptz, reason text
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.gate as g (
+        gate_id, queue, kind, held_until, hold_reason
+    )
+    values (
+        store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
+        left(store_hold.reason, 512)
+    )
+    on conflict on constraint gate_pkey do update
+    set
+        hold_reason = case
+            when excluded.held_until >= g.held_until then excluded.hold_reason
+            else g.hold_reason
+        end,
+        held_until = greatest(g.held_until, excluded.held_until)
+$$;
+
+revoke all on function jobq_private.store_hold from public;
+
+comment on function jobq_private.store_hold is
+'Holds the gate of a lane or a kind until a time.';
+
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or no place.
--- Invariant: the caller holds the lanes' locks. One job of each lane while there are lanes
--- for all that is wanted, else equal shares. Raises: nothing.
+-- lanes in which there was none, or that may not start one.
+-- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
+-- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
+-- ordered lane's last job waits again, no other may start. Places are told below zero, as the
+-- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer
+    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -14544,17 +16049,29 @@ begin
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_from_lanes.now
+            and (h.job_id is null or j.job_id = h.job_id)
             order by j.run_at, j.job_id
-            limit case
-                when m.max_running is null then _share else coalesce(cardinality(p.places), 0)
-            end
+            limit least(
+                _share,
+                case when g.held_until > take_from_lanes.now then 0 end,
+                jobq_private.tokens(
+                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
+                ),
+                case
+                    when needs_places or r.max_running is not null
+                    then coalesce(cardinality(p.places), 0)
+                end
+            )
             for update skip locked
         ) as jobs
         from unnest(take_from_lanes.lanes) with ordinality as l
-        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
-            as m (max_running)
-        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, _share)
-            as p (places)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(
+            l.queue, l.lane_id,
+            coalesce(r.max_running, case when needs_places then 32767 end), _share
+        ) as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h on r.is_ordered and h.job_id = g.head_job_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
@@ -14565,7 +16082,7 @@ begin
     )
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(t.place) from taken as t),
+        (select array_agg(coalesce(-t.place, 0)) from taken as t),
         array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
     into _batch;
     return _batch;
@@ -14576,6 +16093,155 @@ revoke all on function jobq_private.take_from_lanes from public;
 
 comment on function jobq_private.take_from_lanes is
 'The next due jobs of lanes, with the places that they get.';
+
+-- Purpose: the place of a job that starts by no claim of a batch: a claim of one job, or raw SQL;
+-- null where nothing counts what runs.
+-- Invariant: waits for the locks of all gates that the job passes, and of its lane, then looks; so
+-- no writer passes a limit. A claim of a batch has looked, and says the place. Raises: JQ011.
+create or replace function jobq_private.take_place(job jobq_private.job)
+returns smallint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _barrier record;
+    _max_running integer;
+    _counts boolean;
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
+    perform jobq_private.wait_for_gates(job);
+    select b.* into _barrier from jobq_private.barrier(job, clock_timestamp()) as b;
+    if _barrier.reason is not null then
+        perform jobq_private.raise_error('LIMIT_REACHED', _barrier.scope);
+    end if;
+    _counts := exists (
+        select from jobq_private.queue as q
+        where q.queue = job.queue and q.max_running is not null
+    ) or exists (
+        select from jobq_private.kind as k
+        where k.kind = job.kind and k.max_running is not null
+    );
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
+        ),
+        head_job_id = case when j.is_ordered then job.job_id end
+    from jobq_private.job_gates(job) as j
+    where g.gate_id = j.gate_id;
+    select r.max_running into _max_running
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
+    return case
+        when _max_running is null and not _counts then null
+        when job.lane_id is null then 1
+        else (
+            select p.places[1]
+            from jobq_private.free_places(
+                job.queue, job.lane_id, coalesce(_max_running, 32767), 1
+            ) as p (places)
+        )
+    end;
+end
+$$;
+
+revoke all on function jobq_private.take_place from public;
+
+comment on function jobq_private.take_place is
+'Gives a job that starts its place, or refuses it.';
+
+-- Purpose: how many jobs a rate lets start now: the generic cell rate algorithm, whose state
+-- is the time until which the rate is spent. Null without a rate.
+-- Invariant: never more than burst. What is spent lies at most a whole burst ahead; where it
+-- lies further, the clock went back, and it counts as a whole burst. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.tokens(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when spacing is null then null
+        when passed_until is null or passed_until <= now then burst
+        when passed_until >= now + burst * spacing * interval '1 us' then 0
+        else ((
+            burst * spacing - (extract(epoch from passed_until - now) * 1000000)::bigint
+        ) / spacing)::integer
+    end
+$$;
+
+revoke all on function jobq_private.tokens from public;
+
+comment on function jobq_private.tokens is
+'How many jobs a rate lets start now.';
+
+-- Purpose: when a rate lets the next job start; null for at once.
+-- Invariant: as tokens(). No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.token_at(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when jobq_private.tokens(passed_until, spacing, burst, now) = 0
+        then least(passed_until, now + burst * spacing * interval '1 us')
+            - (burst - 1) * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.token_at from public;
+
+comment on function jobq_private.token_at is
+'When a rate lets the next job start.';
+
+-- Purpose: lock the gates that a job passes, and its lane.
+-- Invariant: waits, in the order of gates; gates that are missing are made. Raises: nothing.
+create or replace function jobq_private.wait_for_gates(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gates uuid[];
+begin
+    _gates := array(
+        select g.gate_id from jobq_private.job_gates(job) as g
+        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
+        or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
+    );
+    insert into jobq_private.gate (gate_id, queue)
+    select u.gate_id, job.queue from unnest(_gates) as u (gate_id) order by u.gate_id
+    on conflict on constraint gate_pkey do nothing;
+    perform from jobq_private.gate as g
+    where g.gate_id = any (_gates)
+    order by g.gate_id
+    for update;
+    perform from jobq_private.lane as l
+    where l.lane_id = job.lane_id
+    order by l.priority
+    for update;
+end
+$$;
+
+revoke all on function jobq_private.wait_for_gates from public;
+
+comment on function jobq_private.wait_for_gates is
+'Locks the gates that a job passes, and its lane.';
 
 -- Purpose: have one key follow again what its queue says for each.
 -- Invariant: holds at once for what starts. Raises: 22004, JQ007.
@@ -14601,6 +16267,9 @@ begin
             'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
         ));
     end if;
+    perform jobq_private.record_audit(
+        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+    );
 end
 $$;
 
@@ -14609,6 +16278,48 @@ grant execute on function jobq.delete_limit to jobq_operator;
 
 comment on function jobq.delete_limit is
 'Has one concurrency key follow again what its queue says for each.';
+
+-- Purpose: start no job of one concurrency key of a queue until a time.
+-- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
+-- Argument until: until then, or infinity until release_key() is called.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');
+create or replace function jobq.hold_key(
+    queue text, concurrency_key text, until timestamptz, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
+    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
+        or length(hold_key.queue) not between 1 and 128
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
+        );
+    end if;
+    perform jobq_private.store_hold(
+        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
+        null, hold_key.until, hold_key.reason
+    );
+    perform jobq_private.record_audit(
+        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+    );
+end
+$$;
+
+revoke all on function jobq.hold_key from public;
+grant execute on function jobq.hold_key to jobq_operator;
+
+comment on function jobq.hold_key is
+'Starts no job of one concurrency key of a queue until a time.';
 
 -- Purpose: the limits of single keys, and how many jobs of each run.
 -- Invariant: reads only. Raises: nothing.
@@ -14621,6 +16332,9 @@ returns table (
     queue text,
     concurrency_key text,
     max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     running bigint,
     updated_at timestamptz
 )
@@ -14630,12 +16344,15 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select l.queue, l.concurrency_key, l.max_running, r.running, l.updated_at
+    select
+        l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
+        l.rate_burst, r.running, l.updated_at
     from jobq_private.key_limit as l
     cross join lateral (
         select count(*) as running
         from jobq_private.job as j
-        where j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        where j.queue = l.queue
+        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
         and j.place is not null
     ) as r
     where list_limits.queue is null or l.queue = list_limits.queue
@@ -14648,16 +16365,19 @@ grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
 comment on function jobq.list_limits is
 'Lists the limits of single concurrency keys, with how many jobs of each run.';
 
--- Purpose: say how many jobs of one key may run at once in a queue, in place of what the
--- queue says for each key.
+-- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
+-- period, in place of what the queue says for each key.
 -- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
 -- Raises: 22004, 22023.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
--- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767.
+-- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
+-- means what the queue says.
 -- Returns: nothing.
 -- Example: select jobq.put_limit('mail', 'customer-7', 3);
 create or replace function jobq.put_limit(
-    queue text, concurrency_key text, max_running integer
+    queue text, concurrency_key text, max_running integer default null,
+    rate_limit integer default null, rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -14669,15 +16389,29 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(put_limit.queue, put_limit.concurrency_key, put_limit.max_running) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'queue, concurrency_key and max_running'
-        );
+    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    insert into jobq_private.key_limit as l (queue, concurrency_key, max_running)
-    values (put_limit.queue, put_limit.concurrency_key, put_limit.max_running)
+    insert into jobq_private.key_limit as l (
+        queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
+    )
+    values (
+        put_limit.queue, put_limit.concurrency_key, put_limit.max_running,
+        put_limit.rate_limit, put_limit.rate_period, put_limit.rate_burst
+    )
     on conflict on constraint key_limit_pkey do update
-    set max_running = excluded.max_running, updated_at = now();
+    set
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
+    perform jobq_private.record_audit(
+        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        concat_ws(', ',
+            'max_running ' || put_limit.max_running,
+            format('rate_limit %s in %s', put_limit.rate_limit,
+                coalesce(put_limit.rate_period, '1 s'))
+        )
+    );
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
@@ -14689,7 +16423,52 @@ revoke all on function jobq.put_limit from public;
 grant execute on function jobq.put_limit to jobq_operator;
 
 comment on function jobq.put_limit is
-'Says how many jobs of one concurrency key may run at once in a queue.';
+'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';
+
+-- Purpose: let the jobs of a held concurrency key start again.
+-- Invariant: at once; what the key's limits say goes on to hold. Raises: 22004.
+-- Returns: whether the key was held.
+-- Example: select jobq.release_key('mail', 'customer-7');
+create or replace function jobq.release_key(queue text, concurrency_key text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lane_id constant uuid := jobq_private.lane_id(queue, concurrency_key);
+begin
+    if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    perform from jobq_private.lane as l
+    where l.lane_id = _lane_id
+    order by l.priority
+    for update;
+    update jobq_private.gate as g
+    set held_until = '-infinity', hold_reason = null
+    where g.gate_id = _lane_id and g.held_until > clock_timestamp();
+    if not found then
+        return false;
+    end if;
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.lane_id = _lane_id and l.state <> 'open';
+    perform jobq_private.wake(array[release_key.queue]);
+    perform jobq_private.record_audit(
+        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq.release_key from public;
+grant execute on function jobq.release_key to jobq_operator;
+
+comment on function jobq.release_key is
+'Lets the jobs of a held concurrency key start again, and says whether it was held.';
 
 reset role;
 

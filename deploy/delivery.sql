@@ -212,6 +212,38 @@ revoke all on function jobq_private.check_references from public;
 comment on function jobq_private.check_references is
 'Refuses an endpoint whose templates refer to what is not there.';
 
+-- Purpose: the rate by which an endpoint gets at most so many deliveries in any second.
+-- Invariant: what may start together is taken off what starts in a second, so that no second has
+-- more. Raises: nothing.
+create or replace function jobq_private.endpoint_rate(
+    max_per_second double precision,
+    out rate_limit integer, out rate_period interval, out rate_burst integer
+)
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _even double precision;
+begin
+    if max_per_second is not null then
+        rate_burst := least(1 + floor(max_per_second / 20), 32767);
+        _even := max_per_second - rate_burst + 1;
+        rate_period := make_interval(secs => case when _even < 1000 then 1000 else 1 end);
+        rate_limit := greatest(
+            1, floor(_even * case when _even < 1000 then 1000 else 1 end)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.endpoint_rate from public;
+
+comment on function jobq_private.endpoint_rate is
+'The rate by which an endpoint gets at most so many deliveries in any second.';
+
 -- Purpose: check what an endpoint refers to, and give its payload schema.
 -- Invariant: called under the lock of begin_definition(). Raises: JQ007.
 create or replace function jobq_private.endpoint_schema(
@@ -363,7 +395,7 @@ comment on function jobq_private.parked_until is
 -- endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
 -- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
--- under the lock of begin_definition(). Raises: nothing.
+-- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql
@@ -394,6 +426,18 @@ begin
         'delivery', pin_delivery.endpoint, _document
     )
     where k.kind = pin_delivery.endpoint and _document is not null;
+
+    update jobq_private.kind as k
+    set
+        max_running = coalesce(e.max_concurrency, k.max_running),
+        rate_limit = coalesce(r.rate_limit, k.rate_limit),
+        rate_period = coalesce(r.rate_period, k.rate_period),
+        rate_burst = coalesce(r.rate_burst, k.rate_burst)
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.endpoint_rate(e.max_per_second) as r
+    where e.endpoint = pin_delivery.endpoint
+    and k.kind = e.endpoint
+    and num_nonnulls(e.max_concurrency, e.max_per_second) > 0;
 end
 $$;
 
@@ -1091,10 +1135,10 @@ comment on function jobq.put_config is
 -- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
--- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
--- 10000; null means 20.
--- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
--- 1000000; null means no limit.
+-- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
+-- 10000; null means 20 by each worker.
+-- Argument max_per_second: how many of its jobs are delivered in a second by all workers, 0.001
+-- to 1000000; null means no limit.
 -- Argument payload_spec: the payload spec of its jobs; null means any payload.
 -- Argument config: the config that its templates refer to; null means none.
 -- Returns: the endpoint as show_definition() returns it.

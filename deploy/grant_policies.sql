@@ -144,6 +144,15 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 create policy key_limit_all on jobq_private.key_limit
 using ((select h.worked from jobq_private.held_queue as h) && array['*', queue]);
 
+-- So do gates, but for those of kinds as a whole.
+create policy gate_all on jobq_private.gate
+using (
+    queue is null
+    or (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+);
+
+create policy kind_gate_all on jobq_private.kind_gate using (true);
+
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
 using (

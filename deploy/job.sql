@@ -160,6 +160,7 @@ as $$
 declare
     _queues text[];
     _lanes uuid[];
+    _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -199,16 +200,16 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
         from gone as g
-        returning job_archive.queue, job_archive.lane_id
     )
     select
         count(*),
-        array_agg(s.queue) filter (where s.lane_id is not null),
-        array_agg(s.lane_id) filter (where s.lane_id is not null)
-    into archive_jobs.moved, _queues, _lanes
-    from stored as s;
-    if _lanes is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes);
+        array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
+    into archive_jobs.moved, _queues, _lanes, _kinds
+    from gone as g;
+    if _queues is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
@@ -286,6 +287,10 @@ begin
         return null;
     end if;
     if new.lane_id is not null then
+        update jobq_private.gate as g
+        set held_until = '-infinity', hold_reason = null
+        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
+        and g.held_until = 'infinity';
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
@@ -1157,7 +1162,7 @@ begin
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
-    if old.lane_id is not null then
+    if old.lane_id is not null or old.place is not null then
         perform jobq_private.leave_lane(new);
     end if;
     return null;
@@ -1324,7 +1329,9 @@ for each row execute function jobq_private.enqueue_from_view();
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
+-- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
+-- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
+-- looks. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -1350,10 +1357,12 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
-        if old.lane_id is not null then
-            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
-                old.queue, old.concurrency_key, old.lane_id, new.place
-            ) end;
+        if new.state <> 'running' then
+            new.place := null;
+        elsif new.place <= 0 then
+            new.place := nullif(-new.place, 0);
+        else
+            new.place := jobq_private.take_place(old);
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
@@ -1752,7 +1761,8 @@ begin
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -1850,7 +1860,8 @@ begin
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
@@ -1867,7 +1878,9 @@ begin
             where s.run_at < now() + interval '60 s'
         ),
         bool_or(g.concurrency_key is not null)
-        or exists (select from policy as p where p.concurrency_key is not null)
+        or exists (
+            select from policy as p where p.concurrency_key is not null or p.is_limited
+        )
     into _ordinals, _ids, _queues, _has_keys
     from given as g;
 
@@ -2461,7 +2474,8 @@ comment on function jobq.get_job is
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
+-- scheduled, backoff, no_worker, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -2513,6 +2527,8 @@ begin
     from jobq_private.waiter as w
     where w.job_id = _job.job_id and w.deadline > clock_timestamp()
     order by w.since;
+    return query
+    select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
@@ -2541,7 +2557,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, event, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.

@@ -54,8 +54,8 @@ references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
--- lane wait in job_lane_idx, all others in job_ready_idx. What runs where max_running holds
--- has a place, which job_place_idx gives to one job at a time, whoever claims it.
+-- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
+-- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -127,7 +127,7 @@ where state in ('queued', 'retrying') and lane_id is null;
 create index job_lane_idx on jobq_private.job (queue, lane_id, priority, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is not null;
 
-create unique index job_place_idx on jobq_private.job (lane_id, place)
+create unique index job_place_idx on jobq_private.job (queue, lane_id, place)
 where place is not null;
 
 create index job_lease_idx on jobq_private.job (lease_expires_at)

@@ -3,10 +3,224 @@
 begin;
 set local role jobq_owner;
 
--- Purpose: after jobs of these lanes have ended: have those opened that were full, and wake
--- their queues.
+-- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
+-- start (null for any number), and when that changes by itself.
+-- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
+create or replace function jobq_private.awaited_gates(queue text, now timestamptz)
+returns table (gate_id uuid, room integer, open_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with recursive awaited as (
+        (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id is not null
+            order by l.gate_id
+            limit 1
+        )
+        union all
+        select n.gate_id
+        from awaited as a
+        cross join lateral (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id > a.gate_id
+            order by l.gate_id
+            limit 1
+        ) as n
+    )
+    select a.gate_id, r.room, r.open_at
+    from awaited as a
+    left join jobq_private.gate as g on g.gate_id = a.gate_id
+    cross join lateral jobq_private.kind_room(g.kind, awaited_gates.now) as r;
+end
+$$;
+
+revoke all on function jobq_private.awaited_gates from public;
+
+comment on function jobq_private.awaited_gates is
+'The gates of kinds for which lanes of a queue wait, with how many jobs each lets start.';
+
+-- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
+-- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
+-- claim, so nobody must open it. Raises: nothing.
+create or replace function jobq_private.bar_lanes(
+    lanes uuid[], gates uuid[], queue text, priority integer
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.lane as l
+    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
+    from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
+    where l.lane_id = b.lane_id
+    and l.priority = bar_lanes.priority
+    and l.queue = bar_lanes.queue
+$$;
+
+revoke all on function jobq_private.bar_lanes from public;
+
+comment on function jobq_private.bar_lanes is
+'Has lanes wait for the gates of kinds.';
+
+-- Purpose: the microseconds from one start to the next that a rate asks for; null without a
+-- rate.
+-- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
+returns bigint
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.ceil(
+        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
+    )::bigint
+$$;
+
+revoke all on function jobq_private.spacing from public;
+
+comment on function jobq_private.spacing is
+'The microseconds from one start to the next that a rate asks for.';
+
+-- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
+-- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
+-- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
+create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
+returns setof jobq_private.lane_rule
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        case
+            when lane_rule.concurrency_key is null then null
+            when q.ordered then 1
+            else coalesce(l.max_running, q.key_max_running)
+        end,
+        case
+            when lane_rule.concurrency_key is null then null
+            when l.rate_limit is not null
+            then jobq_private.spacing(l.rate_limit, l.rate_period)
+            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
+        end,
+        coalesce(
+            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
+        ),
+        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
+        coalesce(q.on_dead = 'hold', false)
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rule.queue
+    left join jobq_private.key_limit as l
+        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
+    offset 0
+$$;
+
+revoke all on function jobq_private.lane_rule from public;
+
+comment on function jobq_private.lane_rule is
+'What holds for a lane: the key''s own limits, else what its queue says for each key.';
+
+-- Purpose: the first of the gates that a job passes, or its lane, that lets it not start now; null
+-- when it may start. Reason is held, rate_limited, ordered_behind, key_busy, kind_busy or queue_busy.
+-- Invariant: a look, no promise, for who does not hold the gates. Raises: nothing.
+create or replace function jobq_private.barrier(
+    job jobq_private.job, now timestamptz,
+    out reason text, out scope text, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gate record;
+    _rule jobq_private.lane_rule;
+begin
+    for _gate in
+        select j.*, g.held_until, g.hold_reason, g.passed_until, g.head_job_id
+        from jobq_private.job_gates(job) as j
+        left join jobq_private.gate as g on g.gate_id = j.gate_id
+    loop
+        scope := _gate.scope;
+        if _gate.held_until > barrier.now then
+            reason := 'held';
+            scope := concat_ws(': ', scope, _gate.hold_reason);
+            open_at := _gate.held_until;
+            return;
+        end if;
+        open_at := jobq_private.token_at(
+            _gate.passed_until, _gate.spacing, _gate.burst, barrier.now
+        );
+        if open_at is not null then
+            reason := 'rate_limited';
+            return;
+        end if;
+        if _gate.is_ordered and exists (
+            select from jobq_private.job as h
+            where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
+        ) then
+            reason := 'ordered_behind';
+            scope := format('%s: job %s', scope, _gate.head_job_id);
+            return;
+        end if;
+    end loop;
+    open_at := null;
+    if (select r.room from jobq_private.queue_room(job.queue, barrier.now) as r) = 0 then
+        reason := 'queue_busy';
+        scope := 'queue ' || job.queue;
+        return;
+    elsif (select r.room from jobq_private.kind_room(job.kind, barrier.now) as r) = 0 then
+        reason := 'kind_busy';
+        scope := 'kind ' || job.kind;
+        return;
+    end if;
+    select r.* into _rule
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
+    if exists (
+        select from jobq_private.free_places(job.queue, job.lane_id, _rule.max_running, 1)
+            as p (places)
+        where p.places = '{}'
+    ) then
+        reason := 'key_busy';
+        scope := format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
+            _rule.max_running);
+        return;
+    end if;
+    scope := null;
+end
+$$;
+
+revoke all on function jobq_private.barrier from public;
+
+comment on function jobq_private.barrier is
+'What lets a job not start now, if anything does.';
+
+-- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- opened that were full, and wake the queues in which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
-create or replace function jobq_private.call_full_lanes(queues text[], lanes uuid[])
+create or replace function jobq_private.call_full_lanes(
+    queues text[], lanes uuid[], kinds text[]
+)
 returns void
 language plpgsql
 volatile
@@ -33,14 +247,29 @@ begin
         insert into jobq_private.lane_call as c (queue, lane_id)
         select distinct u.queue, u.lane_id
         from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id <> all (_seen)
-        or exists (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id and l.state = 'full'
+        where u.lane_id is not null
+        and (
+            u.lane_id <> all (_seen)
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id and l.state = 'full'
+            )
         )
         returning c.queue
     )
-    select array_agg(distinct c.queue) into _called from called as c;
+    select array_agg(distinct w.queue) into _called
+    from (
+        select c.queue from called as c
+        union all
+        select q.queue
+        from jobq_private.queue as q
+        where q.queue = any (call_full_lanes.queues) and q.max_running is not null
+        union all
+        select l.queue
+        from jobq_private.gate as g
+        join jobq_private.lane as l on l.gate_id = g.gate_id
+        where g.kind = any (call_full_lanes.kinds) and g.queue is null
+    ) as w;
     if _called is not null then
         perform jobq_private.wake(_called);
     end if;
@@ -50,7 +279,7 @@ $$;
 revoke all on function jobq_private.call_full_lanes from public;
 
 comment on function jobq_private.call_full_lanes is
-'Has lanes opened that were full and in which jobs have ended.';
+'Has lanes opened, and queues woken, that jobs have left.';
 
 -- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
 -- full, so that the end of a job opens it.
@@ -122,6 +351,149 @@ revoke all on function jobq_private.call_lanes from public;
 comment on function jobq_private.call_lanes is
 'Has the lanes opened that new jobs have come into.';
 
+-- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
+-- which job is the last of an ordered lane.
+-- Invariant: the caller holds the gates. Raises: nothing.
+create or replace function jobq_private.charge_gates(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, r.spacing, r.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when r.is_ordered then s.last end
+    from (
+        select
+            j.lane_id, j.queue, j.concurrency_key, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.lane_id, j.queue, j.concurrency_key
+        offset 0
+    ) as s
+    cross join lateral jobq_private.lane_rule(s.queue, s.concurrency_key) as r
+    where g.gate_id = s.lane_id and (r.spacing is not null or r.is_ordered);
+
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(k.rate_limit, k.rate_period),
+        coalesce(k.rate_burst, 1), s.jobs, clock_timestamp()
+    )
+    from (
+        select j.kind, count(*) as jobs
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids)
+        group by j.kind
+        offset 0
+    ) as s
+    join jobq_private.kind as k on k.kind = s.kind
+    where g.kind = s.kind and g.queue is null;
+end
+$$;
+
+revoke all on function jobq_private.charge_gates from public;
+
+comment on function jobq_private.charge_gates is
+'What the rates of keys and kinds have let pass by the start of these jobs.';
+
+-- Purpose: the lane of a job: its queue and concurrency key; null without a key.
+-- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
+-- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case when concurrency_key is not null then pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::uuid end
+$$;
+
+revoke all on function jobq_private.lane_id from public;
+
+comment on function jobq_private.lane_id is
+'The lane of a queue and a concurrency key.';
+
+-- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
+-- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.gate_id(queue text, kind text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
+$$;
+
+revoke all on function jobq_private.gate_id from public;
+
+comment on function jobq_private.gate_id is
+'The gate of a whole queue, or of a whole kind.';
+
+-- Purpose: until when a rate is spent, once so many jobs have started.
+-- Invariant: counted from the clock after the starts, so that none lies closer to the next
+-- than its rate says. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.spent(
+    passed_until timestamptz, spacing bigint, burst integer, jobs bigint, now timestamptz
+)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case when spacing is null then passed_until else
+        greatest(now, least(passed_until, now + burst * spacing * interval '1 us'))
+        + jobs * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.spent from public;
+
+comment on function jobq_private.spent is
+'Until when a rate is spent, once so many jobs have started.';
+
+-- Purpose: so many jobs of a queue that has limits as a whole have started.
+-- Invariant: the caller holds the queue's gate. It is written to even without a rate, so that a
+-- repeatable snapshot that has not seen these starts fails at the gate. Raises: nothing.
+create or replace function jobq_private.charge_queue(queue text, jobs integer)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(q.rate_limit, q.rate_period),
+        coalesce(q.rate_burst, 1), charge_queue.jobs, clock_timestamp()
+    )
+    from jobq_private.queue as q
+    where q.queue = charge_queue.queue
+    and g.gate_id = jobq_private.gate_id(q.queue, null)
+    and charge_queue.jobs > 0
+$$;
+
+revoke all on function jobq_private.charge_queue from public;
+
+comment on function jobq_private.charge_queue is
+'So many jobs of a queue that has limits as a whole have started.';
+
 -- Purpose: refuse a job whose kind takes its concurrency key from the payload, where what
 -- stands there is no key.
 -- Invariant: a path that names nothing, or null, means no key. Raises: JQ006.
@@ -182,14 +554,43 @@ revoke all on function jobq_private.check_concurrency_keys from public;
 comment on function jobq_private.check_concurrency_keys is
 'Refuses payloads that have no concurrency key where their kinds look for it.';
 
+-- Purpose: whether rates or an order bind lanes of a queue.
+-- Invariant: two index probes. Raises: nothing.
+create or replace function jobq_private.has_rules(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = has_rules.queue and (q.key_rate_limit is not null or q.ordered)
+    )
+    or exists (
+        select from jobq_private.key_limit as l
+        where l.queue = has_rules.queue and l.rate_limit is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_rules from public;
+
+comment on function jobq_private.has_rules is
+'Whether rates or an order bind lanes of a queue.';
+
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
 -- at that priority; all where there are none (null).
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
--- had, under the lock of the queue's limits. A lane in which nothing was found is closed, and
--- no other is written to. Raises: nothing.
+-- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
+-- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
-    queue text, worker text, max_jobs integer, priority integer
+    queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
+    has_gates boolean
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -203,7 +604,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
+    _has_rules constant boolean := jobq_private.has_rules(queue);
+    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
     _now constant timestamptz := clock_timestamp();
     _left integer := max_jobs;
     _level integer := 32768;
@@ -211,9 +613,11 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _barred uuid[];
+    _gates uuid[];
+    _ids uuid[];
 begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
-    perform jobq_private.open_lanes(queue, _now);
+    perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
         select l.priority into _level
         from jobq_private.lane as l
@@ -228,8 +632,27 @@ begin
             exit when _left = 0;
             _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
             exit when _lanes = '{}';
+            if _has_rules then
+                _lanes := jobq_private.hold_ruled_lanes(_lanes);
+                continue when _lanes = '{}';
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
-            from jobq_private.take_from_lanes(_lanes, _now, _left) as b;
+            from jobq_private.take_from_lanes(
+                _lanes, clock_timestamp(), _left, _needs_places
+            ) as b;
+            if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.barred, p.gates
+                into _jobs, _places, _barred, _gates
+                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                if _barred <> '{}' then
+                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
+                end if;
+            end if;
+            if has_gates or _has_rules then
+                _ids := array(
+                    select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
+                );
+            end if;
             return query
             with taken as (
                 update jobq_private.job as j
@@ -244,7 +667,11 @@ begin
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
-            exit when jobq_private.close_lanes(_idle) = 0 and _jobs = '{}';
+            if _ids <> '{}' then
+                perform jobq_private.charge_gates(_ids);
+            end if;
+            exit when jobq_private.close_lanes(_idle) = 0
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
         end loop;
         exit when _left = 0;
     end loop;
@@ -292,20 +719,22 @@ begin
     );
     with found as materialized (
         select
-            l.lane_id, l.priority, w.run_at,
+            l.lane_id, l.priority, t.open_at,
             case
-                when l.lane_id <> all (_mine) or w.run_at <= n.now and p.places is distinct from '{}'
-                then 'busy'
+                when l.lane_id <> all (_mine) then 'busy'
                 when w.run_at is null then 'empty'
-                when w.run_at > n.now then 'later'
-                else 'full'
+                when t.open_at > n.now then 'later'
+                when p.places = '{}' or h.priority <> l.priority then 'full'
+                else 'busy'
             end as state
         from unnest(close_lanes.lanes) as l
         cross join (select clock_timestamp()) as n (now)
-        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
-            as m (max_running)
-        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, 1)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
             as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -316,6 +745,13 @@ begin
             order by j.run_at
             limit 1
         ) as w on true
+        cross join lateral (
+            select greatest(
+                case when h.priority = l.priority then h.run_at else w.run_at end,
+                g.held_until,
+                jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
+            )
+        ) as t (open_at)
     ),
     gone as (
         delete from jobq_private.lane as l
@@ -330,7 +766,7 @@ begin
             open_at = case f.state
                 when 'busy' then clock_timestamp() + interval '5 ms'
                 when 'full' then '-infinity'
-                else f.run_at
+                else f.open_at
             end
         from found as f
         where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
@@ -347,6 +783,123 @@ revoke all on function jobq_private.close_lanes from public;
 comment on function jobq_private.close_lanes is
 'Closes lanes in which a claim has found nothing.';
 
+-- Purpose: of jobs that a claim has locked outside lanes, those whose kinds have no gate; the
+-- others go into the lanes of their kinds.
+-- Invariant: only what was made before its kind got a gate comes here. Raises: nothing.
+create or replace function jobq_private.divert_jobs(jobs tid[])
+returns tid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gated tid[];
+    _moved uuid[];
+begin
+    _gated := array(
+        select j.ctid
+        from jobq_private.job as j
+        where j.ctid = any (divert_jobs.jobs)
+        and exists (
+            select from jobq_private.gate as g
+            where g.kind = j.kind and (g.queue is null or g.queue = j.queue)
+        )
+    );
+    if _gated = '{}' then
+        return jobs;
+    end if;
+    with moved as (
+        update jobq_private.job as j
+        set lane_id = jobq_private.kind_lane_id(j.queue, j.kind)
+        where j.ctid = any (_gated)
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(_moved);
+    return array(
+        select u.job from unnest(divert_jobs.jobs) as u (job) where u.job <> all (_gated)
+    );
+end
+$$;
+
+revoke all on function jobq_private.divert_jobs from public;
+
+comment on function jobq_private.divert_jobs is
+'Has jobs whose kinds have a gate wait in lanes, and returns the others.';
+
+-- Purpose: how many jobs a claim may start in a queue that has limits as a whole.
+-- Invariant: the queue's gate is the caller's until the commit; zero while it is somebody
+-- else's. Each look has a snapshot of its own. Raises: nothing.
+create or replace function jobq_private.enter_queue(
+    queue text, wanted integer, now timestamptz
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if jobq_private.hold_gates(
+        queue, array[jobq_private.gate_id(queue, null)]
+    ) = '{}' then
+        return 0;
+    end if;
+    return least(
+        wanted, (select r.room from jobq_private.queue_room(queue, enter_queue.now) as r)
+    );
+end
+$$;
+
+revoke all on function jobq_private.enter_queue from public;
+
+comment on function jobq_private.enter_queue is
+'How many jobs a claim may start in a queue that has limits as a whole.';
+
+-- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Invariant: reads only; no row when none does. Raises: nothing.
+create or replace function jobq_private.explain_barrier(job_id uuid)
+returns table (reason text, explanation text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select b.reason, case b.reason
+        when 'held' then format('%s, held until %s', b.scope, b.open_at)
+        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
+        when 'ordered_behind' then format('%s goes first', b.scope)
+        when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
+        else format('%s: as many run as its limit says', b.scope)
+    end
+    from jobq_private.job as j
+    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral (
+        select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
+        from (
+            select o.job_id, o.worker
+            from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            limit 3
+        ) as t
+    ) as h
+    where j.job_id = explain_barrier.job_id
+    and j.state in ('queued', 'retrying')
+    and b.reason is not null
+$$;
+
+revoke all on function jobq_private.explain_barrier from public;
+
+comment on function jobq_private.explain_barrier is
+'Says which limit, rate, hold or order keeps a waiting job from starting.';
+
 -- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
 -- and may be taken; null without a limit.
 -- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
@@ -354,7 +907,7 @@ comment on function jobq_private.close_lanes is
 -- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
 -- Raises: nothing.
 create or replace function jobq_private.free_places(
-    lane_id uuid, max_running integer, wanted integer
+    queue text, lane_id uuid, max_running integer, wanted integer
 )
 returns setof smallint[]
 language sql
@@ -376,7 +929,9 @@ as $$
         select array(
             select j.place
             from jobq_private.job as j
-            where j.lane_id = free_places.lane_id and j.place is not null
+            where j.queue = free_places.queue
+            and j.lane_id = free_places.lane_id
+            and j.place is not null
         ) as places
         offset 0
     ) as t
@@ -388,10 +943,40 @@ revoke all on function jobq_private.free_places from public;
 comment on function jobq_private.free_places is
 'The free places of a lane below its limit, as many as are wanted and may be taken.';
 
--- Purpose: whether a claim may find work in lanes of a queue.
--- Invariant: two index probes. Raises: nothing.
-create or replace function jobq_private.has_lanes(queue text, now timestamptz)
-returns boolean
+-- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
+-- the key released.
+-- Invariant: in the transaction in which it died. Raises: nothing.
+create or replace function jobq_private.hold_after_dead(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        where r.is_ordered and r.holds_on_dead
+    ) then
+        perform jobq_private.store_hold(
+            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.hold_after_dead from public;
+
+comment on function jobq_private.hold_after_dead is
+'Holds the lane of a dead job where its order asks for that.';
+
+-- Purpose: lock these gates of a queue or its lanes, and return those that were free.
+-- Invariant: SKIP LOCKED, and a gate that has no row is made under an advisory lock that is
+-- only tried, so nobody waits. A repeatable snapshot that is older than somebody's passing
+-- fails here. Raises: nothing.
+create or replace function jobq_private.hold_gates(queue text, gates uuid[])
+returns uuid[]
 language plpgsql
 volatile
 parallel unsafe
@@ -399,102 +984,304 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
 begin
-    return exists (
-        select from jobq_private.lane as l
-        where l.queue = has_lanes.queue
-        and l.state <> 'full'
-        and l.open_at <= has_lanes.now
-    )
-    or exists (select from jobq_private.lane_call as c where c.queue = has_lanes.queue);
+    insert into jobq_private.gate (gate_id, queue)
+    select n.gate_id, hold_gates.queue
+    from (
+        select u.gate_id
+        from unnest(hold_gates.gates) as u (gate_id)
+        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
+        offset 0
+    ) as n
+    where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(n.gate_id))
+    on conflict on constraint gate_pkey do nothing;
+    return array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.gate_id = any (hold_gates.gates)
+        for update skip locked
+    );
 end
 $$;
 
-revoke all on function jobq_private.has_lanes from public;
+revoke all on function jobq_private.hold_gates from public;
 
-comment on function jobq_private.has_lanes is
-'Says whether a claim may find work in lanes of a queue.';
+comment on function jobq_private.hold_gates is
+'Locks gates, and returns those that were free.';
 
--- Purpose: whether a job of a lane may start.
--- Invariant: a look, no promise. Raises: nothing.
-create or replace function jobq_private.has_room(
-    queue text, concurrency_key text, lane_id uuid
-)
-returns boolean
+-- Purpose: of these lanes of one queue those that a claim may take from: all without a rate or an order, and
+-- of the others those whose gates it could lock.
+-- Invariant: as hold_gates(). Raises: nothing.
+create or replace function jobq_private.hold_ruled_lanes(lanes jobq_private.lane[])
+returns jobq_private.lane[]
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
+declare
+    _ruled uuid[];
+    _held uuid[];
 begin
-    return (
-        select p.places is distinct from '{}'
-        from jobq_private.lane_limit(queue, concurrency_key) as m (max_running)
-        cross join lateral jobq_private.free_places(lane_id, m.max_running, 1) as p (places)
+    _ruled := array(
+        select l.lane_id
+        from unnest(hold_ruled_lanes.lanes) as l
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        where r.spacing is not null or r.is_ordered
+    );
+    _held := jobq_private.hold_gates((lanes[1]).queue, _ruled);
+    return array(
+        select hold_ruled_lanes.lanes[l.ordinality]
+        from unnest(hold_ruled_lanes.lanes) with ordinality as l
+        where l.lane_id <> all (_ruled) or l.lane_id = any (_held)
+        order by l.ordinality
     );
 end
 $$;
 
-revoke all on function jobq_private.has_room from public;
+revoke all on function jobq_private.hold_ruled_lanes from public;
 
-comment on function jobq_private.has_room is
-'Says whether a job of a lane may start.';
+comment on function jobq_private.hold_ruled_lanes is
+'Of these lanes those that a claim may take from.';
 
--- Purpose: the lane of a job: its queue and concurrency key; null without a key.
--- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
+-- these have limits, and where it has no key that of its kind in its queue.
+-- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
+create or replace function jobq_private.job_gates(job jobq_private.job)
+returns table (
+    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
+)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
+        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
+    from jobq_private.queue as q
+    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
+    union all
+    select g.gate_id, 'kind ' || g.kind, g.kind,
+        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
+    from jobq_private.gate as g
+    left join jobq_private.kind as k on k.kind = g.kind
+    where g.kind = job.kind and g.queue is null
+    union all
+    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
+    from jobq_private.gate as g
+    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
+$$;
+
+revoke all on function jobq_private.job_gates from public;
+
+comment on function jobq_private.job_gates is
+'The gates that a job passes when it starts.';
+
+-- Purpose: the gates of kinds are known to claims.
+-- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
+create or replace function jobq_private.follow_gates()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'INSERT' then
+        insert into jobq_private.kind_gate (gate_id) values (new.gate_id);
+    else
+        delete from jobq_private.kind_gate as k where k.gate_id = old.gate_id;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_gates from public;
+
+comment on function jobq_private.follow_gates is
+'Has claims know of the gates of kinds.';
+
+create or replace trigger kind_gate_birth
+after insert on jobq_private.gate
+for each row when (new.kind is not null)
+execute function jobq_private.follow_gates();
+
+create or replace trigger kind_gate_end
+after delete on jobq_private.gate
+for each row when (old.kind is not null)
+execute function jobq_private.follow_gates();
+
+-- Purpose: the lane of jobs without a key, of a kind that has limits.
+-- Invariant: never that of a key, whose hash begins otherwise. No SET clause, so that it is
+-- inlined. Raises: nothing.
+create or replace function jobq_private.kind_lane_id(queue text, kind text)
 returns uuid
 language sql
 stable
 parallel safe
 security invoker
 as $$
-    select case when concurrency_key is not null then pg_catalog.encode(
+    select pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+            'kind ' || pg_catalog.length(queue) || ':' || queue || kind, 'UTF8'
         )), 1, 16), 'hex'
-    )::uuid end
+    )::uuid
 $$;
 
-revoke all on function jobq_private.lane_id from public;
+revoke all on function jobq_private.kind_lane_id from public;
 
-comment on function jobq_private.lane_id is
-'The lane of a queue and a concurrency key.';
+comment on function jobq_private.kind_lane_id is
+'The lane of a queue''s jobs without a key, of a kind that has limits.';
 
--- Purpose: how many jobs of a key may run at once in a queue: its own limit, else what the
--- queue says for each key; null for no limit.
--- Invariant: one row. No SET clause, so that it is inlined, and
--- offset 0, so that it is evaluated once. Raises: nothing.
-create or replace function jobq_private.lane_limit(queue text, concurrency_key text)
-returns setof integer
+-- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
+-- Invariant: fires for a change alone, also by raw SQL. Waits for claims of the queues that have
+-- jobs of the kind or a worker, in one order. Raises: nothing.
+create or replace function jobq_private.follow_kind_limits()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _kind constant text := coalesce(new.kind, old.kind);
+    _queue text;
+begin
+    if num_nonnulls(new.max_running, new.rate_limit) > 0 then
+        insert into jobq_private.gate as g (gate_id, kind)
+        values (jobq_private.gate_id(null, _kind), _kind)
+        on conflict on constraint gate_pkey do nothing;
+    else
+        delete from jobq_private.gate as g
+        where g.kind = _kind and g.queue is null;
+    end if;
+    for _queue in
+        select q.queue
+        from (
+            select j.queue from jobq_private.job as j where j.kind = _kind
+            union
+            select unnest(w.queues) from jobq_private.worker as w
+        ) as q
+        order by hashtext(q.queue) & 255, q.queue
+    loop
+        perform jobq_private.limits_changed(_queue);
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_kind_limits from public;
+
+comment on function jobq_private.follow_kind_limits is
+'Has claims follow a change of a kind''s limits.';
+
+create or replace trigger kind_limits
+after update on jobq_private.kind
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
+    )
+)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_birth_limits
+after insert on jobq_private.kind
+for each row
+when (num_nonnulls(new.max_running, new.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_end_limits
+after delete on jobq_private.kind
+for each row
+when (num_nonnulls(old.max_running, old.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+-- Purpose: how many jobs of a kind may start now, null for any number; and when that changes by
+-- itself.
+-- Invariant: exact for who holds the kind's gate; counts what runs, from job_place_idx. Raises:
+-- nothing.
+create or replace function jobq_private.kind_room(
+    kind text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gate jobq_private.gate;
+    _rule jobq_private.kind;
+    _spacing bigint;
+begin
+    select g.* into _gate from jobq_private.gate as g where g.kind = kind_room.kind and g.queue is null;
+    select k.* into _rule from jobq_private.kind as k where k.kind = kind_room.kind;
+    if _gate.held_until > now then
+        room := 0;
+        open_at := _gate.held_until;
+        return;
+    end if;
+    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+    room := jobq_private.tokens(
+        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+    );
+    open_at := jobq_private.token_at(
+        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+    );
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - (
+            select count(*) from jobq_private.job as j
+            where j.place is not null and j.kind = kind_room.kind
+        )));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.kind_room from public;
+
+comment on function jobq_private.kind_room is
+'How many jobs of a kind may start now, and when that changes by itself.';
+
+-- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
+-- has limits; null for all others.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_of(
+    queue text, concurrency_key text, kind text, is_limited boolean
+)
+returns uuid
 language sql
 stable
 parallel safe
 security invoker
-rows 1
 as $$
-    select coalesce(
-        (
-            select l.max_running
-            from jobq_private.key_limit as l
-            where l.queue = lane_limit.queue
-            and l.concurrency_key = lane_limit.concurrency_key
-        ),
-        (
-            select q.key_max_running
-            from jobq_private.queue as q
-            where q.queue = lane_limit.queue
-        )
-    )
-    offset 0
+    select case
+        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when is_limited then jobq_private.kind_lane_id(queue, kind)
+    end
 $$;
 
-revoke all on function jobq_private.lane_limit from public;
+revoke all on function jobq_private.lane_of from public;
 
-comment on function jobq_private.lane_limit is
-'How many jobs of a key may run at once in a queue.';
+comment on function jobq_private.lane_of is
+'The lane in which a new job waits.';
 
 -- Purpose: which of 256 advisory locks guards the closing of a lane.
 -- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
@@ -516,6 +1303,7 @@ comment on function jobq_private.lane_slot is
 
 -- Purpose: after an attempt that ended without success: its place is free, and the job
 -- waits in its lane again if it has attempts left.
+-- The lane of a dead job may have to wait for an operator.
 -- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
 -- archive_jobs(). Raises: nothing.
 create or replace function jobq_private.leave_lane(job jobq_private.job)
@@ -527,11 +1315,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if job.state in ('queued', 'retrying') then
-        perform jobq_private.call_lane(
-            job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+    if job.state = 'dead' then
+        perform jobq_private.hold_after_dead(job);
+    elsif job.state <> 'cancelled' then
+        if job.lane_id is not null then
+            perform jobq_private.call_lane(
+                job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+            );
+        end if;
+        perform jobq_private.call_full_lanes(
+            array[job.queue], array[job.lane_id], array[job.kind]
         );
-        perform jobq_private.call_full_lanes(array[job.queue], array[job.lane_id]);
     end if;
 end
 $$;
@@ -541,8 +1335,8 @@ revoke all on function jobq_private.leave_lane from public;
 comment on function jobq_private.leave_lane is
 'Has a lane opened that an attempt has left.';
 
--- Purpose: after a change of what the keys of a queue may: give places to what runs without,
--- and open the lanes that were full.
+-- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
+-- without, and open the lanes that are closed.
 -- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
 -- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
 -- nothing.
@@ -557,20 +1351,20 @@ as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
 begin
-    perform pg_advisory_xact_lock(_limits, hashtext(queue));
+    perform pg_advisory_xact_lock(_limits, hashtext(queue) & 255);
     with numbered as materialized (
-        select j.job_id, coalesce((
+        select j.job_id, case when j.lane_id is null then 1 else coalesce((
             select max(o.place) from jobq_private.job as o
-            where o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) as place
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
         from jobq_private.job as j
-        cross join lateral jobq_private.lane_limit(j.queue, j.concurrency_key)
-            as m (max_running)
+        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = j.queue
+        left join jobq_private.kind as k on k.kind = j.kind
         where j.queue = limits_changed.queue
         and j.state = 'running'
-        and j.lane_id is not null
         and j.place is null
-        and m.max_running is not null
+        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
     )
     update jobq_private.job as j
     set place = n.place
@@ -578,8 +1372,8 @@ begin
     where j.job_id = n.job_id and n.place <= 32767;
 
     update jobq_private.lane as l
-    set state = 'open'
-    where l.queue = limits_changed.queue and l.state = 'full';
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.queue = limits_changed.queue and l.state <> 'open';
     perform jobq_private.wake(array[limits_changed.queue]);
 end
 $$;
@@ -589,8 +1383,53 @@ revoke all on function jobq_private.limits_changed from public;
 comment on function jobq_private.limits_changed is
 'Has a queue''s lanes follow a change of its limits.';
 
+-- Purpose: what a claim must know of a queue before it looks for jobs.
+-- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
+-- under way, the queue looks paused for now, so that no claim waits. Raises: nothing.
+create or replace function jobq_private.look_at(
+    queue text, now timestamptz,
+    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+begin
+    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
+        is_paused := true;
+        return;
+    end if;
+    select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
+    into is_paused, is_limited
+    from jobq_private.queue as q
+    where q.queue = look_at.queue;
+    has_gates := exists (select from jobq_private.kind_gate as g);
+    has_lanes := exists (
+        select from jobq_private.lane as l
+        where l.queue = look_at.queue
+        and l.state <> 'full'
+        and l.open_at <= look_at.now
+    )
+    or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+    or has_gates and exists (
+        select from jobq_private.lane as l
+        where l.queue = look_at.queue and l.gate_id is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.look_at from public;
+
+comment on function jobq_private.look_at is
+'What a claim must know of a queue before it looks for jobs.';
+
 -- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes. Raises: nothing.
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text)
 returns timestamptz
 language plpgsql
@@ -604,12 +1443,20 @@ begin
     if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
         return '-infinity'::timestamptz;
     end if;
-    return (
-        select l.open_at
-        from jobq_private.lane as l
-        where l.queue = next_lane.queue and l.state <> 'full'
-        order by l.open_at
-        limit 1
+    return least(
+        (
+            select l.open_at
+            from jobq_private.lane as l
+            where l.queue = next_lane.queue and l.state <> 'full'
+            order by l.open_at
+            limit 1
+        ),
+        (
+            select min(case
+                when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
+            end)
+            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
+        )
     );
 end
 $$;
@@ -619,12 +1466,55 @@ revoke all on function jobq_private.next_lane from public;
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
 
--- Purpose: open the lanes of a queue that were called for, and those whose time has come.
+-- Purpose: open lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
+-- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are opened too. Raises:
+-- nothing.
+create or replace function jobq_private.open_gated_lanes(queue text, now timestamptz)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.ctid = any (array(
+        select o.lane
+        from jobq_private.awaited_gates(
+            open_gated_lanes.queue, open_gated_lanes.now
+        ) as a
+        cross join lateral (
+            select t.ctid as lane
+            from jobq_private.lane as t
+            where t.queue = open_gated_lanes.queue and t.gate_id = a.gate_id
+            order by t.lane_id, t.priority
+            limit least(coalesce(a.room, 100), 100)
+            for update skip locked
+        ) as o
+    ));
+end
+$$;
+
+revoke all on function jobq_private.open_gated_lanes from public;
+
+comment on function jobq_private.open_gated_lanes is
+'Opens lanes that wait for gates of kinds, as many as these let pass.';
+
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
+-- many as the gates of their kinds let pass.
 -- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
 -- lock of call_lane(), and under the locks of all rows of the lane: else it stays for the next
 -- claim.
 -- Raises: nothing.
-create or replace function jobq_private.open_lanes(queue text, now timestamptz)
+create or replace function jobq_private.open_lanes(
+    queue text, now timestamptz, has_gates boolean
+)
 returns void
 language plpgsql
 volatile
@@ -685,18 +1575,18 @@ begin
         where c.priority is not null and c.lane_id <> all (_busy)
         order by c.lane_id, c.priority
         on conflict on constraint lane_pkey do update
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         where l.state <> 'open';
 
         update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         from unnest(_mine) as m
         where l.lane_id = m.lane_id and l.priority = m.priority
         and l.state = 'full' and l.lane_id <> all (_busy);
     end if;
 
     update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity'
+    set state = 'open', open_at = '-infinity', gate_id = null
     where l.ctid = any (array(
         select t.ctid
         from jobq_private.lane as t
@@ -708,6 +1598,10 @@ begin
         limit 200
         for update skip locked
     ));
+
+    if has_gates then
+        perform jobq_private.open_gated_lanes(queue, open_lanes.now);
+    end if;
 end
 $$;
 
@@ -715,6 +1609,77 @@ revoke all on function jobq_private.open_lanes from public;
 
 comment on function jobq_private.open_lanes is
 'Opens the lanes of a queue that were called for, and those whose time has come.';
+
+-- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
+-- pass; and the lanes of the others, with the gates that they are to wait for.
+-- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
+-- it, the lane stays open. Raises: nothing.
+create or replace function jobq_private.pass_kinds(
+    now timestamptz, inout jobs tid[], inout places smallint[],
+    out barred uuid[], out gates uuid[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _held uuid[];
+begin
+    _held := array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.kind = any (array(
+            select j.kind from jobq_private.job as j where j.ctid = any (pass_kinds.jobs)
+        ))
+        and g.queue is null
+        for update skip locked
+    );
+    with candidate as materialized (
+        select
+            u.job, u.place, u.n, j.lane_id, g.gate_id, g.kind,
+            row_number() over (partition by g.gate_id order by u.n) as nth
+        from unnest(pass_kinds.jobs, pass_kinds.places)
+            with ordinality as u (job, place, n)
+        join jobq_private.job as j on j.ctid = u.job
+        left join jobq_private.gate as g on g.kind = j.kind and g.queue is null
+    ),
+    room as materialized (
+        select d.gate_id, case
+            when d.gate_id <> all (_held) then 0
+            else (select r.room from jobq_private.kind_room(d.kind, pass_kinds.now) as r)
+        end as room
+        from (
+            select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
+        ) as d
+    ),
+    judged as materialized (
+        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
+        from candidate as c
+        left join room as r on r.gate_id = c.gate_id
+    ),
+    closed as (
+        select distinct on (j.lane_id) j.lane_id, j.gate_id
+        from judged as j
+        where not j.may_pass and j.gate_id = any (_held)
+    )
+    select
+        coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
+        (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
+        coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
+        coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
+    into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
+end
+$$;
+
+revoke all on function jobq_private.pass_kinds from public;
+
+comment on function jobq_private.pass_kinds is
+'Of jobs in lanes those that the gates of their kinds let pass.';
 
 -- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
 -- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
@@ -773,51 +1738,6 @@ revoke all on function jobq_private.pick_lanes from public;
 comment on function jobq_private.pick_lanes is
 'Locks the next open lanes of a queue and priority in the session''s turn.';
 
--- Purpose: the place of a job that starts, null where no limit holds.
--- Invariant: no writer gets a place above the limit, and job_place_idx gives each to one. A
--- claim has looked under the locks of the lane and of the queue's limits; whoever starts a job
--- in another way waits for both here. Raises: JQ011.
-create or replace function jobq_private.place_in_lane(
-    queue text, concurrency_key text, lane_id uuid, place smallint
-)
-returns smallint
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _limit integer;
-    _places smallint[];
-begin
-    if place is null then
-        perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
-    end if;
-    select m.max_running into _limit
-    from jobq_private.lane_limit(queue, concurrency_key) as m (max_running);
-    if _limit is null or place between 1 and _limit then
-        return case when _limit is not null then place end;
-    end if;
-    perform from jobq_private.lane as l where l.lane_id = place_in_lane.lane_id for update;
-    select p.places into _places
-    from jobq_private.free_places(lane_id, _limit, 1) as p (places);
-    if _places = '{}' then
-        perform jobq_private.raise_error('LIMIT_REACHED', format(
-            'queue %s, concurrency_key %s: %s', queue, concurrency_key, _limit
-        ));
-    end if;
-    return _places[1];
-end
-$$;
-
-revoke all on function jobq_private.place_in_lane from public;
-
-comment on function jobq_private.place_in_lane is
-'Gives a job that starts its place, or refuses it.';
-
 -- Purpose: a change of a queue's limits holds at once for its lanes.
 -- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
 create or replace function jobq_private.follow_limits()
@@ -841,29 +1761,224 @@ comment on function jobq_private.follow_limits is
 
 create or replace trigger queue_limits
 after update on jobq_private.queue
-for each row when (new.key_max_running is distinct from old.key_max_running)
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
+    )
+)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_birth_limits
 after insert on jobq_private.queue
-for each row when (new.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_end_limits
 after delete on jobq_private.queue
-for each row when (old.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger key_limits
 after insert or update or delete on jobq_private.key_limit
 for each row execute function jobq_private.follow_limits();
 
+-- Purpose: when the limits of a whole queue let its next job start: at a time; at once (-infinity);
+-- or when one has ended (infinity).
+-- Invariant: one index probe where there is no such limit. Raises: nothing.
+create or replace function jobq_private.queue_opens_at(queue text)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (
+        select from jobq_private.queue as q
+        where q.queue = queue_opens_at.queue
+        and num_nonnulls(q.max_running, q.rate_limit) > 0
+    ) then
+        return '-infinity'::timestamptz;
+    end if;
+    return (
+        select case
+            when coalesce(r.room, 1) > 0 then '-infinity'
+            else coalesce(r.open_at, 'infinity')
+        end
+        from jobq_private.queue_room(queue, clock_timestamp()) as r
+    );
+end
+$$;
+
+revoke all on function jobq_private.queue_opens_at from public;
+
+comment on function jobq_private.queue_opens_at is
+'When the limits of a whole queue let its next job start.';
+
+-- Purpose: how many jobs of a queue may start now by the limits of the whole queue, null for
+-- any number; and when that changes by itself.
+-- Invariant: exact for who holds the queue's gate; counts what runs, from job_place_idx. Raises:
+-- nothing.
+create or replace function jobq_private.queue_room(
+    queue text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _passed_until timestamptz;
+    _rule jobq_private.queue;
+    _spacing bigint;
+begin
+    select q.* into _rule from jobq_private.queue as q where q.queue = queue_room.queue;
+    if _rule.rate_limit is not null then
+        _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+        select g.passed_until into _passed_until
+        from jobq_private.gate as g
+        where g.gate_id = jobq_private.gate_id(queue_room.queue, null);
+        room := jobq_private.tokens(
+            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+        );
+        open_at := jobq_private.token_at(
+            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
+        );
+    end if;
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - (
+            select count(*) from jobq_private.job as j
+            where j.queue = queue_room.queue and j.place is not null
+        )));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.queue_room from public;
+
+comment on function jobq_private.queue_room is
+'How many jobs of a queue may start now, and when that changes by itself.';
+
+-- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
+-- job, as after a raw delete, or repeatable snapshots that crossed.
+-- Invariant: 200 lanes at a call, from where the session's last call ended. Raises: nothing.
+create or replace function jobq_private.reopen_lanes()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _name constant text := 'jobq.reopened';
+    _from constant uuid := coalesce(
+        nullif(current_setting(_name, true), '')::uuid,
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _lanes uuid[];
+    _queues text[];
+begin
+    _lanes := array(
+        select l.lane_id
+        from jobq_private.lane as l
+        where l.lane_id > _from
+        order by l.lane_id, l.priority
+        limit 200
+    );
+    perform set_config(_name, coalesce(_lanes[200]::text, ''), false);
+    with opened as (
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity'
+        where l.ctid = any (array(
+            select t.ctid
+            from jobq_private.lane as t
+            cross join lateral jobq_private.lane_rule(t.queue, t.concurrency_key) as r
+            cross join lateral jobq_private.free_places(
+                t.queue, t.lane_id, r.max_running, 1
+            ) as p (places)
+            where t.lane_id = any (_lanes)
+            and t.state = 'full'
+            and t.gate_id is null
+            and p.places is distinct from '{}'
+            for update of t skip locked
+        ))
+        returning l.queue
+    )
+    select array_agg(distinct o.queue) into _queues from opened as o;
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.reopen_lanes from public;
+
+comment on function jobq_private.reopen_lanes is
+'Opens lanes that are closed as full though they are not.';
+
+-- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- Invariant: waits for claims that pass the gate. Raises: nothing.
+create or replace function jobq_private.store_hold(
+    gate_id uuid, queue text, kind text, until timestamptz, reason text
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.gate as g (
+        gate_id, queue, kind, held_until, hold_reason
+    )
+    values (
+        store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
+        left(store_hold.reason, 512)
+    )
+    on conflict on constraint gate_pkey do update
+    set
+        hold_reason = case
+            when excluded.held_until >= g.held_until then excluded.hold_reason
+            else g.hold_reason
+        end,
+        held_until = greatest(g.held_until, excluded.held_until)
+$$;
+
+revoke all on function jobq_private.store_hold from public;
+
+comment on function jobq_private.store_hold is
+'Holds the gate of a lane or a kind until a time.';
+
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or no place.
--- Invariant: the caller holds the lanes' locks. One job of each lane while there are lanes
--- for all that is wanted, else equal shares. Raises: nothing.
+-- lanes in which there was none, or that may not start one.
+-- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
+-- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
+-- ordered lane's last job waits again, no other may start. Places are told below zero, as the
+-- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer
+    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -892,17 +2007,29 @@ begin
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_from_lanes.now
+            and (h.job_id is null or j.job_id = h.job_id)
             order by j.run_at, j.job_id
-            limit case
-                when m.max_running is null then _share else coalesce(cardinality(p.places), 0)
-            end
+            limit least(
+                _share,
+                case when g.held_until > take_from_lanes.now then 0 end,
+                jobq_private.tokens(
+                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
+                ),
+                case
+                    when needs_places or r.max_running is not null
+                    then coalesce(cardinality(p.places), 0)
+                end
+            )
             for update skip locked
         ) as jobs
         from unnest(take_from_lanes.lanes) with ordinality as l
-        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
-            as m (max_running)
-        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, _share)
-            as p (places)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(
+            l.queue, l.lane_id,
+            coalesce(r.max_running, case when needs_places then 32767 end), _share
+        ) as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h on r.is_ordered and h.job_id = g.head_job_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
@@ -913,7 +2040,7 @@ begin
     )
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(t.place) from taken as t),
+        (select array_agg(coalesce(-t.place, 0)) from taken as t),
         array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
     into _batch;
     return _batch;
@@ -924,6 +2051,155 @@ revoke all on function jobq_private.take_from_lanes from public;
 
 comment on function jobq_private.take_from_lanes is
 'The next due jobs of lanes, with the places that they get.';
+
+-- Purpose: the place of a job that starts by no claim of a batch: a claim of one job, or raw SQL;
+-- null where nothing counts what runs.
+-- Invariant: waits for the locks of all gates that the job passes, and of its lane, then looks; so
+-- no writer passes a limit. A claim of a batch has looked, and says the place. Raises: JQ011.
+create or replace function jobq_private.take_place(job jobq_private.job)
+returns smallint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _barrier record;
+    _max_running integer;
+    _counts boolean;
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
+    perform jobq_private.wait_for_gates(job);
+    select b.* into _barrier from jobq_private.barrier(job, clock_timestamp()) as b;
+    if _barrier.reason is not null then
+        perform jobq_private.raise_error('LIMIT_REACHED', _barrier.scope);
+    end if;
+    _counts := exists (
+        select from jobq_private.queue as q
+        where q.queue = job.queue and q.max_running is not null
+    ) or exists (
+        select from jobq_private.kind as k
+        where k.kind = job.kind and k.max_running is not null
+    );
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
+        ),
+        head_job_id = case when j.is_ordered then job.job_id end
+    from jobq_private.job_gates(job) as j
+    where g.gate_id = j.gate_id;
+    select r.max_running into _max_running
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
+    return case
+        when _max_running is null and not _counts then null
+        when job.lane_id is null then 1
+        else (
+            select p.places[1]
+            from jobq_private.free_places(
+                job.queue, job.lane_id, coalesce(_max_running, 32767), 1
+            ) as p (places)
+        )
+    end;
+end
+$$;
+
+revoke all on function jobq_private.take_place from public;
+
+comment on function jobq_private.take_place is
+'Gives a job that starts its place, or refuses it.';
+
+-- Purpose: how many jobs a rate lets start now: the generic cell rate algorithm, whose state
+-- is the time until which the rate is spent. Null without a rate.
+-- Invariant: never more than burst. What is spent lies at most a whole burst ahead; where it
+-- lies further, the clock went back, and it counts as a whole burst. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.tokens(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when spacing is null then null
+        when passed_until is null or passed_until <= now then burst
+        when passed_until >= now + burst * spacing * interval '1 us' then 0
+        else ((
+            burst * spacing - (extract(epoch from passed_until - now) * 1000000)::bigint
+        ) / spacing)::integer
+    end
+$$;
+
+revoke all on function jobq_private.tokens from public;
+
+comment on function jobq_private.tokens is
+'How many jobs a rate lets start now.';
+
+-- Purpose: when a rate lets the next job start; null for at once.
+-- Invariant: as tokens(). No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.token_at(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when jobq_private.tokens(passed_until, spacing, burst, now) = 0
+        then least(passed_until, now + burst * spacing * interval '1 us')
+            - (burst - 1) * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.token_at from public;
+
+comment on function jobq_private.token_at is
+'When a rate lets the next job start.';
+
+-- Purpose: lock the gates that a job passes, and its lane.
+-- Invariant: waits, in the order of gates; gates that are missing are made. Raises: nothing.
+create or replace function jobq_private.wait_for_gates(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gates uuid[];
+begin
+    _gates := array(
+        select g.gate_id from jobq_private.job_gates(job) as g
+        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
+        or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
+    );
+    insert into jobq_private.gate (gate_id, queue)
+    select u.gate_id, job.queue from unnest(_gates) as u (gate_id) order by u.gate_id
+    on conflict on constraint gate_pkey do nothing;
+    perform from jobq_private.gate as g
+    where g.gate_id = any (_gates)
+    order by g.gate_id
+    for update;
+    perform from jobq_private.lane as l
+    where l.lane_id = job.lane_id
+    order by l.priority
+    for update;
+end
+$$;
+
+revoke all on function jobq_private.wait_for_gates from public;
+
+comment on function jobq_private.wait_for_gates is
+'Locks the gates that a job passes, and its lane.';
 
 -- Purpose: have one key follow again what its queue says for each.
 -- Invariant: holds at once for what starts. Raises: 22004, JQ007.
@@ -949,6 +2225,9 @@ begin
             'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
         ));
     end if;
+    perform jobq_private.record_audit(
+        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+    );
 end
 $$;
 
@@ -957,6 +2236,48 @@ grant execute on function jobq.delete_limit to jobq_operator;
 
 comment on function jobq.delete_limit is
 'Has one concurrency key follow again what its queue says for each.';
+
+-- Purpose: start no job of one concurrency key of a queue until a time.
+-- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
+-- Argument until: until then, or infinity until release_key() is called.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');
+create or replace function jobq.hold_key(
+    queue text, concurrency_key text, until timestamptz, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
+    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
+        or length(hold_key.queue) not between 1 and 128
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
+        );
+    end if;
+    perform jobq_private.store_hold(
+        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
+        null, hold_key.until, hold_key.reason
+    );
+    perform jobq_private.record_audit(
+        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+    );
+end
+$$;
+
+revoke all on function jobq.hold_key from public;
+grant execute on function jobq.hold_key to jobq_operator;
+
+comment on function jobq.hold_key is
+'Starts no job of one concurrency key of a queue until a time.';
 
 -- Purpose: the limits of single keys, and how many jobs of each run.
 -- Invariant: reads only. Raises: nothing.
@@ -969,6 +2290,9 @@ returns table (
     queue text,
     concurrency_key text,
     max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     running bigint,
     updated_at timestamptz
 )
@@ -978,12 +2302,15 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select l.queue, l.concurrency_key, l.max_running, r.running, l.updated_at
+    select
+        l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
+        l.rate_burst, r.running, l.updated_at
     from jobq_private.key_limit as l
     cross join lateral (
         select count(*) as running
         from jobq_private.job as j
-        where j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        where j.queue = l.queue
+        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
         and j.place is not null
     ) as r
     where list_limits.queue is null or l.queue = list_limits.queue
@@ -996,16 +2323,19 @@ grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
 comment on function jobq.list_limits is
 'Lists the limits of single concurrency keys, with how many jobs of each run.';
 
--- Purpose: say how many jobs of one key may run at once in a queue, in place of what the
--- queue says for each key.
+-- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
+-- period, in place of what the queue says for each key.
 -- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
 -- Raises: 22004, 22023.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
--- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767.
+-- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
+-- means what the queue says.
 -- Returns: nothing.
 -- Example: select jobq.put_limit('mail', 'customer-7', 3);
 create or replace function jobq.put_limit(
-    queue text, concurrency_key text, max_running integer
+    queue text, concurrency_key text, max_running integer default null,
+    rate_limit integer default null, rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -1017,15 +2347,29 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(put_limit.queue, put_limit.concurrency_key, put_limit.max_running) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'queue, concurrency_key and max_running'
-        );
+    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    insert into jobq_private.key_limit as l (queue, concurrency_key, max_running)
-    values (put_limit.queue, put_limit.concurrency_key, put_limit.max_running)
+    insert into jobq_private.key_limit as l (
+        queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
+    )
+    values (
+        put_limit.queue, put_limit.concurrency_key, put_limit.max_running,
+        put_limit.rate_limit, put_limit.rate_period, put_limit.rate_burst
+    )
     on conflict on constraint key_limit_pkey do update
-    set max_running = excluded.max_running, updated_at = now();
+    set
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
+    perform jobq_private.record_audit(
+        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        concat_ws(', ',
+            'max_running ' || put_limit.max_running,
+            format('rate_limit %s in %s', put_limit.rate_limit,
+                coalesce(put_limit.rate_period, '1 s'))
+        )
+    );
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
@@ -1037,6 +2381,51 @@ revoke all on function jobq.put_limit from public;
 grant execute on function jobq.put_limit to jobq_operator;
 
 comment on function jobq.put_limit is
-'Says how many jobs of one concurrency key may run at once in a queue.';
+'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';
+
+-- Purpose: let the jobs of a held concurrency key start again.
+-- Invariant: at once; what the key's limits say goes on to hold. Raises: 22004.
+-- Returns: whether the key was held.
+-- Example: select jobq.release_key('mail', 'customer-7');
+create or replace function jobq.release_key(queue text, concurrency_key text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lane_id constant uuid := jobq_private.lane_id(queue, concurrency_key);
+begin
+    if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    perform from jobq_private.lane as l
+    where l.lane_id = _lane_id
+    order by l.priority
+    for update;
+    update jobq_private.gate as g
+    set held_until = '-infinity', hold_reason = null
+    where g.gate_id = _lane_id and g.held_until > clock_timestamp();
+    if not found then
+        return false;
+    end if;
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.lane_id = _lane_id and l.state <> 'open';
+    perform jobq_private.wake(array[release_key.queue]);
+    perform jobq_private.record_audit(
+        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq.release_key from public;
+grant execute on function jobq.release_key to jobq_operator;
+
+comment on function jobq.release_key is
+'Lets the jobs of a held concurrency key start again, and says whether it was held.';
 
 commit;

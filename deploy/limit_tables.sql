@@ -2,15 +2,17 @@
 begin;
 set local role jobq_owner;
 
--- A lane is a queue and a concurrency key. It has a row for each priority in which work may
+-- A lane is a queue and a concurrency key, or for jobs without a key of a kind that has
+-- limits the queue and the kind. It has a row for each priority in which work may
 -- be had from it, whose lock is the right to claim there; no row says that none waits.
 create table jobq_private.lane (
     lane_id uuid not null,
     priority smallint not null,
     queue text not null,
-    concurrency_key text not null,
+    concurrency_key text,
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
+    gate_id uuid,
     constraint lane_pkey primary key (lane_id, priority),
     constraint lane_state_check check (state in ('open', 'full', 'later'))
 )
@@ -21,13 +23,19 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends; or closed until a time. Who finds a lane full or empty closes it.';
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, or until the gate of a kind has room; or closed until a time. Who finds a lane full or empty closes it.';
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
 
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
+
+create index lane_gate_idx on jobq_private.lane (queue, gate_id)
+where gate_id is not null;
+
+create index lane_gate_id_idx on jobq_private.lane (gate_id)
+where gate_id is not null;
 
 -- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
 -- waits for another.
@@ -51,16 +59,74 @@ comment on table jobq_private.lane_call is 'Calls to open a lane: there is work 
 create table jobq_private.key_limit (
     queue text not null,
     concurrency_key text not null,
-    max_running integer not null,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     updated_at timestamptz not null default now(),
     constraint key_limit_pkey primary key (queue, concurrency_key),
     constraint key_limit_queue_check check (length(queue) between 1 and 128),
     constraint key_limit_concurrency_key_check
     check (octet_length(concurrency_key) between 1 and 1024),
-    constraint key_limit_max_running_check check (max_running between 1 and 32767)
+    constraint key_limit_max_running_check check (max_running between 1 and 32767),
+    constraint key_limit_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint key_limit_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint key_limit_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint key_limit_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
+    constraint key_limit_something_check check (num_nonnulls(max_running, rate_limit) > 0)
 );
 
+create index key_limit_rate_idx on jobq_private.key_limit (queue)
+where rate_limit is not null;
+
 comment on table jobq_private.key_limit is 'Limits of single keys.';
+
+-- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
+-- (by its id), a queue, a kind, or a kind in a queue. Its lock is the right to pass. A gate that
+-- nobody has passed has no row, but that of a kind, at which claims see that there is one.
+create table jobq_private.gate (
+    gate_id uuid not null,
+    queue text,
+    kind text,
+    passed_until timestamptz not null default '-infinity',
+    held_until timestamptz not null default '-infinity',
+    hold_reason text,
+    head_job_id uuid,
+    constraint gate_pkey primary key (gate_id),
+    constraint gate_hold_reason_check check (length(hold_reason) <= 512)
+)
+with (
+    fillfactor = 50,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.gate is 'What a rate has let pass, as the time until which that is spent; until when a key or kind is held; and the last job of an ordered lane.';
+
+create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
+
+-- The gates of kinds, once more: a look at an empty table without an index reads no page, and
+-- each claim looks.
+create table jobq_private.kind_gate (
+    gate_id uuid not null
+);
+
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
+
+-- What holds for a lane: microseconds from one start to the next, and how many may start at
+-- once.
+create type jobq_private.lane_rule as (
+    max_running integer,
+    spacing bigint,
+    burst integer,
+    is_ordered boolean,
+    holds_on_dead boolean
+);
+
+comment on type jobq_private.lane_rule is 'What holds for a lane.';
 
 create type jobq_private.lane_batch as (
     jobs tid[],

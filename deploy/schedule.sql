@@ -950,7 +950,8 @@ begin
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
             case when g.dedup_key is not null then g.dedup end, g.metadata,
             g.schedule_id, g.slot_at, p.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         cross join lateral (

@@ -46,7 +46,8 @@ comment on function jobq_private.is_paused is
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
--- closing is that of lanes (call_lane()), limiting that of a queue's limits;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits,
+-- gating that of gates that are made;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -65,6 +66,7 @@ as $$
         when 'emitting' then 1785684597
         when 'closing' then 1785684598
         when 'limiting' then 1785684599
+        when 'gating' then 1785684600
     end
 $$;
 
@@ -163,6 +165,35 @@ revoke all on function jobq_private.json_schema_violation from public;
 
 comment on function jobq_private.json_schema_violation is
 'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
+-- Invariant: reads only; null for each that there is not. Raises: nothing.
+create or replace function jobq_private.limits_for(kind text, queue text)
+returns jsonb
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object(
+        'max_running', q.max_running, 'rate_limit', q.rate_limit,
+        'rate_period', q.rate_period, 'rate_burst', q.rate_burst,
+        'key_max_running', q.key_max_running, 'key_rate_limit', q.key_rate_limit,
+        'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
+        'ordered', q.ordered, 'on_dead', q.on_dead,
+        'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst
+    )
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = limits_for.queue
+    left join jobq_private.kind as k on k.kind = limits_for.kind
+$$;
+
+revoke all on function jobq_private.limits_for from public;
+
+comment on function jobq_private.limits_for is
+'The limits that hold for jobs of a kind in a queue.';
 
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
@@ -480,7 +511,7 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        q.key_max_running
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -769,7 +800,11 @@ create or replace function jobq.put_kind(
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
     run text default null,
-    concurrency_key text[] default null
+    concurrency_key text[] default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -792,14 +827,17 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run, concurrency_key
+        payload_schema, run, concurrency_key,
+        max_running, rate_limit, rate_period, rate_burst
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run, put_kind.concurrency_key
+        put_kind.run, put_kind.concurrency_key,
+        put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
+        put_kind.rate_burst
     )
     on conflict on constraint kind_pkey do update
     set
@@ -811,7 +849,10 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, run = excluded.run,
-        concurrency_key = excluded.concurrency_key, updated_at = now();
+        concurrency_key = excluded.concurrency_key,
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -833,6 +874,10 @@ comment on function jobq.put_kind is
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Argument ordered: whether the jobs of each concurrency key run one at a time, and those behind one
+-- that is tried again wait for it.
+-- Argument on_dead: whether the key of an ordered queue goes on when a job of its is dead: continue,
+-- or hold, until it is redriven or release_key() is called.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -842,7 +887,16 @@ create or replace function jobq.put_queue(
     lease interval default null,
     retry_preset text default null,
     max_depth integer default null,
-    key_max_running integer default null
+    key_max_running integer default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null,
+    key_rate_limit integer default null,
+    key_rate_period interval default null,
+    key_rate_burst integer default null,
+    ordered boolean default null,
+    on_dead text default null
 )
 returns void
 language plpgsql
@@ -859,19 +913,29 @@ begin
     end if;
     insert into jobq_private.queue as q (
         queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
-        key_max_running
+        max_running, rate_limit, rate_period, rate_burst, key_max_running,
+        key_rate_limit, key_rate_period, key_rate_burst, ordered, on_dead
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
         put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
-        put_queue.key_max_running
+        put_queue.max_running, put_queue.rate_limit, put_queue.rate_period,
+        put_queue.rate_burst, put_queue.key_max_running, put_queue.key_rate_limit,
+        put_queue.key_rate_period, put_queue.key_rate_burst, put_queue.ordered,
+        put_queue.on_dead
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        key_max_running = excluded.key_max_running, updated_at = now();
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        key_max_running = excluded.key_max_running,
+        key_rate_limit = excluded.key_rate_limit,
+        key_rate_period = excluded.key_rate_period,
+        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
+        on_dead = excluded.on_dead, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;
@@ -923,7 +987,7 @@ comment on function jobq.resume_queue is
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
@@ -936,7 +1000,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )

@@ -70,7 +70,16 @@ create table jobq_private.queue (
     lease interval,
     retry_preset text,
     max_depth integer,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     paused_at timestamptz,
     pause_reason text,
     created_at timestamptz not null default now(),
@@ -81,7 +90,22 @@ create table jobq_private.queue (
     constraint queue_timeout_check check (timeout between '1 ms' and '365 days'),
     constraint queue_lease_check check (lease between '1 s' and '1 day'),
     constraint queue_max_depth_check check (max_depth >= 1),
+    constraint queue_max_running_check check (max_running between 1 and 32767),
+    constraint queue_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint queue_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint queue_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint queue_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint queue_key_max_running_check check (key_max_running between 1 and 32767),
+    constraint queue_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint queue_key_rate_period_check
+    check (key_rate_period between '1 ms' and '365 days'),
+    constraint queue_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint queue_key_rate_check
+    check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
+    constraint queue_on_dead_check check (on_dead in ('continue', 'hold')),
+    constraint queue_ordered_check check (ordered is true or on_dead is null),
     constraint queue_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
@@ -103,6 +127,10 @@ create table jobq_private.kind (
     dedup text,
     reuse_key_after_failure boolean,
     concurrency_key text[],
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
@@ -123,6 +151,13 @@ create table jobq_private.kind (
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
     constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_max_running_check check (max_running between 1 and 32767),
+    constraint kind_rate_limit_check check (rate_limit between 1 and 1000000),
+    constraint kind_rate_period_check
+    check (rate_period between '1 ms' and '365 days'),
+    constraint kind_rate_burst_check check (rate_burst between 1 and 32767),
+    constraint kind_rate_check
+    check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
     constraint kind_concurrency_key_check
     check (
         cardinality(concurrency_key) between 1 and 16
@@ -150,7 +185,7 @@ create type jobq_private.settings as (
     max_depth integer,
     delivery_version integer,
     concurrency_key text[],
-    key_max_running integer
+    is_limited boolean
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

@@ -55,17 +55,25 @@ begin
                 limit 1
             ) as h
         )
-        select least(
-            (select min(h.run_at) from head as h),
-            (
-                select min(jobq_private.next_lane(q.queue))
-                from unnest(next_due.queues) as q (queue)
-                where not exists (
-                    select from jobq_private.queue as p
-                    where p.queue = q.queue and p.paused_at is not null
+        select case when m.due < 'infinity' then greatest(m.due, '0001-01-02 UTC') end
+        from (
+            select min(
+                case when d.run_at is not null
+                    then greatest(d.run_at, jobq_private.queue_opens_at(q.queue))
+                end
+            ) as due
+            from unnest(next_due.queues) as q (queue)
+            cross join lateral (
+                select least(
+                    (select min(h.run_at) from head as h where h.queue = q.queue),
+                    jobq_private.next_lane(q.queue)
                 )
+            ) as d (run_at)
+            where not exists (
+                select from jobq_private.queue as p
+                where p.queue = q.queue and p.paused_at is not null
             )
-        )
+        ) as m
     );
 end
 $$;
@@ -755,11 +763,16 @@ comment on function jobq.begin_wait is
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- claim began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. Raises: 22004, 22023.
+-- first comes back short. A place below one says that the limits have been looked at. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
+-- means any number.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
-create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+create or replace function jobq.claim(
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+)
 returns setof jobq.claimed_job
 language plpgsql
 volatile
@@ -778,32 +791,46 @@ declare
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
+    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
-    _has_lanes boolean;
+    _look record;
+    _entered integer;
+    _spare integer;
     _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
     foreach _queue in array claim.queues loop
-        continue when _left = 0 or jobq_private.is_paused(_queue);
+        exit when _left = 0;
+        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        continue when _look.is_paused;
         _mark := null;
         _is_second := false;
-        _has_lanes := jobq_private.has_lanes(_queue, _now);
+        _spare := 0;
+        if _look.is_limited then
+            _spare := _left - jobq_private.enter_queue(
+                _queue, least(_left, _limited), clock_timestamp()
+            );
+            _left := _left - _spare;
+            _entered := _left;
+        end if;
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                if _has_lanes then
+                if _look.has_lanes and _limited > 0 then
                     return query
                     select c.*
                     from jobq_private.claim_lanes(
-                        _queue, claim.worker, _left, _mark.priority
+                        _queue, claim.worker, least(_left, _limited), _mark.priority,
+                        _look.is_limited, _look.has_gates
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;
+                    _limited := _limited - _taken;
                 end if;
                 exit when _mark.priority is null or _left = 0;
                 _from := _mark;
@@ -827,11 +854,17 @@ begin
             ) as d;
             _is_second := not _is_second;
             continue when _found is null;
+            if _look.has_gates then
+                _found := jobq_private.divert_jobs(_found);
+                exit when _found = '{}';
+            end if;
 
             return query
             with taken as (
                 update jobq_private.job as j
-                set state = 'running', worker = claim.worker
+                set
+                    state = 'running', worker = claim.worker,
+                    place = case when _look.is_limited then -1 else 0 end
                 where j.ctid = any(_found)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
@@ -843,6 +876,11 @@ begin
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
             perform jobq_private.keep_mark(_mark);
+        end if;
+        if _look.is_limited then
+            perform jobq_private.charge_queue(_queue, _entered - _left);
+            _left := _left + _spare;
+            _limited := least(_limited, _left);
         end if;
     end loop;
 end
@@ -859,7 +897,7 @@ comment on function jobq.claim is
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
--- has another log-in run code of theirs. Raises: 22004, 22023.
+-- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Example: select * from jobq.claim_calls('{default}', 10);
@@ -883,6 +921,7 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
+    and not exists (select from jobq_private.gate as g where g.kind = k.kind)
     and (
         o.rolsuper
         or o.rolname = session_user
@@ -892,7 +931,10 @@ begin
     );
 
     foreach _queue in array claim_calls.queues loop
-        continue when jobq_private.is_paused(_queue);
+        continue when (
+            select l.is_paused or l.is_limited
+            from jobq_private.look_at(_queue, clock_timestamp()) as l
+        );
         _found := _found || array(
             select j.job_id
             from jobq_private.job as j
@@ -909,7 +951,7 @@ begin
     return query
     with taken as (
         update jobq_private.job as j
-        set state = 'running', worker = session_user
+        set state = 'running', worker = session_user, place = 0
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )
@@ -953,10 +995,7 @@ begin
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
         and not jobq_private.is_paused(j.queue)
-        and (
-            j.lane_id is null
-            or jobq_private.has_room(j.queue, j.concurrency_key, j.lane_id)
-        )
+        and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
     )
     update jobq_private.job as j
@@ -1158,6 +1197,8 @@ comment on function jobq.end_wait is
 -- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
@@ -1174,7 +1215,8 @@ create or replace function jobq.exchange(
     job_ids uuid[] default '{}',
     attempts integer[] default '{}',
     results jsonb default null,
-    failures jsonb default null
+    failures jsonb default null,
+    max_limited integer default null
 )
 returns table (
     outcome text,
@@ -1249,7 +1291,9 @@ begin
     end if;
     return query
     select 'claimed', c.*
-    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+    from jobq.claim(
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+    ) as c;
 end
 $$;
 
@@ -1463,6 +1507,61 @@ grant execute on function jobq.heartbeat to jobq_worker;
 comment on function jobq.heartbeat is
 'Extends the leases of a worker''s jobs and tells which are lost and which are to be cancelled.';
 
+-- Purpose: a worker has been told to wait: start no job of its job's concurrency key for so long,
+-- or where it has no key of its kind in its queue.
+-- Invariant: what runs goes on, this job too: settle it. Raises: 22004, 22023, JQ001, JQ003.
+-- Argument hold_for: for how long, 0 to 365 days.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_lane(:'running', 1, '30 s', 'status 429');
+create or replace function jobq.hold_lane(
+    job_id uuid, attempt integer, hold_for interval, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := clock_timestamp() + hold_for;
+    _job record;
+begin
+    if num_nulls(hold_lane.job_id, hold_lane.attempt, hold_lane.hold_for) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id, attempt and hold_for');
+    elsif hold_lane.hold_for not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'hold_for must be from 0 to 365 days'
+        );
+    end if;
+    select j.queue, j.kind, j.concurrency_key, j.lane_id into _job
+    from jobq_private.job as j
+    where j.job_id = hold_lane.job_id
+    and j.attempt = hold_lane.attempt
+    and j.lease_expires_at is not null;
+    if not found then
+        perform jobq_private.refuse_attempt(hold_lane.job_id, hold_lane.attempt);
+    end if;
+    if _job.concurrency_key is not null then
+        perform jobq_private.store_hold(
+            _job.lane_id, _job.queue, null, _until, hold_lane.reason
+        );
+    else
+        perform jobq_private.store_hold(
+            jobq_private.kind_lane_id(_job.queue, _job.kind), _job.queue, _job.kind,
+            _until, hold_lane.reason
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq.hold_lane from public;
+grant execute on function jobq.hold_lane to jobq_worker;
+
+comment on function jobq.hold_lane is
+'Starts no job of a running job''s concurrency key, or else of its kind in its queue, for so long.';
+
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
@@ -1502,10 +1601,51 @@ grant execute on function jobq.log to jobq_worker;
 comment on function jobq.log is
 'Adds a line to a job''s log.';
 
+-- Purpose: give a leased job back since whom it calls has asked to wait, and have all jobs of its
+-- concurrency key wait with it; without a key, those of its kind in its queue.
+-- Invariant: the attempt is not counted, and the job goes first when the wait is over. A stale
+-- attempt changes nothing. Raises: 22004, 22023, JQ001, JQ003.
+-- Argument retry_in: for how long, 0 to 365 days.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: the new state: queued, or cancelled where that was asked for.
+-- Example: select jobq.rate_limited(:'running', 1, '30 s', 'status 429');
+create or replace function jobq.rate_limited(
+    job_id uuid, attempt integer, retry_in interval, reason text default null
+)
+returns text
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if rate_limited.retry_in is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'retry_in');
+    elsif rate_limited.retry_in not between '0' and '365 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'retry_in must be from 0 to 365 days'
+        );
+    end if;
+    perform jobq.hold_lane(
+        rate_limited.job_id, rate_limited.attempt, rate_limited.retry_in,
+        rate_limited.reason
+    );
+    return jobq.release(rate_limited.job_id, rate_limited.attempt);
+end
+$$;
+
+revoke all on function jobq.rate_limited from public;
+grant execute on function jobq.rate_limited to jobq_worker;
+
+comment on function jobq.rate_limited is
+'Gives a leased job back, its attempt not counted, and has all jobs of its concurrency key wait for so long.';
+
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
--- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- has left, so that a job which kills its workers stops. Lanes that stayed closed for want of
+-- word are opened. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq.recover();
@@ -1553,6 +1693,7 @@ begin
         return query select s.* from jobq_private.settle_failures(_expired, true) as s;
         perform jobq_private.wake(_queues);
     end if;
+    perform jobq_private.reopen_lanes();
 end
 $$;
 

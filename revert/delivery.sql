@@ -31,6 +31,7 @@ drop function if exists jobq_private.parked_until;
 drop function if exists jobq_private.park_delivery;
 drop function if exists jobq_private.endpoint_type;
 drop function if exists jobq_private.endpoint_schema;
+drop function if exists jobq_private.endpoint_rate;
 drop function if exists jobq_private.check_references;
 drop function if exists jobq_private.check_endpoints;
 drop function if exists jobq_private.check_endpoint_spec;

@@ -1,7 +1,7 @@
 -- Revert jobq:limit_tables from pg
 begin;
 
-drop type jobq_private.lane_batch;
-drop table jobq_private.key_limit, jobq_private.lane_call, jobq_private.lane;
+drop type jobq_private.lane_batch, jobq_private.lane_rule;
+drop table jobq_private.gate, jobq_private.kind_gate, jobq_private.key_limit, jobq_private.lane_call, jobq_private.lane;
 
 commit;

@@ -1,9 +1,13 @@
 -- Verify jobq:limit_tables on pg
 begin;
 
-select lane_id, priority, queue, concurrency_key, state, open_at
+select lane_id, priority, queue, concurrency_key, state, open_at, gate_id
 from jobq_private.lane where false;
 select queue, lane_id, concurrency_key, priority from jobq_private.lane_call where false;
-select queue, concurrency_key, max_running from jobq_private.key_limit where false;
+select gate_id, queue, kind, passed_until, held_until, hold_reason, head_job_id
+from jobq_private.gate where false;
+select gate_id from jobq_private.kind_gate where false;
+select queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
+from jobq_private.key_limit where false;
 
 rollback;

@@ -19,6 +19,7 @@ begin
         ('function', 'jobq_private.check_sql_function', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
         ('function', 'jobq_private.json_schema_violation', '', 1),
+        ('function', 'jobq_private.limits_for', '', 1),
         ('function', 'jobq_private.lock_class', '', 1),
         ('function', 'jobq_private.milliseconds', '', 1),
         ('function', 'jobq_private.object_violation', '', 1),

@@ -7,10 +7,10 @@
 -- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
--- Argument max_concurrency: how many of its jobs a worker delivers at a time, 1 to
--- 10000; null means 20.
--- Argument max_per_second: how many of its jobs a worker delivers in a second, 0.001 to
--- 1000000; null means no limit.
+-- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
+-- 10000; null means 20 by each worker.
+-- Argument max_per_second: how many of its jobs are delivered in a second by all workers, 0.001
+-- to 1000000; null means no limit.
 -- Argument payload_spec: the payload spec of its jobs; null means any payload.
 -- Argument config: the config that its templates refer to; null means none.
 -- Returns: the endpoint as show_definition() returns it.

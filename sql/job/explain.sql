@@ -2,7 +2,8 @@
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, scheduled, backoff, no_worker, waiting, running or finished.
+-- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
+-- scheduled, backoff, no_worker, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -54,6 +55,8 @@ begin
     from jobq_private.waiter as w
     where w.job_id = _job.job_id and w.deadline > clock_timestamp()
     order by w.since;
+    return query
+    select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
@@ -82,4 +85,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, event, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';

@@ -22,6 +22,9 @@ begin
             'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
         ));
     end if;
+    perform jobq_private.record_audit(
+        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+    );
 end
 $$;
 

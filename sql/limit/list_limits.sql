@@ -9,6 +9,9 @@ returns table (
     queue text,
     concurrency_key text,
     max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
     running bigint,
     updated_at timestamptz
 )
@@ -18,12 +21,15 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-    select l.queue, l.concurrency_key, l.max_running, r.running, l.updated_at
+    select
+        l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
+        l.rate_burst, r.running, l.updated_at
     from jobq_private.key_limit as l
     cross join lateral (
         select count(*) as running
         from jobq_private.job as j
-        where j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        where j.queue = l.queue
+        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
         and j.place is not null
     ) as r
     where list_limits.queue is null or l.queue = list_limits.queue

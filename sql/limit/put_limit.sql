@@ -1,13 +1,16 @@
--- Purpose: say how many jobs of one key may run at once in a queue, in place of what the
--- queue says for each key.
+-- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
+-- period, in place of what the queue says for each key.
 -- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
 -- Raises: 22004, 22023.
 -- Argument concurrency_key: the key, of 1 to 1024 bytes.
--- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767.
+-- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
+-- means what the queue says.
 -- Returns: nothing.
 -- Example: select jobq.put_limit('mail', 'customer-7', 3);
 create or replace function jobq.put_limit(
-    queue text, concurrency_key text, max_running integer
+    queue text, concurrency_key text, max_running integer default null,
+    rate_limit integer default null, rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -19,15 +22,29 @@ as $$
 declare
     _violated text;
 begin
-    if num_nulls(put_limit.queue, put_limit.concurrency_key, put_limit.max_running) > 0 then
-        perform jobq_private.raise_error(
-            'NULL_ARGUMENT', 'queue, concurrency_key and max_running'
-        );
+    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
     end if;
-    insert into jobq_private.key_limit as l (queue, concurrency_key, max_running)
-    values (put_limit.queue, put_limit.concurrency_key, put_limit.max_running)
+    insert into jobq_private.key_limit as l (
+        queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
+    )
+    values (
+        put_limit.queue, put_limit.concurrency_key, put_limit.max_running,
+        put_limit.rate_limit, put_limit.rate_period, put_limit.rate_burst
+    )
     on conflict on constraint key_limit_pkey do update
-    set max_running = excluded.max_running, updated_at = now();
+    set
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
+    perform jobq_private.record_audit(
+        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        concat_ws(', ',
+            'max_running ' || put_limit.max_running,
+            format('rate_limit %s in %s', put_limit.rate_limit,
+                coalesce(put_limit.rate_period, '1 s'))
+        )
+    );
 exception
     when check_violation then
         get stacked diagnostics _violated = constraint_name;
@@ -39,4 +56,4 @@ revoke all on function jobq.put_limit from public;
 grant execute on function jobq.put_limit to jobq_operator;
 
 comment on function jobq.put_limit is
-'Says how many jobs of one concurrency key may run at once in a queue.';
+'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';

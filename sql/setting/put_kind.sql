@@ -31,7 +31,11 @@ create or replace function jobq.put_kind(
     reuse_key_after_failure boolean default null,
     payload_schema jsonb default null,
     run text default null,
-    concurrency_key text[] default null
+    concurrency_key text[] default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null
 )
 returns void
 language plpgsql
@@ -54,14 +58,17 @@ begin
     insert into jobq_private.kind as k (
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
-        payload_schema, run, concurrency_key
+        payload_schema, run, concurrency_key,
+        max_running, rate_limit, rate_period, rate_burst
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
         put_kind.timeout, put_kind.lease, put_kind.retry_preset, put_kind.retry_strategy,
         put_kind.retry_initial_delay, put_kind.retry_max_delay, put_kind.retry_jitter,
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
-        put_kind.run, put_kind.concurrency_key
+        put_kind.run, put_kind.concurrency_key,
+        put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
+        put_kind.rate_burst
     )
     on conflict on constraint kind_pkey do update
     set
@@ -73,7 +80,10 @@ begin
         retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
         dedup = excluded.dedup, reuse_key_after_failure = excluded.reuse_key_after_failure,
         payload_schema = excluded.payload_schema, run = excluded.run,
-        concurrency_key = excluded.concurrency_key, updated_at = now();
+        concurrency_key = excluded.concurrency_key,
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then

@@ -1,5 +1,9 @@
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
+-- Argument ordered: whether the jobs of each concurrency key run one at a time, and those behind one
+-- that is tried again wait for it.
+-- Argument on_dead: whether the key of an ordered queue goes on when a job of its is dead: continue,
+-- or hold, until it is redriven or release_key() is called.
 -- Example: select jobq.put_queue('mail', max_depth => 100000);
 create or replace function jobq.put_queue(
     queue text,
@@ -9,7 +13,16 @@ create or replace function jobq.put_queue(
     lease interval default null,
     retry_preset text default null,
     max_depth integer default null,
-    key_max_running integer default null
+    key_max_running integer default null,
+    max_running integer default null,
+    rate_limit integer default null,
+    rate_period interval default null,
+    rate_burst integer default null,
+    key_rate_limit integer default null,
+    key_rate_period interval default null,
+    key_rate_burst integer default null,
+    ordered boolean default null,
+    on_dead text default null
 )
 returns void
 language plpgsql
@@ -26,19 +39,29 @@ begin
     end if;
     insert into jobq_private.queue as q (
         queue, priority, max_attempts, timeout, lease, retry_preset, max_depth,
-        key_max_running
+        max_running, rate_limit, rate_period, rate_burst, key_max_running,
+        key_rate_limit, key_rate_period, key_rate_burst, ordered, on_dead
     )
     values (
         put_queue.queue, put_queue.priority, put_queue.max_attempts, put_queue.timeout,
         put_queue.lease, put_queue.retry_preset, put_queue.max_depth,
-        put_queue.key_max_running
+        put_queue.max_running, put_queue.rate_limit, put_queue.rate_period,
+        put_queue.rate_burst, put_queue.key_max_running, put_queue.key_rate_limit,
+        put_queue.key_rate_period, put_queue.key_rate_burst, put_queue.ordered,
+        put_queue.on_dead
     )
     on conflict on constraint queue_pkey do update
     set
         priority = excluded.priority, max_attempts = excluded.max_attempts,
         timeout = excluded.timeout, lease = excluded.lease,
         retry_preset = excluded.retry_preset, max_depth = excluded.max_depth,
-        key_max_running = excluded.key_max_running, updated_at = now();
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        key_max_running = excluded.key_max_running,
+        key_rate_limit = excluded.key_rate_limit,
+        key_rate_period = excluded.key_rate_period,
+        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
+        on_dead = excluded.on_dead, updated_at = now();
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
         get stacked diagnostics _violated = constraint_name;

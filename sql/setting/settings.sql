@@ -3,7 +3,7 @@
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
@@ -16,7 +16,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' || to_jsonb(r) || jsonb_build_object(
+    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )

@@ -6,11 +6,16 @@
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- claim began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. Raises: 22004, 22023.
+-- first comes back short. A place below one says that the limits have been looked at. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
+-- means any number.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
-create or replace function jobq.claim(queues text[], worker text, max_jobs integer default 1)
+create or replace function jobq.claim(
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+)
 returns setof jobq.claimed_job
 language plpgsql
 volatile
@@ -29,32 +34,46 @@ declare
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
+    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
     _from jobq_private.claim_mark;
     _is_second boolean;
     _found tid[];
-    _has_lanes boolean;
+    _look record;
+    _entered integer;
+    _spare integer;
     _taken integer;
 begin
     perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
 
     foreach _queue in array claim.queues loop
-        continue when _left = 0 or jobq_private.is_paused(_queue);
+        exit when _left = 0;
+        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        continue when _look.is_paused;
         _mark := null;
         _is_second := false;
-        _has_lanes := jobq_private.has_lanes(_queue, _now);
+        _spare := 0;
+        if _look.is_limited then
+            _spare := _left - jobq_private.enter_queue(
+                _queue, least(_left, _limited), clock_timestamp()
+            );
+            _left := _left - _spare;
+            _entered := _left;
+        end if;
         while _left > 0 loop
             if not _is_second then
                 _mark := jobq_private.next_mark(_queue, _mark);
-                if _has_lanes then
+                if _look.has_lanes and _limited > 0 then
                     return query
                     select c.*
                     from jobq_private.claim_lanes(
-                        _queue, claim.worker, _left, _mark.priority
+                        _queue, claim.worker, least(_left, _limited), _mark.priority,
+                        _look.is_limited, _look.has_gates
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;
+                    _limited := _limited - _taken;
                 end if;
                 exit when _mark.priority is null or _left = 0;
                 _from := _mark;
@@ -78,11 +97,17 @@ begin
             ) as d;
             _is_second := not _is_second;
             continue when _found is null;
+            if _look.has_gates then
+                _found := jobq_private.divert_jobs(_found);
+                exit when _found = '{}';
+            end if;
 
             return query
             with taken as (
                 update jobq_private.job as j
-                set state = 'running', worker = claim.worker
+                set
+                    state = 'running', worker = claim.worker,
+                    place = case when _look.is_limited then -1 else 0 end
                 where j.ctid = any(_found)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
@@ -94,6 +119,11 @@ begin
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
             perform jobq_private.keep_mark(_mark);
+        end if;
+        if _look.is_limited then
+            perform jobq_private.charge_queue(_queue, _entered - _left);
+            _left := _left + _spare;
+            _limited := least(_limited, _left);
         end if;
     end loop;
 end

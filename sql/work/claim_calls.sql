@@ -3,7 +3,7 @@
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
--- has another log-in run code of theirs. Raises: 22004, 22023.
+-- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Example: select * from jobq.claim_calls('{default}', 10);
@@ -27,6 +27,7 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
+    and not exists (select from jobq_private.gate as g where g.kind = k.kind)
     and (
         o.rolsuper
         or o.rolname = session_user
@@ -36,7 +37,10 @@ begin
     );
 
     foreach _queue in array claim_calls.queues loop
-        continue when jobq_private.is_paused(_queue);
+        continue when (
+            select l.is_paused or l.is_limited
+            from jobq_private.look_at(_queue, clock_timestamp()) as l
+        );
         _found := _found || array(
             select j.job_id
             from jobq_private.job as j
@@ -53,7 +57,7 @@ begin
     return query
     with taken as (
         update jobq_private.job as j
-        set state = 'running', worker = session_user
+        set state = 'running', worker = session_user, place = 0
         where j.job_id = any(_found)
         returning j.job_id, j.attempt, j.kind, j.payload
     )

@@ -25,10 +25,7 @@ begin
         and j.state in ('queued', 'retrying')
         and j.run_at <= clock_timestamp()
         and not jobq_private.is_paused(j.queue)
-        and (
-            j.lane_id is null
-            or jobq_private.has_room(j.queue, j.concurrency_key, j.lane_id)
-        )
+        and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
     )
     update jobq_private.job as j

@@ -4,6 +4,8 @@
 -- up none of the others: it comes back as held, and is settled by a later call.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument max_jobs: at most so many new jobs, 0 to 10000.
+-- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
+-- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
@@ -20,7 +22,8 @@ create or replace function jobq.exchange(
     job_ids uuid[] default '{}',
     attempts integer[] default '{}',
     results jsonb default null,
-    failures jsonb default null
+    failures jsonb default null,
+    max_limited integer default null
 )
 returns table (
     outcome text,
@@ -95,7 +98,9 @@ begin
     end if;
     return query
     select 'claimed', c.*
-    from jobq.claim(exchange.queues, exchange.worker, exchange.max_jobs) as c;
+    from jobq.claim(
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+    ) as c;
 end
 $$;
 

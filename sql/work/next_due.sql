@@ -50,17 +50,25 @@ begin
                 limit 1
             ) as h
         )
-        select least(
-            (select min(h.run_at) from head as h),
-            (
-                select min(jobq_private.next_lane(q.queue))
-                from unnest(next_due.queues) as q (queue)
-                where not exists (
-                    select from jobq_private.queue as p
-                    where p.queue = q.queue and p.paused_at is not null
+        select case when m.due < 'infinity' then greatest(m.due, '0001-01-02 UTC') end
+        from (
+            select min(
+                case when d.run_at is not null
+                    then greatest(d.run_at, jobq_private.queue_opens_at(q.queue))
+                end
+            ) as due
+            from unnest(next_due.queues) as q (queue)
+            cross join lateral (
+                select least(
+                    (select min(h.run_at) from head as h where h.queue = q.queue),
+                    jobq_private.next_lane(q.queue)
                 )
+            ) as d (run_at)
+            where not exists (
+                select from jobq_private.queue as p
+                where p.queue = q.queue and p.paused_at is not null
             )
-        )
+        ) as m
     );
 end
 $$;

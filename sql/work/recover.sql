@@ -1,7 +1,8 @@
 -- Purpose: take back jobs whose lease has expired.
 -- Invariant: bounded, oldest lease first, SKIP LOCKED, so any number of callers may run
 -- it. The attempt counts; after max_expiries expiries a job is dead, whatever attempts it
--- has left, so that a job which kills its workers stops. Raises: 22004, 22023.
+-- has left, so that a job which kills its workers stops. Lanes that stayed closed for want of
+-- word are opened. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Column state: the new state: retrying, dead or cancelled.
 -- Example: select * from jobq.recover();
@@ -49,6 +50,7 @@ begin
         return query select s.* from jobq_private.settle_failures(_expired, true) as s;
         perform jobq_private.wake(_queues);
     end if;
+    perform jobq_private.reopen_lanes();
 end
 $$;
 

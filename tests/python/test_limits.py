@@ -26,6 +26,31 @@ CLAIMERS = 16
 KEYS = 12
 LIMIT = 2
 JOBS = 1200
+WHOLE = 6
+RATE = 40
+BURST = 3
+RUNNING_OF_EACH = """
+    select
+        (select count(*) from jobq_private.job where state = 'running')::integer,
+        (select count(*) from jobq_private.job where state = 'running' and kind = 'k')::integer,
+        (
+            select coalesce(max(n), 0)::integer from (
+                select count(*) as n from jobq_private.job
+                where state = 'running' and concurrency_key is not null group by concurrency_key
+            ) as r
+        )
+"""
+STARTS = """
+    select concurrency_key, extract(epoch from at)::double precision from (
+        select concurrency_key, claimed_at as at from jobq_private.job_archive
+        union all
+        select j.concurrency_key, a.started_at
+        from jobq_private.attempt as a join jobq.job as j using (job_id)
+        where a.attempt < j.attempt
+    ) as s
+    where concurrency_key is not null
+    order by at
+"""
 MOST_AT_ONCE = """
     with ran as (
         select concurrency_key, claimed_at as began, finished_at as ended
@@ -305,3 +330,94 @@ def test_an_expired_lease_frees_its_place(connect: Connect) -> None:
         connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
     assert refused.value.sqlstate == "JQ003"
     assert running(connection) == 1
+
+
+def test_limits_of_queue_and_kind_and_rates_hold_together(connect: Connect) -> None:
+    watcher = connect()
+    watcher.execute(
+        "select jobq.put_kind('k', max_attempts => 1000, lease => '1 s', max_running => %s)",
+        [WHOLE - 1],
+    )
+    watcher.execute("select jobq.configure(max_expiries => 1000)")
+    watcher.execute(
+        "select jobq.put_queue('default', max_running => %s, key_max_running => %s,"
+        " key_rate_limit => %s, key_rate_burst => %s)",
+        [WHOLE, LIMIT, RATE, BURST],
+    )
+    fill(watcher, 80)
+    watcher.execute("select jobq.enqueue('k') from generate_series(1, 20)")
+    watcher.execute("select jobq.enqueue('other') from generate_series(1, 20)")
+    errors: list[BaseException] = []
+    claimers = [Claimer(connect, seed, errors) for seed in range(CLAIMERS)]
+    for claimer in claimers:
+        claimer.start()
+    until = time.monotonic() + PATIENCE
+    most = (0, 0, 0)
+    while time.monotonic() < until and not errors:
+        [now] = watcher.execute(RUNNING_OF_EACH).fetchall()
+        most = tuple(map(max, most, now))
+        watcher.execute("select jobq.recover()")
+        [[left]] = watcher.execute("select count(*) from jobq_private.job")
+        if not left:
+            break
+    for claimer in claimers:
+        claimer.ended.set()
+    for claimer in claimers:
+        claimer.join(PATIENCE)
+    assert not errors
+    assert left == 0, "jobs were left behind"
+    assert most[0] <= WHOLE
+    assert most[1] <= WHOLE - 1
+    assert most[2] <= LIMIT
+    starts: dict[str, list[float]] = {}
+    for key, at in watcher.execute(STARTS):
+        starts.setdefault(key, []).append(at)
+    for times in starts.values():
+        for first in range(len(times)):
+            for after in range(BURST, len(times) - first):
+                assert times[first + after] - times[first] >= (after - BURST + 1) / RATE - 1e-6
+
+
+def test_a_repeatable_snapshot_passes_no_gate_that_moved_on(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', max_running => 1)")
+    one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
+    [held] = claim(one, 1)
+    one.execute("select jobq.complete(%s, %s)", held)
+    other.autocommit = False
+    other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    other.execute("select 1 from jobq.job")
+    assert len(claim(one, 1)) == 1
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        claim(other, 1)
+    assert running(one) == 1
+
+
+def test_a_claim_waits_for_no_gate(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', max_running => 5)")
+    one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
+    other.execute("set lock_timeout = '10 s'")
+    with one.transaction():
+        assert len(claim(one, 1)) == 1
+        assert claim(other, 1) == []
+    assert len(claim(other, 5)) == 2
+
+
+def test_a_limit_that_is_put_waits_for_claims_that_have_not_seen_it(connect: Connect) -> None:
+    one, other, third = connect(), connect(), connect()
+    one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
+    put = threading.Thread(
+        target=lambda: other.execute("select jobq.put_queue('default', max_running => 1)")
+    )
+    with one.transaction():
+        assert len(claim(one, 1)) == 1
+        put.start()
+        until = time.monotonic() + PATIENCE
+        waits = "select from pg_locks where not granted and locktype = 'advisory'"
+        while not third.execute(waits).fetchall():
+            assert time.monotonic() < until
+        assert claim(third, 1) == []
+    put.join(PATIENCE)
+    assert claim(third, 5) == []
+    assert running(one) == 1

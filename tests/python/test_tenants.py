@@ -55,6 +55,7 @@ cross join (values ('enqueue'), ('work')) as p (privilege);
 DEFINITIONS = f"""
 select jobq.put_queue('theirs', max_depth => 1000);
 select jobq.put_limit('theirs', 'some-key', 3);
+select jobq.hold_key('theirs', 'some-key', now() + interval '1 day');
 select jobq.put_payload_spec('theirs-spec', '{{"title": "{CANARY}", "not": {{"type": "array"}}}}');
 select jobq.put_queue('theirs-spare');
 select jobq.put_payload_spec('theirs-spare', '{{}}');
@@ -149,6 +150,7 @@ AIMED: dict[str, list[str]] = {
         '{"name": "theirs-new", "kind": "theirs.mail", "cron": "* * * * *"}',
     ],
     "grantee": ["mine"],
+    "hold_for": ["1 h"],
     "idempotency_key": ["theirs-key"],
     "initial_delay": ["1 s"],
     "job_id": ["JOB"],
@@ -178,6 +180,7 @@ AIMED: dict[str, list[str]] = {
     "queue": ["theirs", "theirs-spare", "mine"],
     "queues": ["{theirs}", "{mine,theirs}"],
     "reason": ["x"],
+    "retry_in": ["1 h"],
     "results": ["[1]"],
     "schedule_id": ["SCHEDULE"],
     "schedule": ["theirs-schedule", "theirs-paused", "SCHEDULE"],
@@ -188,6 +191,7 @@ AIMED: dict[str, list[str]] = {
     "strategy": ["fixed"],
     "ticks": ["1"],
     "time_zone": ["UTC"],
+    "until": ["infinity"],
     "type": ["HTTP", "endpoint", "config", "secret", "payload_spec"],
     "version": ["1"],
     "value": ["1"],

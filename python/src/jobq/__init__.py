@@ -15,7 +15,16 @@ from jobq.models import (
     Step,
     Worked,
 )
-from jobq.registry import Cancelled, JobContext, Permanent, Registry, Retry, Snooze, Unable
+from jobq.registry import (
+    Cancelled,
+    JobContext,
+    Permanent,
+    RateLimited,
+    Registry,
+    Retry,
+    Snooze,
+    Unable,
+)
 from jobq.schedules import Schedule, Slot
 from jobq.worker import Worker
 
@@ -35,6 +44,7 @@ __all__ = [
     "Permanent",
     "QueueGrant",
     "QueueStats",
+    "RateLimited",
     "Registry",
     "Retry",
     "Schedule",

@@ -192,7 +192,7 @@ ERROR_TABLE: Final = {
     "LIMIT_REACHED": ErrorRow(
         "JQ011",
         409,
-        "as many jobs run as the limit of their key allows",
+        "a limit, a rate or a hold does not let the job start now",
     ),
 }
 """By symbolic code, as the database names it in the error's constraint."""

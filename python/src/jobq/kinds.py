@@ -30,6 +30,10 @@ def put_kind(
     payload_schema: Mapping[str, Json] | None = None,
     run: str | None = None,
     concurrency_key: Sequence[str] | None = None,
+    max_running: int | None = None,
+    rate_limit: int | None = None,
+    rate_period: timedelta | str | None = None,
+    rate_burst: int | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -52,6 +56,10 @@ def put_kind(
         run: a function of the database, such as ``analytics.refresh_sales``, that is run
             by `work`.
         concurrency_key: the path in the payload at which each job's concurrency key stands.
+        max_running: how many jobs of the kind run at once, in all queues.
+        rate_limit: how many of them start in each ``rate_period``.
+        rate_period: a second by default.
+        rate_burst: how many of them may start together; 1 by default.
 
     Raises:
         NotFound: there is no such function of one jsonb that returns jsonb.
@@ -75,6 +83,10 @@ def put_kind(
         "payload_schema": as_jsonb(payload_schema),
         "run": run,
         "concurrency_key": concurrency_key and list(concurrency_key),
+        "max_running": max_running,
+        "rate_limit": rate_limit,
+        "rate_period": rate_period,
+        "rate_burst": rate_burst,
     }
     return Call("put_kind", arguments, nothing)
 

@@ -151,7 +151,10 @@ class Limit:
 
     queue: str
     concurrency_key: str
-    max_running: int
+    max_running: int | None
+    rate_limit: int | None
+    rate_period: timedelta | None
+    rate_burst: int | None
     running: int
     updated_at: datetime
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["Cancelled", "Permanent", "Retry", "Snooze", "Unable"]
+__all__ = ["Cancelled", "Permanent", "RateLimited", "Retry", "Snooze", "Unable"]
 
 
 class Retry(Exception):
@@ -26,6 +26,8 @@ class Retry(Exception):
         in_: how long to wait, as a timedelta or in seconds; None is the kind's backoff.
         code: the error code.
         details: what programs may want to know besides, kept with the attempt.
+        holds_key: whether the other jobs of its concurrency key wait for as long; without a
+            key, those of its kind in its queue.
     """
 
     def __init__(
@@ -35,12 +37,36 @@ class Retry(Exception):
         in_: timedelta | float | None = None,
         code: str = "RETRY",
         details: Mapping[str, Json] | None = None,
+        holds_key: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.in_ = timedelta(seconds=in_) if isinstance(in_, int | float) else in_
         self.code = code
         self.details = details
+        self.holds_key = holds_key
+
+
+class RateLimited(Exception):
+    """Whom the handler calls has asked to wait: the attempt is not counted, and all jobs wait.
+
+    Those of the job's concurrency key; without a key, those of its kind in its queue.
+
+    Args:
+        retry_after: for how long, as a timedelta or in seconds.
+        message: why, for `explain`.
+    """
+
+    def __init__(
+        self, retry_after: timedelta | float, message: str = "asked to wait by whom it calls"
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = (
+            timedelta(seconds=retry_after) if isinstance(retry_after, int | float) else retry_after
+        )
+        self.message = message
+        if self.retry_after < timedelta(0):
+            raise ValueError("a wait cannot be negative")
 
 
 class Permanent(Exception):

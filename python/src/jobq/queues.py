@@ -19,7 +19,16 @@ def put_queue(
     lease: timedelta | str | None = None,
     retry_preset: str | None = None,
     max_depth: int | None = None,
+    max_running: int | None = None,
+    rate_limit: int | None = None,
+    rate_period: timedelta | str | None = None,
+    rate_burst: int | None = None,
     key_max_running: int | None = None,
+    key_rate_limit: int | None = None,
+    key_rate_period: timedelta | str | None = None,
+    key_rate_burst: int | None = None,
+    ordered: bool | None = None,
+    on_dead: str | None = None,
 ) -> Call[None]:
     """Declare a queue in place of what was declared of it; None means the default.
 
@@ -31,7 +40,18 @@ def put_queue(
         lease: how long a claim holds without a heartbeat.
         retry_preset: how long failed jobs wait.
         max_depth: with so many live jobs, enqueueing is refused.
+        max_running: how many of its jobs run at once.
+        rate_limit: how many of its jobs start in each ``rate_period``.
+        rate_period: a second by default.
+        rate_burst: how many of them may start together; 1 by default.
         key_max_running: how many jobs of each concurrency key run at once.
+        key_rate_limit: how many jobs of each key start in each ``key_rate_period``.
+        key_rate_period: a second by default.
+        key_rate_burst: how many of them may start together; 1 by default.
+        ordered: whether the jobs of each key run one at a time, and those behind one that is
+            tried again wait for it.
+        on_dead: ``continue``, or ``hold``: an ordered key waits for somebody when its job is
+            dead.
 
     Raises:
         InvalidArgument: a value is out of range.
@@ -44,7 +64,16 @@ def put_queue(
         "lease": lease,
         "retry_preset": retry_preset,
         "max_depth": max_depth,
+        "max_running": max_running,
+        "rate_limit": rate_limit,
+        "rate_period": rate_period,
+        "rate_burst": rate_burst,
         "key_max_running": key_max_running,
+        "key_rate_limit": key_rate_limit,
+        "key_rate_period": key_rate_period,
+        "key_rate_burst": key_rate_burst,
+        "ordered": ordered,
+        "on_dead": on_dead,
     }
     return Call("put_queue", arguments, nothing)
 

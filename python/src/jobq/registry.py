@@ -16,7 +16,7 @@ from jobq.arguments import as_timedelta
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
 from jobq.kinds import put_kind
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ __all__ = [
     "Handler",
     "JobContext",
     "Permanent",
+    "RateLimited",
     "Registry",
     "Retry",
     "Snooze",

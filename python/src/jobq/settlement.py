@@ -15,7 +15,7 @@ import msgspec
 
 from jobq.arguments import plain
 from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, StepInvalid
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = [
     "CancelConfirmed",
     "Failed",
     "Gone",
+    "Hold",
     "LostError",
     "ProcessDiedError",
     "Raised",
@@ -94,6 +95,14 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """All jobs of the job's concurrency key wait; without a key, of its kind in its queue."""
+
+    duration: timedelta
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """The attempt failed; ``details`` is a JSON object, or None."""
 
@@ -102,6 +111,7 @@ class Failed:
     is_retryable: bool = True
     retry_in: timedelta | None = None
     details: msgspec.Raw | None = None
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +121,12 @@ class Released:
     Attributes:
         until: not before this moment, or this long from now; None is at once.
         reason: what the worker lacked, as a code and as text; None where nothing was amiss.
+        hold: for how long the jobs of its key wait with it.
     """
 
     until: datetime | timedelta | None = None
     reason: tuple[str, str] | None = None
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +178,22 @@ def moment_of(until: datetime | timedelta, now: datetime) -> datetime:
     return min(max(moment, FIRST_MOMENT), LAST_MOMENT)
 
 
-def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911 - a table
+def _of_error(error: BaseException, *, is_cancel_requested: bool) -> Settlement:  # noqa: C901, PLR0911, PLR0912 - a table
     match error:
         case Retry():
             wait = None if error.in_ is None else min(max(error.in_, timedelta(0)), LONGEST_RETRY)
+            hold = Hold(wait, error_text(error.message)) if error.holds_key and wait else None
             return Failed(
-                _code(error.code), error_text(error.message), True, wait, _details(error.details)
+                _code(error.code),
+                error_text(error.message),
+                True,
+                wait,
+                _details(error.details),
+                hold,
             )
+        case RateLimited() if isinstance(error.retry_after, timedelta):
+            wait = min(max(error.retry_after, timedelta(0)), LONGEST_RETRY)
+            return Released(hold=Hold(wait, error_text(error.message)))
         case Permanent():
             return Failed(
                 _code(error.code), error_text(error.message), False, None, _details(error.details)

@@ -21,7 +21,7 @@ from jobq.arguments import encode
 from jobq.client import Client
 from jobq.context import JobContext, Written
 from jobq.models import ClaimedJob, record
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
 from jobq.settlement import (
     CancelConfirmed,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from jobq.handler import Handler
     from jobq.models import Json, State
     from jobq.registry import Registry
+    from jobq.settlement import Hold
     from jobq.steps import Journal
 
 __all__ = ["Ran", "run_due"]
@@ -132,7 +133,9 @@ def _run(
         journal.keep(handler)
         _settle(connection, job, settlement)
     except BaseException as raised:
-        is_outcome = isinstance(raised, Retry | Permanent | Snooze | Cancelled | Unable)
+        is_outcome = isinstance(
+            raised, Retry | Permanent | RateLimited | Snooze | Cancelled | Unable
+        )
         if (reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
             raise
         error = raised
@@ -197,17 +200,26 @@ def _settle(connection: Connection[Any], job: ClaimedJob, settlement: Settlement
         case Succeeded(text):
             result = None if text is None else text.decode()
             connection.execute("select jobq.complete(%s, %s, %s)", (*key, result))
-        case Failed(code, error, is_retryable, retry_in, details):
+        case Failed(code, error, is_retryable, retry_in, details, hold):
+            _hold(connection, key, hold)
             more = None if details is None else bytes(details).decode()
             connection.execute(
                 "select jobq.fail(%s, %s, %s, %s, %s, %s, %s)",
                 (*key, error, code, is_retryable, retry_in, more),
             )
-        case Released(until):
+        case Released(until, _, hold):
+            _hold(connection, key, hold)
             moment = None if until is None else moment_of(until, datetime.now(UTC))
             connection.execute("select jobq.release(%s, %s, %s)", (*key, moment))
         case CancelConfirmed():
             connection.execute("select jobq.confirm_cancel(%s, %s)", key)
+
+
+def _hold(connection: Connection[Any], key: tuple[UUID, int], hold: Hold | None) -> None:
+    if hold is not None:
+        connection.execute(
+            "select jobq.hold_lane(%s, %s, %s, %s)", (*key, hold.duration, hold.reason)
+        )
 
 
 class _Journal(SyncJournal):

@@ -2,7 +2,7 @@
 -- endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
 -- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
--- under the lock of begin_definition(). Raises: nothing.
+-- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
 create or replace function jobq_private.pin_delivery(endpoint text)
 returns void
 language plpgsql
@@ -33,6 +33,18 @@ begin
         'delivery', pin_delivery.endpoint, _document
     )
     where k.kind = pin_delivery.endpoint and _document is not null;
+
+    update jobq_private.kind as k
+    set
+        max_running = coalesce(e.max_concurrency, k.max_running),
+        rate_limit = coalesce(r.rate_limit, k.rate_limit),
+        rate_period = coalesce(r.rate_period, k.rate_period),
+        rate_burst = coalesce(r.rate_burst, k.rate_burst)
+    from jobq_private.endpoint as e
+    cross join lateral jobq_private.endpoint_rate(e.max_per_second) as r
+    where e.endpoint = pin_delivery.endpoint
+    and k.kind = e.endpoint
+    and num_nonnulls(e.max_concurrency, e.max_per_second) > 0;
 end
 $$;
 

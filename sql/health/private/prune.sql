@@ -1,4 +1,5 @@
--- Purpose: forget idempotency keys past their retention, and workers long gone.
+-- Purpose: forget idempotency keys past their retention, workers long gone, and gates at which
+-- nothing is spent or held.
 -- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
 create or replace function jobq_private.prune(max_rows integer)
 returns bigint
@@ -12,6 +13,18 @@ declare
     _keys bigint;
 begin
     delete from jobq_private.worker as w where w.seen_at < now() - interval '10 min';
+
+    delete from jobq_private.gate as g
+    where g.ctid = any (array(
+        select o.ctid
+        from jobq_private.gate as o
+        where o.queue is not null
+        and o.passed_until < now()
+        and o.held_until < now()
+        and not exists (select from jobq_private.job as j where j.job_id = o.head_job_id)
+        limit prune.max_rows
+        for update skip locked
+    ));
 
     with old as materialized (
         select k.kind, k.idempotency_key
@@ -33,4 +46,4 @@ $$;
 revoke all on function jobq_private.prune from public;
 
 comment on function jobq_private.prune is
-'Forgets idempotency keys past their retention, and workers long gone.';
+'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';

@@ -25,6 +25,7 @@ as $$
 declare
     _queues text[];
     _lanes uuid[];
+    _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with gone as (
@@ -64,16 +65,16 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
         from gone as g
-        returning job_archive.queue, job_archive.lane_id
     )
     select
         count(*),
-        array_agg(s.queue) filter (where s.lane_id is not null),
-        array_agg(s.lane_id) filter (where s.lane_id is not null)
-    into archive_jobs.moved, _queues, _lanes
-    from stored as s;
-    if _lanes is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes);
+        array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
+    into archive_jobs.moved, _queues, _lanes, _kinds
+    from gone as g;
+    if _queues is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end

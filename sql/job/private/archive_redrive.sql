@@ -38,6 +38,10 @@ begin
         return null;
     end if;
     if new.lane_id is not null then
+        update jobq_private.gate as g
+        set held_until = '-infinity', hold_reason = null
+        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
+        and g.held_until = 'infinity';
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );

@@ -22,7 +22,7 @@ begin
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         old.region
     );
-    if old.lane_id is not null then
+    if old.lane_id is not null or old.place is not null then
         perform jobq_private.leave_lane(new);
     end if;
     return null;

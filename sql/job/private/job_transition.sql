@@ -1,7 +1,9 @@
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
--- timeout + lease, so that a frozen worker cannot renew for ever. Raises: JQ002, JQ011.
+-- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
+-- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
+-- looks. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -27,10 +29,12 @@ begin
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
         new.lease_expires_at := null;
-        if old.lane_id is not null then
-            new.place := case when new.state = 'running' then jobq_private.place_in_lane(
-                old.queue, old.concurrency_key, old.lane_id, new.place
-            ) end;
+        if new.state <> 'running' then
+            new.place := null;
+        elsif new.place <= 0 then
+            new.place := nullif(-new.place, 0);
+        else
+            new.place := jobq_private.take_place(old);
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;

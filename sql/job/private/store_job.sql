@@ -55,7 +55,8 @@ begin
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(s.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)

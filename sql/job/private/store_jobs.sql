@@ -43,7 +43,8 @@ begin
             coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
-            k.concurrency_key, jobq_private.lane_id(p.queue, k.concurrency_key)
+            k.concurrency_key,
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
@@ -60,7 +61,9 @@ begin
             where s.run_at < now() + interval '60 s'
         ),
         bool_or(g.concurrency_key is not null)
-        or exists (select from policy as p where p.concurrency_key is not null)
+        or exists (
+            select from policy as p where p.concurrency_key is not null or p.is_limited
+        )
     into _ordinals, _ids, _queues, _has_keys
     from given as g;
 

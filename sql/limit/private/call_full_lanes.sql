@@ -1,7 +1,9 @@
--- Purpose: after jobs of these lanes have ended: have those opened that were full, and wake
--- their queues.
+-- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- opened that were full, and wake the queues in which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
-create or replace function jobq_private.call_full_lanes(queues text[], lanes uuid[])
+create or replace function jobq_private.call_full_lanes(
+    queues text[], lanes uuid[], kinds text[]
+)
 returns void
 language plpgsql
 volatile
@@ -28,14 +30,29 @@ begin
         insert into jobq_private.lane_call as c (queue, lane_id)
         select distinct u.queue, u.lane_id
         from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id <> all (_seen)
-        or exists (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id and l.state = 'full'
+        where u.lane_id is not null
+        and (
+            u.lane_id <> all (_seen)
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id and l.state = 'full'
+            )
         )
         returning c.queue
     )
-    select array_agg(distinct c.queue) into _called from called as c;
+    select array_agg(distinct w.queue) into _called
+    from (
+        select c.queue from called as c
+        union all
+        select q.queue
+        from jobq_private.queue as q
+        where q.queue = any (call_full_lanes.queues) and q.max_running is not null
+        union all
+        select l.queue
+        from jobq_private.gate as g
+        join jobq_private.lane as l on l.gate_id = g.gate_id
+        where g.kind = any (call_full_lanes.kinds) and g.queue is null
+    ) as w;
     if _called is not null then
         perform jobq_private.wake(_called);
     end if;
@@ -45,4 +62,4 @@ $$;
 revoke all on function jobq_private.call_full_lanes from public;
 
 comment on function jobq_private.call_full_lanes is
-'Has lanes opened that were full and in which jobs have ended.';
+'Has lanes opened, and queues woken, that jobs have left.';

@@ -2,10 +2,11 @@
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
 -- at that priority; all where there are none (null).
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
--- had, under the lock of the queue's limits. A lane in which nothing was found is closed, and
--- no other is written to. Raises: nothing.
+-- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
+-- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
-    queue text, worker text, max_jobs integer, priority integer
+    queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
+    has_gates boolean
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -19,7 +20,8 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
+    _has_rules constant boolean := jobq_private.has_rules(queue);
+    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
     _now constant timestamptz := clock_timestamp();
     _left integer := max_jobs;
     _level integer := 32768;
@@ -27,9 +29,11 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _barred uuid[];
+    _gates uuid[];
+    _ids uuid[];
 begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(queue));
-    perform jobq_private.open_lanes(queue, _now);
+    perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
         select l.priority into _level
         from jobq_private.lane as l
@@ -44,8 +48,27 @@ begin
             exit when _left = 0;
             _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
             exit when _lanes = '{}';
+            if _has_rules then
+                _lanes := jobq_private.hold_ruled_lanes(_lanes);
+                continue when _lanes = '{}';
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
-            from jobq_private.take_from_lanes(_lanes, _now, _left) as b;
+            from jobq_private.take_from_lanes(
+                _lanes, clock_timestamp(), _left, _needs_places
+            ) as b;
+            if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.barred, p.gates
+                into _jobs, _places, _barred, _gates
+                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                if _barred <> '{}' then
+                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
+                end if;
+            end if;
+            if has_gates or _has_rules then
+                _ids := array(
+                    select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
+                );
+            end if;
             return query
             with taken as (
                 update jobq_private.job as j
@@ -60,7 +83,11 @@ begin
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
-            exit when jobq_private.close_lanes(_idle) = 0 and _jobs = '{}';
+            if _ids <> '{}' then
+                perform jobq_private.charge_gates(_ids);
+            end if;
+            exit when jobq_private.close_lanes(_idle) = 0
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
         end loop;
         exit when _left = 0;
     end loop;

@@ -34,20 +34,22 @@ begin
     );
     with found as materialized (
         select
-            l.lane_id, l.priority, w.run_at,
+            l.lane_id, l.priority, t.open_at,
             case
-                when l.lane_id <> all (_mine) or w.run_at <= n.now and p.places is distinct from '{}'
-                then 'busy'
+                when l.lane_id <> all (_mine) then 'busy'
                 when w.run_at is null then 'empty'
-                when w.run_at > n.now then 'later'
-                else 'full'
+                when t.open_at > n.now then 'later'
+                when p.places = '{}' or h.priority <> l.priority then 'full'
+                else 'busy'
             end as state
         from unnest(close_lanes.lanes) as l
         cross join (select clock_timestamp()) as n (now)
-        cross join lateral jobq_private.lane_limit(l.queue, l.concurrency_key)
-            as m (max_running)
-        cross join lateral jobq_private.free_places(l.lane_id, m.max_running, 1)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
             as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -58,6 +60,13 @@ begin
             order by j.run_at
             limit 1
         ) as w on true
+        cross join lateral (
+            select greatest(
+                case when h.priority = l.priority then h.run_at else w.run_at end,
+                g.held_until,
+                jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
+            )
+        ) as t (open_at)
     ),
     gone as (
         delete from jobq_private.lane as l
@@ -72,7 +81,7 @@ begin
             open_at = case f.state
                 when 'busy' then clock_timestamp() + interval '5 ms'
                 when 'full' then '-infinity'
-                else f.run_at
+                else f.open_at
             end
         from found as f
         where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority

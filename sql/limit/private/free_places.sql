@@ -5,7 +5,7 @@
 -- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
 -- Raises: nothing.
 create or replace function jobq_private.free_places(
-    lane_id uuid, max_running integer, wanted integer
+    queue text, lane_id uuid, max_running integer, wanted integer
 )
 returns setof smallint[]
 language sql
@@ -27,7 +27,9 @@ as $$
         select array(
             select j.place
             from jobq_private.job as j
-            where j.lane_id = free_places.lane_id and j.place is not null
+            where j.queue = free_places.queue
+            and j.lane_id = free_places.lane_id
+            and j.place is not null
         ) as places
         offset 0
     ) as t

@@ -1,5 +1,5 @@
--- Purpose: after a change of what the keys of a queue may: give places to what runs without,
--- and open the lanes that were full.
+-- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
+-- without, and open the lanes that are closed.
 -- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
 -- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
 -- nothing.
@@ -14,20 +14,20 @@ as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
 begin
-    perform pg_advisory_xact_lock(_limits, hashtext(queue));
+    perform pg_advisory_xact_lock(_limits, hashtext(queue) & 255);
     with numbered as materialized (
-        select j.job_id, coalesce((
+        select j.job_id, case when j.lane_id is null then 1 else coalesce((
             select max(o.place) from jobq_private.job as o
-            where o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) as place
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
         from jobq_private.job as j
-        cross join lateral jobq_private.lane_limit(j.queue, j.concurrency_key)
-            as m (max_running)
+        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = j.queue
+        left join jobq_private.kind as k on k.kind = j.kind
         where j.queue = limits_changed.queue
         and j.state = 'running'
-        and j.lane_id is not null
         and j.place is null
-        and m.max_running is not null
+        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
     )
     update jobq_private.job as j
     set place = n.place
@@ -35,8 +35,8 @@ begin
     where j.job_id = n.job_id and n.place <= 32767;
 
     update jobq_private.lane as l
-    set state = 'open'
-    where l.queue = limits_changed.queue and l.state = 'full';
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.queue = limits_changed.queue and l.state <> 'open';
     perform jobq_private.wake(array[limits_changed.queue]);
 end
 $$;

@@ -1,5 +1,5 @@
 -- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes. Raises: nothing.
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text)
 returns timestamptz
 language plpgsql
@@ -13,12 +13,20 @@ begin
     if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
         return '-infinity'::timestamptz;
     end if;
-    return (
-        select l.open_at
-        from jobq_private.lane as l
-        where l.queue = next_lane.queue and l.state <> 'full'
-        order by l.open_at
-        limit 1
+    return least(
+        (
+            select l.open_at
+            from jobq_private.lane as l
+            where l.queue = next_lane.queue and l.state <> 'full'
+            order by l.open_at
+            limit 1
+        ),
+        (
+            select min(case
+                when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
+            end)
+            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
+        )
     );
 end
 $$;

@@ -1,9 +1,12 @@
--- Purpose: open the lanes of a queue that were called for, and those whose time has come.
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
+-- many as the gates of their kinds let pass.
 -- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
 -- lock of call_lane(), and under the locks of all rows of the lane: else it stays for the next
 -- claim.
 -- Raises: nothing.
-create or replace function jobq_private.open_lanes(queue text, now timestamptz)
+create or replace function jobq_private.open_lanes(
+    queue text, now timestamptz, has_gates boolean
+)
 returns void
 language plpgsql
 volatile
@@ -64,18 +67,18 @@ begin
         where c.priority is not null and c.lane_id <> all (_busy)
         order by c.lane_id, c.priority
         on conflict on constraint lane_pkey do update
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         where l.state <> 'open';
 
         update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity'
+        set state = 'open', open_at = '-infinity', gate_id = null
         from unnest(_mine) as m
         where l.lane_id = m.lane_id and l.priority = m.priority
         and l.state = 'full' and l.lane_id <> all (_busy);
     end if;
 
     update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity'
+    set state = 'open', open_at = '-infinity', gate_id = null
     where l.ctid = any (array(
         select t.ctid
         from jobq_private.lane as t
@@ -87,6 +90,10 @@ begin
         limit 200
         for update skip locked
     ));
+
+    if has_gates then
+        perform jobq_private.open_gated_lanes(queue, open_lanes.now);
+    end if;
 end
 $$;
 

@@ -21,17 +21,34 @@ comment on function jobq_private.follow_limits is
 
 create or replace trigger queue_limits
 after update on jobq_private.queue
-for each row when (new.key_max_running is distinct from old.key_max_running)
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
+    )
+)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_birth_limits
 after insert on jobq_private.queue
-for each row when (new.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger queue_end_limits
 after delete on jobq_private.queue
-for each row when (old.key_max_running is not null)
+for each row
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
 execute function jobq_private.follow_limits();
 
 create or replace trigger key_limits

@@ -1,7 +1,8 @@
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
--- closing is that of lanes (call_lane()), limiting that of a queue's limits;
+-- closing is that of lanes (call_lane()), limiting that of a queue's limits,
+-- gating that of gates that are made;
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -20,6 +21,7 @@ as $$
         when 'emitting' then 1785684597
         when 'closing' then 1785684598
         when 'limiting' then 1785684599
+        when 'gating' then 1785684600
     end
 $$;
 

@@ -25,7 +25,7 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        q.key_max_running
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

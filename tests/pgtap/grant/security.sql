@@ -98,6 +98,10 @@ insert into may_execute values
 ('put_endpoint', 'o'),
 ('put_kind', 'w o'),
 ('put_limit', 'o'),
+('hold_key', 'o'),
+('hold_lane', 'w'),
+('rate_limited', 'w'),
+('release_key', 'o'),
 ('put_payload_spec', 'o'),
 ('put_queue', 'o'),
 ('put_secret', 'o'),
@@ -206,7 +210,8 @@ select is_empty(
 create temporary table inlined (name text);
 insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
-('lock_class'), ('free_places'), ('lane_id'), ('lane_limit'), ('lane_slot');
+('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
+('lane_rule'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent');
 select is_empty(
     $$
     select function, config from routine
@@ -223,6 +228,7 @@ select is_empty(
         on g.body ~ ('\m' || f.schema || '\.' || f.name || '\(')
         and not coalesce('search_path=pg_catalog, pg_temp' = any (g.config), false)
     where g.name !~ '^cron_'
+    and g.name not in (select i.name from inlined as i)
     and not coalesce('search_path=pg_catalog, pg_temp' = any (f.config), false)
     $$,
     'the others are called only by each other and by functions that pin it'

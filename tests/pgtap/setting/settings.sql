@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(67);
+select plan(119);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -17,7 +17,10 @@ $$;
 
 -- Defaults
 select is(
-    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'key_max_running'],
+    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key']
+    - array['max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
+    'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
+    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst'],
     '{
         "queue": "default", "priority": 0, "max_attempts": 5, "timeout": "00:05:00",
         "lease": "00:00:30", "retry_strategy": "exponential",
@@ -38,7 +41,9 @@ select is(
     format('%s is not set by default', array_element)
 )
 from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
-    'key_max_running']) as array_element;
+    'max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
+    'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
+    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst']) as array_element;
 
 -- Global default, then queue, then kind
 select jobq.configure(
@@ -48,13 +53,17 @@ select jobq.configure(
 );
 select jobq.put_queue(
     'busy', priority => 2, max_attempts => 12, timeout => '12 s', lease => '12 s',
-    retry_preset => 'decorrelated', max_depth => 1000, key_max_running => 3
+    retry_preset => 'decorrelated', max_depth => 1000, key_max_running => 3,
+    max_running => 9, rate_limit => 4, rate_period => '10 s', rate_burst => 2,
+    key_rate_limit => 3, key_rate_period => '5 s', key_rate_burst => 6, ordered => true,
+    on_dead => 'hold'
 );
 select jobq.put_kind(
     'fussy', queue => 'busy', priority => 3, max_attempts => 13, timeout => '13 s',
     lease => '13 s', retry_preset => 'delivery', dedup => 'enqueue',
     reuse_key_after_failure => false, payload_schema => '{"type": "object"}',
-    concurrency_key => '{a}'
+    concurrency_key => '{a}', max_running => 8, rate_limit => 7, rate_period => '1 s',
+    rate_burst => 5
 );
 select jobq.put_kind('plain');
 
@@ -77,6 +86,19 @@ insert into expected values
 ('payload_schema', null, null, '{"type": "object"}'),
 ('json_schema', null, null, null),
 ('key_max_running', null, '3', '3'),
+('max_running', null, '9', '9'),
+('rate_limit', null, '4', '4'),
+('rate_period', null, '00:00:10', '00:00:10'),
+('rate_burst', null, '2', '2'),
+('key_rate_limit', null, '3', '3'),
+('key_rate_period', null, '00:00:05', '00:00:05'),
+('key_rate_burst', null, '6', '6'),
+('ordered', null, 'true', 'true'),
+('on_dead', null, 'hold', 'hold'),
+('kind_max_running', null, null, '8'),
+('kind_rate_limit', null, null, '7'),
+('kind_rate_period', null, null, '00:00:01'),
+('kind_rate_burst', null, null, '5'),
 ('concurrency_key', null, null, '["a"]');
 select is(
     jobq.settings('plain', 'elsewhere') ->> e.setting, e.global,

@@ -13,6 +13,7 @@ from jobq.cli.endpoints import endpoints
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
+from jobq.cli.limits import limits
 from jobq.cli.queues import pause, queues, resume
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
@@ -37,6 +38,7 @@ COMMANDS = (
     grants,
     http,
     jobs,
+    limits,
     pause,
     preview,
     queues,

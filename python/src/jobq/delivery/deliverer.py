@@ -161,8 +161,9 @@ class Deliverer:
         """Return the limit of an endpoint, as the newest version that came by says."""
         version, limit = self._limits.get(kind, (0, None))
         if limit is None or version < endpoint.version:
-            rule = (endpoint.max_concurrency, endpoint.max_per_second)
-            limit = limit if limit is not None and limit.rule == rule else Limit(*rule)
+            most = endpoint.max_concurrency
+            if limit is None or limit.max_concurrency != most:
+                limit = Limit(most)
             self._limits[kind] = endpoint.version, limit
         return limit
 

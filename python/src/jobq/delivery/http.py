@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["HttpSender"]
 
 EXPECTED: Final = (200, 201, 202, 204)
+# With Retry-After these say that other requests would fare no better.
+HOLDING: Final = (429, 503)
 TIMEOUT_MS: Final = 10_000
 MAX_BODY: Final = 65_536
 MAX_EXCERPT: Final = 200
@@ -81,6 +83,7 @@ class HttpSender:
                 in_=retry_after(asked),
                 details={"status_code": status},
                 answer=body["body"],
+                holds_key=status in HOLDING and asked is not None,
             )
         return output
 

@@ -1,7 +1,8 @@
-"""Limits of an endpoint: so many deliveries at a time, so many in a second.
+"""How many deliveries of an endpoint a worker has under way, where the endpoint has no limit.
 
 What does not get its turn within a moment goes back to the queue, uncounted, so that a slow
-target keeps neither the worker's slots nor other endpoints waiting.
+target keeps neither the worker's slots nor other endpoints waiting. The limits that endpoints
+declare are held by the database.
 """
 
 from __future__ import annotations
@@ -30,15 +31,12 @@ class Limit:
     """The limit of an endpoint in this worker.
 
     Args:
-        max_concurrency: deliveries at a time.
-        max_per_second: deliveries in a second, evenly spread; None for any.
+        max_concurrency: deliveries at a time; None is the default.
     """
 
-    def __init__(self, max_concurrency: int | None, max_per_second: float | None) -> None:
-        self.rule = (max_concurrency, max_per_second)
+    def __init__(self, max_concurrency: int | None) -> None:
+        self.max_concurrency = max_concurrency
         self._slots = asyncio.Semaphore(max_concurrency or DEFAULT_CONCURRENCY)
-        self._gap = 1 / max_per_second if max_per_second else 0.0
-        self._next_at = 0.0
         self._mean = 0.0
         self._moved_at = 0.0
 
@@ -55,7 +53,6 @@ class Limit:
             await self._slots.acquire()
         started = self._moved_at = time.monotonic()
         try:
-            await self._pace()
             yield
         finally:
             self._slots.release()
@@ -70,18 +67,6 @@ class Limit:
         except TimeoutError:
             # Of a target that hangs, no delivery ends: the longer, the rarer it is tried.
             raise self._snooze(max(self._mean, time.monotonic() - self._moved_at)) from None
-
-    async def _pace(self) -> None:
-        """Wait for the next moment that the rate allows."""
-        if not self._gap:
-            return
-        now = time.monotonic()
-        wait = self._next_at - now
-        if wait > PATIENCE:
-            raise self._snooze(wait)
-        self._next_at = max(now, self._next_at) + self._gap
-        if wait > 0:
-            await asyncio.sleep(wait)
 
     def _snooze(self, seconds: float) -> Snooze:
         seconds = min(max(seconds, SHORTEST_SNOOZE), LONGEST_SNOOZE)

@@ -72,7 +72,13 @@ class Mask:
         match error:
             case Retry():
                 message, details = self.text(error.message), self.json(error.details)
-                return Retry(message, in_=error.in_, code=self.text(error.code), details=details)
+                return Retry(
+                    message,
+                    in_=error.in_,
+                    code=self.text(error.code),
+                    details=details,
+                    holds_key=error.holds_key,
+                )
             case Permanent():
                 message, details = self.text(error.message), self.json(error.details)
                 return Permanent(self.text(error.code), message, details=details)

@@ -19,6 +19,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 
 from jobq.http import (
+    concurrency,
     configs,
     endpoints,
     events,
@@ -62,6 +63,7 @@ OPERATIONS: Final = (
     *operators.OPERATIONS,
     *steering.OPERATIONS,
     *queues.OPERATIONS,
+    *concurrency.OPERATIONS,
     *payload_specs.OPERATIONS,
     *configs.OPERATIONS,
     *secret_definitions.OPERATIONS,

@@ -23,6 +23,7 @@ from jobq.http.values import (
     Level,
     Moment,
     Name,
+    Reason,
     Request,
     State,
 )
@@ -94,6 +95,13 @@ class Release(Request):
     """When a job that is given back may run again; at once without it."""
 
     run_at: Moment | None = None
+
+
+class Wait(Request, kw_only=True):
+    """For how long the jobs of a key wait, and why."""
+
+    retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
+    reason: Reason | None = None
 
 
 class Progress(Request):
@@ -255,6 +263,19 @@ async def release_job(call: Call) -> Response:
     return encoded({**attempt, "state": state})
 
 
+async def hold_job(call: Call) -> Response:
+    """Give a job back, and have the jobs of its concurrency key wait."""
+    attempt = attempt_of(call)
+    given = await call.body(Wait)
+    [(state,)] = await call.fetch(
+        "rate_limited",
+        **attempt,
+        retry_in=timedelta(milliseconds=given.retry_in_ms),
+        reason=given.reason,
+    )
+    return encoded({**attempt, "state": state})
+
+
 async def confirm_cancel(call: Call) -> Response:
     """End an attempt as cancelled, where that was asked for."""
     attempt = attempt_of(call)
@@ -341,6 +362,18 @@ OPERATIONS = (
         tag="workers",
         body=Release,
         examples={"not before noon": {"run_at": "2026-03-15T12:00:00Z"}},
+    ),
+    Operation(
+        "POST",
+        f"{ATTEMPT}/rate-limited",
+        hold_job,
+        "Give a job back since whom it calls asked to wait; all jobs of its key wait with it",
+        WORK,
+        {200: Answer("The new state.", Settled)},
+        LOST,
+        tag="workers",
+        body=Wait,
+        examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}},
     ),
     Operation(
         "POST",

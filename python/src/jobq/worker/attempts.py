@@ -15,7 +15,7 @@ import psycopg
 
 from jobq import tracing
 from jobq.errors import JobNotFound, LeaseLost, of_database
-from jobq.outcomes import Cancelled, Permanent, Retry, Snooze, Unable
+from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
 from jobq.settlement import (
     NOTHING,
@@ -328,7 +328,7 @@ class Attempts:
             await asyncio.wait(self._last_words, timeout=seconds)
 
 
-_OUTCOMES: Final = (Retry, Permanent, Snooze, Cancelled, Unable, LostError, Suspended)
+_OUTCOMES: Final = (Retry, Permanent, RateLimited, Snooze, Cancelled, Unable, LostError, Suspended)
 _WAITING: Final = Returned(Gone("released"))
 
 

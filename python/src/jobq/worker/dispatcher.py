@@ -287,6 +287,7 @@ class Dispatcher:
     async def _trade(self) -> None:
         """Make one exchange."""
         asked = self._room()
+        at_once = min(asked, self._free())
         is_repeat = bool(self._unsent)
         settled = self._unsent + self._settled
         self._unsent, self._settled = [], []
@@ -294,7 +295,9 @@ class Dispatcher:
         self._asked += asked
         self._sent.append(settled)
         try:
-            claimed = await self._exchange.settle_and_claim(settled, self._queues.order(), asked)
+            claimed = await self._exchange.settle_and_claim(
+                settled, self._queues.order(), asked, at_once
+            )
         except BaseException:
             self._unsent += settled
             self._is_pressed = False
@@ -366,6 +369,10 @@ class Dispatcher:
         if not self.is_claiming:
             return 0
         return self._appetite.room(len(self._buffer) + self._taken + self._asked)
+
+    def _free(self) -> int:
+        """How many jobs could start at once: what has limits is not claimed ahead."""
+        return max(0, self._slots - self._taken - len(self._buffer) - self._asked)
 
     @property
     def _taken(self) -> int:
@@ -499,7 +506,8 @@ class Dispatcher:
         pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
         due = await self._protocol.due_in()
         if due is not None:
-            pause = min(pause, due if due > 0 else REST)
+            # What is due may have limits, and is not claimed while no slot is free.
+            pause = min(pause, due if due > 0 else REST if self._free() else pause)
         if not await self._wait(pause):
             self._is_hungry = True
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from jobq.settlement import Hold
     from jobq.worker.held import Held, Key
     from jobq.worker.protocol import Protocol
 
@@ -51,9 +52,11 @@ class Exchange:
         self._protocol = protocol
 
     async def settle_and_claim(
-        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
+        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
     ) -> Claimed:
         """Settle a batch and claim up to ``max_jobs`` jobs of these queues.
+
+        Of these at most ``max_limited`` have a concurrency key or limits.
 
         Settling twice does no harm: what is settled already is told as ``lost``.
 
@@ -63,7 +66,7 @@ class Exchange:
         outcomes = await self._end_all(settled)
         plain = [h for h in settled if isinstance(h.settlement, Succeeded | Failed)]
         try:
-            jobs, ended = await self._exchange_twice(plain, queues, max_jobs)
+            jobs, ended = await self._exchange_twice(plain, queues, max_jobs, max_limited)
         except DatabaseUnavailable:
             raise
         except JobqError as error:
@@ -72,26 +75,26 @@ class Exchange:
             logger.warning("a batch was refused, settling its jobs one by one: %s", error)
             for held in plain:
                 outcomes |= await self._settle_alone(held)
-            jobs, ended = await self._protocol.exchange([], queues, max_jobs)
+            jobs, ended = await self._protocol.exchange([], queues, max_jobs, max_limited)
         return Claimed(jobs, outcomes | ended)
 
     async def _exchange_twice(
-        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
+        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
     ) -> tuple[list[Held], dict[Key, str]]:
         """Exchange, and again if a day's partition was made just then."""
         try:
-            return await self._protocol.exchange(settled, queues, max_jobs)
+            return await self._protocol.exchange(settled, queues, max_jobs, max_limited)
         except JobqError as error:
             if error.sqlstate != NO_PARTITION:
                 raise
-        return await self._protocol.exchange(settled, queues, max_jobs)
+        return await self._protocol.exchange(settled, queues, max_jobs, max_limited)
 
     async def _settle_alone(self, held: Held) -> dict[Key, str]:
         """Settle one job of a batch that was refused; if it was the culprit, it fails."""
         failure: Failed | None = None
         for _ in range(2):
             try:
-                return (await self._protocol.exchange([held], (), 0))[1]
+                return (await self._protocol.exchange([held], (), 0, 0))[1]
             except DatabaseUnavailable:
                 raise
             except JobqError as error:
@@ -105,6 +108,9 @@ class Exchange:
         outcomes: dict[Key, str] = {}
         released: defaultdict[datetime | None, list[Held]] = defaultdict(list)
         for held in settled:
+            hold = getattr(held.settlement, "hold", None)
+            if hold is not None:
+                await self._hold(held, hold)
             if isinstance(held.settlement, Released):
                 released[until_of(held.settlement)].append(held)
             elif isinstance(held.settlement, CancelConfirmed):
@@ -112,6 +118,15 @@ class Exchange:
         for until, jobs in released.items():
             outcomes |= await self._release(jobs, until)
         return outcomes
+
+    async def _hold(self, held: Held, hold: Hold) -> None:
+        """Have the jobs of a job's key wait, unless the job is lost."""
+        try:
+            await self._protocol.hold(held, hold)
+        except DatabaseUnavailable:
+            raise
+        except JobqError as error:
+            logger.info("the key of job %s is not held: %s", held.job_id, error)
 
     async def _confirm_cancel(self, held: Held) -> str:
         try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
+    from jobq.settlement import Hold
     from jobq.worker.journal import Step
     from jobq.worker.links import Links
 
@@ -27,8 +28,11 @@ JOB_COLUMNS: Final = (
     "job_id, attempt, kind, payload, metadata, queue, max_attempts, timeout, run_at,"
     " created_at, idempotency_key, lease, delivery_version"
 )
-EXCHANGE: Final = f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
+EXCHANGE: Final = (
+    f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
+)
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s)"
+HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
@@ -58,9 +62,9 @@ class Protocol:
         self._queues = list(queues)
 
     async def exchange(
-        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int
+        self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
     ) -> tuple[list[Held], dict[Key, str]]:
-        """Settle what succeeded or failed, and claim.
+        """Settle what succeeded or failed, and claim, of what has limits no more than is run.
 
         Returns:
             The jobs that were claimed, and the state of each that was settled, ``lost``, or
@@ -78,6 +82,7 @@ class Protocol:
                 _array(str(h.attempt) for h in done),
                 _results(done),
                 _failures(failed) if failed else None,
+                max_limited,
             ),
         )
         outcomes = dict.fromkeys((h.key for h in done), "succeeded")
@@ -88,6 +93,10 @@ class Protocol:
             else:
                 outcomes[row[1], row[2]] = row[0]
         return jobs, outcomes
+
+    async def hold(self, held: Held, hold: Hold) -> None:
+        """Have the jobs of a job's key wait."""
+        await self._links.call(HOLD_LANE, (*held.key, hold.duration, hold.reason))
 
     async def release(self, jobs: Sequence[Held], until: datetime | None) -> dict[Key, str]:
         """Give jobs back unfinished; return what came of each."""

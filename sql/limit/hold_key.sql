@@ -1,0 +1,41 @@
+-- Purpose: start no job of one concurrency key of a queue until a time.
+-- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
+-- Argument until: until then, or infinity until release_key() is called.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');
+create or replace function jobq.hold_key(
+    queue text, concurrency_key text, until timestamptz, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
+    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
+        or length(hold_key.queue) not between 1 and 128
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
+        );
+    end if;
+    perform jobq_private.store_hold(
+        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
+        null, hold_key.until, hold_key.reason
+    );
+    perform jobq_private.record_audit(
+        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+    );
+end
+$$;
+
+revoke all on function jobq.hold_key from public;
+grant execute on function jobq.hold_key to jobq_operator;
+
+comment on function jobq.hold_key is
+'Starts no job of one concurrency key of a queue until a time.';

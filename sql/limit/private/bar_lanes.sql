@@ -1,0 +1,25 @@
+-- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
+-- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
+-- claim, so nobody must open it. Raises: nothing.
+create or replace function jobq_private.bar_lanes(
+    lanes uuid[], gates uuid[], queue text, priority integer
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.lane as l
+    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
+    from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
+    where l.lane_id = b.lane_id
+    and l.priority = bar_lanes.priority
+    and l.queue = bar_lanes.queue
+$$;
+
+revoke all on function jobq_private.bar_lanes from public;
+
+comment on function jobq_private.bar_lanes is
+'Has lanes wait for the gates of kinds.';

@@ -1,0 +1,52 @@
+-- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
+-- which job is the last of an ordered lane.
+-- Invariant: the caller holds the gates. Raises: nothing.
+create or replace function jobq_private.charge_gates(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, r.spacing, r.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when r.is_ordered then s.last end
+    from (
+        select
+            j.lane_id, j.queue, j.concurrency_key, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.lane_id, j.queue, j.concurrency_key
+        offset 0
+    ) as s
+    cross join lateral jobq_private.lane_rule(s.queue, s.concurrency_key) as r
+    where g.gate_id = s.lane_id and (r.spacing is not null or r.is_ordered);
+
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(k.rate_limit, k.rate_period),
+        coalesce(k.rate_burst, 1), s.jobs, clock_timestamp()
+    )
+    from (
+        select j.kind, count(*) as jobs
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids)
+        group by j.kind
+        offset 0
+    ) as s
+    join jobq_private.kind as k on k.kind = s.kind
+    where g.kind = s.kind and g.queue is null;
+end
+$$;
+
+revoke all on function jobq_private.charge_gates from public;
+
+comment on function jobq_private.charge_gates is
+'What the rates of keys and kinds have let pass by the start of these jobs.';

@@ -1,0 +1,37 @@
+-- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Invariant: reads only; no row when none does. Raises: nothing.
+create or replace function jobq_private.explain_barrier(job_id uuid)
+returns table (reason text, explanation text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select b.reason, case b.reason
+        when 'held' then format('%s, held until %s', b.scope, b.open_at)
+        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
+        when 'ordered_behind' then format('%s goes first', b.scope)
+        when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
+        else format('%s: as many run as its limit says', b.scope)
+    end
+    from jobq_private.job as j
+    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral (
+        select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
+        from (
+            select o.job_id, o.worker
+            from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            limit 3
+        ) as t
+    ) as h
+    where j.job_id = explain_barrier.job_id
+    and j.state in ('queued', 'retrying')
+    and b.reason is not null
+$$;
+
+revoke all on function jobq_private.explain_barrier from public;
+
+comment on function jobq_private.explain_barrier is
+'Says which limit, rate, hold or order keeps a waiting job from starting.';

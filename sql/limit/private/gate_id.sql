@@ -1,0 +1,17 @@
+-- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
+-- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.gate_id(queue text, kind text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
+$$;
+
+revoke all on function jobq_private.gate_id from public;
+
+comment on function jobq_private.gate_id is
+'The gate of a whole queue, or of a whole kind.';

@@ -1,0 +1,21 @@
+-- Purpose: the lane of jobs without a key, of a kind that has limits.
+-- Invariant: never that of a key, whose hash begins otherwise. No SET clause, so that it is
+-- inlined. Raises: nothing.
+create or replace function jobq_private.kind_lane_id(queue text, kind text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            'kind ' || pg_catalog.length(queue) || ':' || queue || kind, 'UTF8'
+        )), 1, 16), 'hex'
+    )::uuid
+$$;
+
+revoke all on function jobq_private.kind_lane_id from public;
+
+comment on function jobq_private.kind_lane_id is
+'The lane of a queue''s jobs without a key, of a kind that has limits.';

@@ -1,0 +1,22 @@
+-- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
+-- has limits; null for all others.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_of(
+    queue text, concurrency_key text, kind text, is_limited boolean
+)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when is_limited then jobq_private.kind_lane_id(queue, kind)
+    end
+$$;
+
+revoke all on function jobq_private.lane_of from public;
+
+comment on function jobq_private.lane_of is
+'The lane in which a new job waits.';

@@ -1,0 +1,32 @@
+-- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- Invariant: waits for claims that pass the gate. Raises: nothing.
+create or replace function jobq_private.store_hold(
+    gate_id uuid, queue text, kind text, until timestamptz, reason text
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    insert into jobq_private.gate as g (
+        gate_id, queue, kind, held_until, hold_reason
+    )
+    values (
+        store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
+        left(store_hold.reason, 512)
+    )
+    on conflict on constraint gate_pkey do update
+    set
+        hold_reason = case
+            when excluded.held_until >= g.held_until then excluded.hold_reason
+            else g.hold_reason
+        end,
+        held_until = greatest(g.held_until, excluded.held_until)
+$$;
+
+revoke all on function jobq_private.store_hold from public;
+
+comment on function jobq_private.store_hold is
+'Holds the gate of a lane or a kind until a time.';
