@@ -9,17 +9,23 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import psycopg
 from psycopg import sql
+from psycopg.pq import Format
 from psycopg.rows import tuple_row
+from psycopg.types.json import JsonbLoader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from jobq.models import Json
 
-__all__ = ["Call", "first", "nothing", "scalar", "statement"]
+__all__ = ["Call", "first", "nothing", "reading_json", "scalar", "statement"]
 
 T = TypeVar("T")
+C = TypeVar("C", "psycopg.Cursor[Any]", "psycopg.AsyncCursor[Any]")
+
+_JSONB = psycopg.adapters.types["jsonb"].oid
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,13 @@ def statement(function: str, parameters: tuple[str, ...]) -> bytes:
         .format(sql.Identifier(*path), sql.SQL(", ").join(arguments))
         .as_bytes()
     )
+
+
+def reading_json(cursor: C) -> C:
+    """Have a cursor read jsonb as values, whatever a framework has set on its connection."""
+    if cursor.adapters.get_loader(_JSONB, Format.TEXT) is not JsonbLoader:
+        cursor.adapters.register_loader("jsonb", JsonbLoader)
+    return cursor
 
 
 def nothing(_rows: list[Any]) -> None:

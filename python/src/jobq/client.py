@@ -37,7 +37,7 @@ from jobq import (
     steering,
     workflows,
 )
-from jobq.call import statement
+from jobq.call import reading_json, statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
 from jobq.errors import InvalidArgument, JobCancelled, JobFailed, translate
@@ -168,7 +168,7 @@ class Client:
             translate(),
             self._connected() as connection,
             confirmed(connection),
-            connection.cursor(row_factory=call.row_factory) as cursor,
+            reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
         ):
             return call.read(cursor.execute(text, given).fetchall())
 
@@ -361,7 +361,7 @@ class AsyncClient:
         with translate():
             async with (
                 self._connected() as connection,
-                connection.cursor(row_factory=call.row_factory) as cursor,
+                reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
             ):
                 with confirmed(connection):
                     await cursor.execute(text, given)

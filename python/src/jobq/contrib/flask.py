@@ -1,0 +1,45 @@
+"""A client for a Flask application.
+
+jobq = Jobq(app)                     # app.config["JOBQ_DATABASE_URL"]
+jobq.client.enqueue("welcome", {"name": "Ada"})
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flask import current_app
+
+from jobq.client import Client
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+__all__ = ["Jobq"]
+
+
+class Jobq:
+    """The extension: one pooled client for each application, shared by its threads.
+
+    Args:
+        app: the application, whose setting ``JOBQ_DATABASE_URL`` is a libpq URL; None where
+            `init_app` is called later.
+    """
+
+    def __init__(self, app: Flask | None = None) -> None:
+        if app is not None:
+            self.init_app(app)
+
+    def init_app(self, app: Flask) -> None:
+        """Make the client of an application; it connects when it is first used.
+
+        Raises:
+            KeyError: ``JOBQ_DATABASE_URL`` is not set.
+        """
+        app.extensions["jobq"] = Client(app.config["JOBQ_DATABASE_URL"])
+
+    @property
+    def client(self) -> Client:
+        """The client of the current application."""
+        client: Client = current_app.extensions["jobq"]
+        return client

@@ -1,0 +1,84 @@
+"""jobq in a Django project: its transactions, its admin and its command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import django_project  # noqa: F401 - what follows needs its settings
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connections, transaction
+from django.test import Client as Browser
+from psycopg.conninfo import conninfo_to_dict
+
+from jobq.contrib.django import client
+from jobq.contrib.django.models import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+HANDLERS = """
+from jobq import Registry
+registry = Registry()
+registry.handler("greet")(lambda payload: payload)
+"""
+NAMES = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+
+
+@pytest.fixture(autouse=True)
+def django_database(database: str) -> Iterator[None]:
+    """The project on the test's database."""
+    parts = conninfo_to_dict(database)
+    connections["default"].settings_dict.update({name: parts[NAMES[name]] for name in NAMES})
+    yield
+    connections["default"].close()
+
+
+def test_djangos_transaction_decides() -> None:
+    def give_up() -> None:
+        with transaction.atomic():
+            client().enqueue("lost")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        give_up()
+    with transaction.atomic():
+        job = client().enqueue("kept", {"a": [1]}, metadata={"b": 2})
+        assert client().get(job.job_id).payload == {"a": [1]}
+    [found] = Job.objects.all()
+    assert (found.pk, found.kind, found.payload) == (job.job_id, "kept", {"a": [1]})
+
+
+def test_the_admin_shows_jobs_and_changes_nothing() -> None:
+    call_command("migrate", verbosity=0)
+    client().enqueue("greet", {"name": "<script>"})
+    browser = Browser()
+    browser.force_login(User.objects.create_superuser("ada"))
+    assert b"greet" in browser.get("/admin/jobq/job/?state__exact=queued").content
+    [job] = Job.objects.all()
+    page = browser.get(f"/admin/jobq/job/{job.pk}/change/").content.decode()
+    assert "&lt;script&gt;" in page
+    assert 'name="_save"' not in page
+    assert browser.post(f"/admin/jobq/job/{job.pk}/delete/").status_code == 403
+    assert browser.get("/admin/jobq/schedule/").status_code == 200
+
+
+def test_the_command_runs_a_worker(
+    connect: Callable[[], Connection], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "django_handlers.py").write_text(HANDLERS)
+    monkeypatch.chdir(tmp_path)
+    client().enqueue("greet", {"name": "Ada"})
+    with pytest.raises(SystemExit) as ended:
+        call_command(
+            "jobq_worker", "django_handlers:registry", "--", "--no-metrics", "--max-jobs", "1"
+        )
+    assert ended.value.code == 75
+    with connect() as connection:
+        assert connection.execute("select state from jobq.job").fetchall() == [("succeeded",)]
