@@ -14,6 +14,7 @@ from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
 from jobq.cli.limits import limits
+from jobq.cli.new import new
 from jobq.cli.queues import pause, queues, resume
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
@@ -39,6 +40,7 @@ COMMANDS = (
     http,
     jobs,
     limits,
+    new,
     pause,
     preview,
     queues,
