@@ -373,7 +373,7 @@ async def test_a_slow_target_does_not_starve_others(post: Post) -> None:
 
 
 async def test_the_longer_a_target_hangs_the_rarer_it_is_tried() -> None:
-    limit = Limit(1, None)
+    limit = Limit(1)
     async with limit.turn():
         limit._moved_at -= 20
         with pytest.raises(Snooze) as raised:

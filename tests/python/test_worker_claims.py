@@ -372,9 +372,11 @@ async def test_heavy_payloads_are_claimed_a_few_at_a_time(
     asked: list[int] = []
     settle_and_claim = Exchange.settle_and_claim
 
-    async def noted(self: Exchange, settled: Any, queues: Any, max_jobs: int) -> Claimed:
+    async def noted(
+        self: Exchange, settled: Any, queues: Any, max_jobs: int, max_limited: int
+    ) -> Claimed:
         asked.append(max_jobs)
-        return await settle_and_claim(self, settled, queues, max_jobs)
+        return await settle_and_claim(self, settled, queues, max_jobs, max_limited)
 
     monkeypatch.setattr(Exchange, "settle_and_claim", noted)
     async with Worker(database, noops(), concurrency=100):
