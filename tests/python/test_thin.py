@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SOURCE = Path(jobq.__file__).parent
-ARGUMENTS = r"\((?:[%\w, :=>{}]|%\(\w+\)s)*\)"
+# A moment that is so long from now is the database's to reckon.
+ARGUMENTS = r"\((?:[%\w, :=>{}]|%\(\w+\)s|now\(\) \+ %s)*\)"
 CALL = re.compile(
     rf"select (?:\*|[\w, :{{}}]+) from (?:jobq(?:_http)?\.[\w{{}}]+|{{}}){ARGUMENTS}"
     rf"|select jobq(?:_http)?\.\w+{ARGUMENTS}"

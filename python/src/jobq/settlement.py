@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "FIRST_MOMENT",
+    "LAST_MOMENT",
     "NOTHING",
     "CancelConfirmed",
     "Failed",

@@ -7,6 +7,7 @@ import importlib
 import click
 
 from jobq import __version__
+from jobq.cli.conformance import conformance
 from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
 from jobq.cli.endpoints import endpoints
@@ -28,6 +29,7 @@ __all__ = ["main"]
 COMMANDS = (
     cancel,
     change,
+    conformance,
     delete,
     deploy,
     print_sql,

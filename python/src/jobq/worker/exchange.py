@@ -14,7 +14,7 @@ from jobq.worker.protocol import until_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from jobq.settlement import Hold
     from jobq.worker.held import Held, Key
@@ -106,7 +106,7 @@ class Exchange:
     async def _end_all(self, settled: Sequence[Held]) -> dict[Key, str]:
         """Settle what neither succeeded nor failed; before the claim, which must come last."""
         outcomes: dict[Key, str] = {}
-        released: defaultdict[datetime | None, list[Held]] = defaultdict(list)
+        released: defaultdict[datetime | timedelta | None, list[Held]] = defaultdict(list)
         for held in settled:
             hold = getattr(held.settlement, "hold", None)
             if hold is not None:
@@ -141,7 +141,9 @@ class Exchange:
             return (await self._release([held], None))[held.key]
         return "cancelled"
 
-    async def _release(self, jobs: Sequence[Held], until: datetime | None) -> dict[Key, str]:
+    async def _release(
+        self, jobs: Sequence[Held], until: datetime | timedelta | None
+    ) -> dict[Key, str]:
         """Give jobs back until a moment; at once, should the database refuse the moment."""
         try:
             return await self._protocol.release(jobs, until)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from jobq.settlement import Failed, Released, Succeeded, moment_of
+from jobq.settlement import (
+    FIRST_MOMENT,
+    LAST_MOMENT,
+    Failed,
+    Released,
+    Succeeded,
+    moment_of,
+)
 from jobq.steps import LIST_STEPS, WAIT_FOR
 from jobq.worker.held import Held, Key, seconds_of
 
@@ -34,6 +41,7 @@ EXCHANGE: Final = (
 HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s)"
 HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
+RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
 CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 DUE_IN: Final = "select jobq.due_in(%s)"
@@ -98,9 +106,12 @@ class Protocol:
         """Have the jobs of a job's key wait."""
         await self._links.call(HOLD_LANE, (*held.key, hold.duration, hold.reason))
 
-    async def release(self, jobs: Sequence[Held], until: datetime | None) -> dict[Key, str]:
-        """Give jobs back unfinished; return what came of each."""
-        rows = await self._links.call(RELEASE_MANY, (*_keys(jobs), until))
+    async def release(
+        self, jobs: Sequence[Held], until: datetime | timedelta | None
+    ) -> dict[Key, str]:
+        """Give jobs back unfinished, until a moment or for so long; return what came of each."""
+        statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
+        rows = await self._links.call(statement, (*_keys(jobs), until))
         return {(job_id, attempt): _RELEASED[state] for job_id, attempt, state in rows}
 
     async def confirm_cancel(self, held: Held) -> None:
@@ -171,9 +182,17 @@ class Protocol:
         await self._links.call_many(LOG, lines)
 
 
-def until_of(released: Released) -> datetime | None:
-    """Return the moment until which a job is to wait, by this machine's clock."""
-    return None if released.until is None else moment_of(released.until, datetime.now(UTC))
+def until_of(released: Released) -> datetime | timedelta | None:
+    """Return until when a job is to wait, within what the database takes.
+
+    A duration stays one, for the database's clock to measure, not this machine's.
+    """
+    if released.until is None:
+        return None
+    moment = moment_of(released.until, datetime.now(UTC))
+    if isinstance(released.until, timedelta) and FIRST_MOMENT < moment < LAST_MOMENT:
+        return released.until
+    return moment
 
 
 def _keys(jobs: Sequence[Held]) -> tuple[str, str]:
