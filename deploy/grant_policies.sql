@@ -112,6 +112,16 @@ using (
     )
 );
 
+create policy throttle_all on jobq_private.throttle
+using (
+    (select h.any_of from jobq_private.held_queue as h) && array['*']
+    or exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = throttle.kind
+        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
+    )
+);
+
 -- Schedules: one without a queue of its own belongs to who holds all queues.
 create policy schedule_all on jobq_private.schedule
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);

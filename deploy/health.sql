@@ -120,6 +120,14 @@ begin
         for update skip locked
     ));
 
+    delete from jobq_private.throttle as t
+    where t.ctid = any (array(
+        select o.ctid from jobq_private.throttle as o
+        where o.until < now()
+        limit prune.max_rows
+        for update skip locked
+    ));
+
     with old as materialized (
         select k.kind, k.idempotency_key
         from jobq_private.idempotency_key as k

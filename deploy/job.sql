@@ -425,8 +425,8 @@ as $$
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
-        when job.dedup not in ('skip', 'enqueue', 'replace')
-        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when job.dedup not in ('skip', 'enqueue', 'replace', 'debounce', 'throttle')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
@@ -988,6 +988,47 @@ revoke all on function jobq_private.hold_keys from public;
 
 comment on function jobq_private.hold_keys is
 'Holds the idempotency keys of a batch, and says which jobs are to be made.';
+
+-- Purpose: the id under which a throttled dedup key makes a job: new_id, or that of the job which it
+-- has made within its period. Any other job gets new_id.
+-- Invariant: the row of the key decides between concurrent callers. Raises: 22004, 22023, JQ005,
+-- JQ006, JQ010.
+create or replace function jobq_private.hold_throttle(
+    job jobq_private.new_job, new_id uuid, is_checked boolean
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _settings jobq_private.settings;
+begin
+    select s.* into _settings from jobq_private.settings_for(job.kind, job.queue) as s;
+    if coalesce(job.dedup, _settings.dedup) is distinct from 'throttle' then
+        return new_id;
+    end if;
+    if not is_checked then
+        perform jobq_private.check_new_job(job, _settings);
+    end if;
+    insert into jobq_private.throttle as t (kind, dedup_key, job_id, until)
+    values (job.kind, job.dedup_key, new_id, now() + _settings.dedup_period)
+    on conflict on constraint throttle_pkey do update
+    set job_id = excluded.job_id, until = excluded.until
+    where t.until <= now();
+    return (
+        select t.job_id from jobq_private.throttle as t
+        where t.kind = job.kind and t.dedup_key = job.dedup_key
+    );
+end
+$$;
+
+revoke all on function jobq_private.hold_throttle from public;
+
+comment on function jobq_private.hold_throttle is
+'The id under which a throttled dedup key makes a job.';
 
 -- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
 -- Invariant: a job's archive row is never older than its id, which lets lookups by id
@@ -1660,6 +1701,45 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
+-- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
+-- Invariant: a job that has begun is left as it is. Raises: nothing.
+create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lane record;
+begin
+    update jobq_private.job as j
+    set
+        payload = coalesce(job.payload, '{}'),
+        run_at = least(
+            coalesce(job.run_at, now() + s.dedup_period), j.created_at + s.dedup_max_wait
+        )
+    from jobq_private.settings_for(job.kind, job.queue) as s
+    where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
+    returning j.lane_id, j.queue, j.concurrency_key, j.priority, j.run_at into _lane;
+    if _lane.lane_id is not null then
+        perform jobq_private.call_lane(
+            _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at
+        );
+    end if;
+    if _lane.run_at < now() + interval '60 s' then
+        perform jobq_private.wake(array[_lane.queue]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.put_off from public;
+
+comment on function jobq_private.put_off is
+'Has a job that has not begun take the payload of a later call, and wait on.';
+
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
 -- Raises: JQ004.
@@ -1743,6 +1823,11 @@ begin
         created := job_id = _new;
     end if;
 
+    if job.dedup_key is not null and created then
+        job_id := jobq_private.hold_throttle(job, _new, _is_checked);
+        created := job_id = _new;
+    end if;
+
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
@@ -1752,12 +1837,16 @@ begin
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
-            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.run_at, case
+                when job.dedup_key is not null
+                    and coalesce(job.dedup, s.dedup) = 'debounce'
+                then now() + s.dedup_period
+            end, now()), coalesce(job.priority, s.priority),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
                 when job.dedup_key is not null
-                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+                then nullif(nullif(coalesce(job.dedup, s.dedup), 'enqueue'), 'throttle')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
@@ -1787,7 +1876,7 @@ begin
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
-            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+            if _run_at < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;
             return;
@@ -1966,7 +2055,8 @@ comment on function jobq_private.value_problem is
 
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.
--- Invariant: replace cancels a job that waits, and never one that runs.
+-- Invariant: replace cancels a job that waits, and never one that runs; debounce changes one that
+-- has not begun.
 -- Raises: nothing.
 create or replace function jobq_private.yield_dedup_key(
     job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
@@ -1979,6 +2069,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state text;
+    _dedup text;
 begin
     select j.job_id, j.state into job_id, _state
     from jobq_private.job as j
@@ -1986,13 +2077,15 @@ begin
     and j.dedup_key = job.dedup_key
     and j.dedup is not null;
 
-    created := not found or (
-        _state <> 'running'
-        and coalesce(job.dedup, (
-            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
-        )) = 'replace'
-    );
-    if created then
+    created := not found;
+    if not created then
+        select coalesce(job.dedup, s.dedup) into _dedup
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        created := _state <> 'running' and _dedup = 'replace';
+    end if;
+    if not created and _dedup = 'debounce' then
+        perform jobq_private.put_off(job_id, job);
+    elsif created then
         update jobq_private.job as j
         set
             state = 'cancelled',

@@ -106,7 +106,7 @@ create table jobq_private.job (
     constraint job_attempt_check
     check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
     constraint job_lane_check check (concurrency_key is null or lane_id is not null),
-    constraint job_dedup_check check (dedup in ('skip', 'replace')),
+    constraint job_dedup_check check (dedup in ('skip', 'replace', 'debounce')),
     constraint job_last_error_check check (length(last_error) <= 512)
 )
 with (
@@ -148,6 +148,18 @@ create table jobq_private.idempotency_key (
 );
 
 create index idempotency_key_created_at_idx on jobq_private.idempotency_key (created_at);
+
+create table jobq_private.throttle (
+    kind text not null,
+    dedup_key text not null,
+    job_id uuid not null,
+    until timestamptz not null,
+    constraint throttle_pkey primary key (kind, dedup_key)
+);
+
+create index throttle_until_idx on jobq_private.throttle (until);
+
+comment on table jobq_private.throttle is 'The last job that each throttled dedup key of a kind has made, and until when it makes no other.';
 
 comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
 

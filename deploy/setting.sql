@@ -511,7 +511,9 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
+        coalesce(k.dedup_period, interval '10 s'),
+        k.dedup_max_wait
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -775,7 +777,11 @@ comment on function jobq.pause_queue is
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
--- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
+-- throttle.
+-- Argument dedup_period: how long a job waits for another call (debounce), or how long a key makes no
+-- other job (throttle); null means 10 s.
+-- Argument dedup_max_wait: how long other calls may put a job off in all; null means for ever.
 -- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
 -- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
@@ -804,7 +810,9 @@ create or replace function jobq.put_kind(
     max_running integer default null,
     rate_limit integer default null,
     rate_period interval default null,
-    rate_burst integer default null
+    rate_burst integer default null,
+    dedup_period interval default null,
+    dedup_max_wait interval default null
 )
 returns void
 language plpgsql
@@ -828,7 +836,7 @@ begin
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -837,7 +845,8 @@ begin
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
         put_kind.run, put_kind.concurrency_key,
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
-        put_kind.rate_burst
+        put_kind.rate_burst,
+        put_kind.dedup_period, put_kind.dedup_max_wait
     )
     on conflict on constraint kind_pkey do update
     set
@@ -852,6 +861,7 @@ begin
         concurrency_key = excluded.concurrency_key,
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
         updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind

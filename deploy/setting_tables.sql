@@ -125,6 +125,8 @@ create table jobq_private.kind (
     retry_max_delay interval,
     retry_jitter double precision,
     dedup text,
+    dedup_period interval,
+    dedup_max_wait interval,
     reuse_key_after_failure boolean,
     concurrency_key text[],
     max_running integer,
@@ -150,7 +152,12 @@ create table jobq_private.kind (
     constraint kind_retry_max_delay_check
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
-    constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_dedup_check
+    check (dedup in ('skip', 'enqueue', 'replace', 'debounce', 'throttle')),
+    constraint kind_dedup_period_check
+    check (dedup_period between '1 ms' and '365 days'),
+    constraint kind_dedup_max_wait_check
+    check (dedup_max_wait between '1 ms' and '365 days'),
     constraint kind_max_running_check check (max_running between 1 and 32767),
     constraint kind_rate_limit_check check (rate_limit between 1 and 1000000),
     constraint kind_rate_period_check
@@ -185,7 +192,9 @@ create type jobq_private.settings as (
     max_depth integer,
     delivery_version integer,
     concurrency_key text[],
-    is_limited boolean
+    is_limited boolean,
+    dedup_period interval,
+    dedup_max_wait interval
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from hostile import hostile_handlers
+from limits import limit_of_one, rate_under
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
@@ -447,6 +448,8 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "snapshot pinned": snapshot_pinned,
     "disk full": disk_full,
     "clock steps": clock_steps,
+    "limit 1, worker killed": limit_of_one,
+    "rate, clock steps": rate_under(clock_steps),
     "PgBouncer": pgbouncer,
     "half-open": half_open,
     "deploy killed": deploy_killed,
@@ -460,6 +463,7 @@ SHORT = (
 NEEDS: dict[str, tuple[str, ...]] = {
     "disk full": ("mount",),
     "clock steps": ("faketime",),
+    "rate, clock steps": ("faketime",),
     "PgBouncer": ("pgbouncer", "setpriv"),
     "half-open": ("ip", "iptables"),
     "deploy killed": ("sqitch",),

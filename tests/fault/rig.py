@@ -22,7 +22,7 @@ from jobq.embedded import Server, ServerError
 from jobq.worker import link, upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from random import Random
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +125,8 @@ class Rig:
     Attributes:
         is_cut_off: whether the faults break connections, or leave calls without an answer.
         kind: which of the probe's handlers has the jobs.
+        limits: arguments of put_queue(), besides those of every run.
+        at_end: yields what else must not be.
         troubles: what the run did to workers that they cannot tell themselves.
     """
 
@@ -134,6 +136,8 @@ class Rig:
     random: Random
     duration: float
     kind: str = "probe"
+    limits: str = ""
+    at_end: Callable[[], Iterable[str]] = tuple
     producers_count: int = 2
     workers_count: int = 2
     seconds: float = 0.02
@@ -196,7 +200,9 @@ class Rig:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("select jobq.maintain()")
             connection.execute(
-                "select jobq.put_queue('probe', lease => %s, max_attempts => 1000)", (f"{LEASE} s",)
+                f"select jobq.put_queue('probe', lease => %s, max_attempts => 1000"
+                f"{', ' + self.limits if self.limits else ''})".encode(),
+                (f"{LEASE} s",),
             )
             connection.execute(
                 "select jobq.put_kind(%s, retry_strategy => 'fixed',"
@@ -363,7 +369,10 @@ class Rig:
             if gaps := connection.execute(GAPS).fetchall():
                 problems.append(f"{len(gaps)} histories have gaps")
         journal = self.read()
-        problems += problems_of(journal, self.troubles, acknowledged, stored)
+        problems += [
+            *problems_of(journal, self.troubles, acknowledged, stored),
+            *self.at_end(),
+        ]
         return Outcome(
             acknowledged=len(acknowledged),
             lost=len(lost_of(acknowledged, stored)),

@@ -40,6 +40,16 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
         ),
         (
+            "flow",
+            "--jobs 300 --lanes 20 --saturated 50 --small 10 --rounds 1",
+            [
+                r"20 lanes, limit 1 +[\d,]+ jobs/s, [\d.]+ of plain",
+                r"50 saturated lanes [\d.]+ ms, [\d.]+ times",
+                r"50 places: [\d.]+ times as long",
+                r"next of its lane: p50 [\d.]+ ms",
+            ],
+        ),
+        (
             "sessions",
             "--jobs 300 --sessions 4 --batches 1,20",
             [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 FAULT = ROOT / "tests" / "fault"
 PATHS = {"PYTHONPATH": os.pathsep.join(str(ROOT / p) for p in ("tests/python", "sql"))}
 ENDED = ["start a 1 7 10.0", "end a 1 7 10.5"]
+FAULT_MODULES: dict[str, Any] = {
+    "limits": SimpleNamespace(**runpy.run_path(str(FAULT / "limits.py")))
+}
 TOLD = [*ENDED, "told a 1 7 10.6"]
 AGAIN = ["start a 2 8 14.0", "end a 2 8 14.5", "told a 2 8 14.6"]
 
@@ -91,6 +96,23 @@ def test_a_broken_promise_is_noticed(
     lines: list[str], different: dict[str, Any], problem: str
 ) -> None:
     assert problem in found(lines, **different)[0]
+
+
+def test_a_limit_of_one_is_held_against_what_ran() -> None:
+    killed = [Trouble(10.2, 10.3, 7)]
+    again = ["start b 1 8 10.4", "end b 1 8 10.6"]
+    limits = FAULT_MODULES["limits"]
+    assert list(limits.too_many(Journal.read([*ENDED, "start b 1 8 10.6"]), [])) == []
+    assert list(limits.too_many(Journal.read(["start a 1 7 10.0", *again]), killed)) == []
+    [problem] = limits.too_many(Journal.read([*ENDED, *again]), [])
+    assert "started while job a ran" in problem
+
+
+def test_a_rate_is_held_against_what_began() -> None:
+    limits = FAULT_MODULES["limits"]
+    for gap, count in ((1 / limits.RATE, 0), (0.1 / limits.RATE, 1)):
+        lines = [f"start {n} 1 7 {n * gap}" for n in range(1000)]
+        assert len(list(limits.too_fast(Journal.read(lines), 0))) == count
 
 
 def run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -67,8 +67,9 @@ def enqueue(
         timeout: of each attempt, as a timedelta or as PostgreSQL writes intervals.
         idempotency_key: the same key of a kind gives the same job, finished or not.
         dedup_key: looks at live jobs of the kind only; ``dedup`` says what follows.
-        dedup: ``skip`` (give the live job), ``enqueue`` (no matter) or ``replace`` (cancel
-            the waiting one).
+        dedup: ``skip`` (give the live job), ``enqueue`` (no matter), ``replace`` (cancel the
+            waiting one), ``debounce`` (have it take this payload and wait on) or ``throttle``
+            (one job in each ``dedup_period`` of the kind).
         metadata: a JSON object that handlers see beside the payload.
         concurrency_key: for whom it runs, in at most 1024 bytes; keys of a queue take turns,
             and limits hold for each; the kind's path by default.

@@ -34,6 +34,8 @@ def put_kind(
     rate_limit: int | None = None,
     rate_period: timedelta | str | None = None,
     rate_burst: int | None = None,
+    dedup_period: timedelta | str | None = None,
+    dedup_max_wait: timedelta | str | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -49,7 +51,7 @@ def put_kind(
         retry_initial_delay: the first wait.
         retry_max_delay: the longest.
         retry_jitter: 0 to 1, as a share of the wait.
-        dedup: ``skip``, ``enqueue`` or ``replace``.
+        dedup: ``skip``, ``enqueue``, ``replace``, ``debounce`` or ``throttle``.
         reuse_key_after_failure: whether the idempotency key of a job that failed may be
             used again.
         payload_schema: a JSON Schema that every payload must meet at enqueue.
@@ -60,6 +62,9 @@ def put_kind(
         rate_limit: how many of them start in each ``rate_period``.
         rate_period: a second by default.
         rate_burst: how many of them may start together; 1 by default.
+        dedup_period: for how long debounce waits for another call, or throttle makes no other
+            job; 10 seconds by default.
+        dedup_max_wait: how long other calls may put a job off in all.
 
     Raises:
         NotFound: there is no such function of one jsonb that returns jsonb.
@@ -87,6 +92,8 @@ def put_kind(
         "rate_limit": rate_limit,
         "rate_period": rate_period,
         "rate_burst": rate_burst,
+        "dedup_period": dedup_period,
+        "dedup_max_wait": dedup_max_wait,
     }
     return Call("put_kind", arguments, nothing)
 

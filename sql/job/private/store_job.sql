@@ -37,6 +37,11 @@ begin
         created := job_id = _new;
     end if;
 
+    if job.dedup_key is not null and created then
+        job_id := jobq_private.hold_throttle(job, _new, _is_checked);
+        created := job_id = _new;
+    end if;
+
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
@@ -46,12 +51,16 @@ begin
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
-            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.run_at, case
+                when job.dedup_key is not null
+                    and coalesce(job.dedup, s.dedup) = 'debounce'
+                then now() + s.dedup_period
+            end, now()), coalesce(job.priority, s.priority),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
                 when job.dedup_key is not null
-                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+                then nullif(nullif(coalesce(job.dedup, s.dedup), 'enqueue'), 'throttle')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
@@ -81,7 +90,7 @@ begin
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
-            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+            if _run_at < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;
             return;

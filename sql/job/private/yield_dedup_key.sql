@@ -1,6 +1,7 @@
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.
--- Invariant: replace cancels a job that waits, and never one that runs.
+-- Invariant: replace cancels a job that waits, and never one that runs; debounce changes one that
+-- has not begun.
 -- Raises: nothing.
 create or replace function jobq_private.yield_dedup_key(
     job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
@@ -13,6 +14,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state text;
+    _dedup text;
 begin
     select j.job_id, j.state into job_id, _state
     from jobq_private.job as j
@@ -20,13 +22,15 @@ begin
     and j.dedup_key = job.dedup_key
     and j.dedup is not null;
 
-    created := not found or (
-        _state <> 'running'
-        and coalesce(job.dedup, (
-            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
-        )) = 'replace'
-    );
-    if created then
+    created := not found;
+    if not created then
+        select coalesce(job.dedup, s.dedup) into _dedup
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        created := _state <> 'running' and _dedup = 'replace';
+    end if;
+    if not created and _dedup = 'debounce' then
+        perform jobq_private.put_off(job_id, job);
+    elsif created then
         update jobq_private.job as j
         set
             state = 'cancelled',

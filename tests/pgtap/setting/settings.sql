@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(119);
+select plan(125);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -17,7 +17,8 @@ $$;
 
 -- Defaults
 select is(
-    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key']
+    jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
+    'dedup_max_wait']
     - array['max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
     'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst'],
@@ -25,7 +26,7 @@ select is(
         "queue": "default", "priority": 0, "max_attempts": 5, "timeout": "00:05:00",
         "lease": "00:00:30", "retry_strategy": "exponential",
         "retry_initial_delay": "00:00:01", "retry_max_delay": "01:00:00",
-        "retry_jitter": 0.25, "dedup": "skip", "reuse_key_after_failure": false,
+        "retry_jitter": 0.25, "dedup": "skip", "dedup_period": "00:00:10", "reuse_key_after_failure": false,
         "max_payload_bytes": 1048576, "max_payload_depth": 64,
         "max_expiries": 5, "retention": "30 days", "key_retention": "30 days",
         "redact_emails": false
@@ -63,7 +64,7 @@ select jobq.put_kind(
     lease => '13 s', retry_preset => 'delivery', dedup => 'enqueue',
     reuse_key_after_failure => false, payload_schema => '{"type": "object"}',
     concurrency_key => '{a}', max_running => 8, rate_limit => 7, rate_period => '1 s',
-    rate_burst => 5
+    rate_burst => 5, dedup_period => '3 s', dedup_max_wait => '9 s'
 );
 select jobq.put_kind('plain');
 
@@ -79,6 +80,8 @@ insert into expected values
 ('retry_max_delay', '00:17:04', '00:01:00', '00:01:00'),
 ('retry_jitter', '0', '0', '0.25'),
 ('dedup', 'replace', 'replace', 'enqueue'),
+('dedup_period', '00:00:10', '00:00:10', '00:00:03'),
+('dedup_max_wait', null, null, '00:00:09'),
 ('reuse_key_after_failure', 'true', 'true', 'false'),
 ('max_depth', null, '1000', '1000'),
 ('max_payload_bytes', '2000', '2000', '2000'),

@@ -44,7 +44,7 @@ LONGEST_DELAY = 3660 * 24 * 3600  # seconds
 @click.option("--dedup-key", help="Looks at live jobs of the kind.")
 @click.option(
     "--dedup",
-    type=click.Choice(("skip", "enqueue", "replace")),
+    type=click.Choice(("skip", "enqueue", "replace", "debounce", "throttle")),
     help="What follows where a live job has the key.",
 )
 @click.option("--metadata", callback=parsed, help="A JSON object that handlers see.")

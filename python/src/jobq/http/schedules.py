@@ -16,7 +16,6 @@ from jobq.http.queues import Pause
 from jobq.http.values import (
     AnyJson,
     Attempts,
-    Dedup,
     EndpointType,
     Json,
     JsonMembers,
@@ -27,6 +26,7 @@ from jobq.http.values import (
     Name,
     Priority,
     Request,
+    ScheduleDedup,
     Status,
 )
 
@@ -62,7 +62,7 @@ class Timing(Request, kw_only=True):
     priority: Priority | UnsetType | None = UNSET
     max_attempts: Attempts | UnsetType | None = UNSET
     timeout_ms: Milliseconds | UnsetType | None = UNSET
-    dedup: Dedup | UnsetType = UNSET
+    dedup: ScheduleDedup | UnsetType = UNSET
     dedup_key: KeyText | UnsetType | None = UNSET
     metadata: JsonMembers | UnsetType = UNSET
 

@@ -1,0 +1,204 @@
+"""Print what limits of concurrency keys cost, and how fair the keys' turns are.
+
+Usage: make bench PART=flow ARGS="[--jobs 20000] [--lanes 1000] [--saturated 12000]
+    [--small 200] [--rounds 3]"
+
+A drain is one session that finishes each batch of 50 in the call that claims the next. Of
+fairness: one tenant with --jobs jobs and --small ones with ten each share 50 places, through
+one session that finishes what runs batch by batch; the small ones beside a queue that holds
+only theirs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from bench import clear, database, one
+
+from jobq import JobContext, Registry, Worker
+
+if TYPE_CHECKING:
+    from bench import Connection
+
+BATCH = 50
+FILL = """
+    select count(*) from jobq.enqueue_many((
+        select jsonb_agg(jsonb_build_object('kind', 'noop', 'queue', %s::text, 'concurrency_key', {key}))
+        from generate_series(1, %s) as n
+    ))
+"""  # noqa: E501
+EXCHANGE = """
+    select job_id, attempt from jobq.exchange(array[%s], 'bench', %s, %s::uuid[], %s::integer[])
+    where outcome = 'claimed'
+"""
+# From the end of a job to the start of the next one of its lane.
+GAPS = """
+    select extract(epoch from claimed_at - lag(finished_at) over (order by claimed_at)) * 1000
+    from jobq_private.job_archive where queue = 'default' order by claimed_at offset 1
+"""
+
+
+def main() -> None:
+    """Run every measurement and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--lanes", type=int, default=1_000)
+    parser.add_argument("--saturated", type=int, default=12_000)
+    parser.add_argument("--small", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with database() as (connection, url):
+        drains(connection, options.jobs, options.lanes, options.rounds)
+        behind_saturated(connection, options.saturated)
+        fairness(connection, options.jobs, options.small)
+        asyncio.run(next_of_a_lane(connection, url, max(10, options.jobs // 20)))
+
+
+def empty(connection: Connection) -> None:
+    """Forget every job and lane."""
+    clear(connection)
+    connection.execute(
+        "truncate jobq_private.lane, jobq_private.lane_call, jobq_private.gate,"
+        " jobq_private.kind_gate"
+    )
+
+
+def fill(connection: Connection, jobs: int, lanes: int | None, queue: str = "default") -> None:
+    """Enqueue jobs in so many lanes, or without keys."""
+    key = "null::text" if lanes is None else f"'key ' || n % {lanes}"
+    for start in range(0, jobs, 10_000):
+        some = min(10_000, jobs - start)
+        connection.execute(FILL.format(key=key).encode(), [queue, some])
+
+
+def drain(connection: Connection, queue: str = "default") -> float:
+    """Return the jobs a second that one session does."""
+    done = 0
+    ids: list[object] = []
+    attempts: list[int] = []
+    started = time.perf_counter()
+    while True:
+        jobs = connection.execute(EXCHANGE, [queue, BATCH, ids, attempts], prepare=True).fetchall()
+        ids, attempts = [job[0] for job in jobs], [job[1] for job in jobs]
+        done += len(jobs)
+        if not jobs:
+            return done / (time.perf_counter() - started)
+
+
+def drains(connection: Connection, jobs: int, lanes: int, rounds: int) -> None:
+    """Print the drain of keyed jobs beside that of plain ones, in turns."""
+    cases: dict[str, tuple[int | None, str]] = {
+        "no keys": (None, ""),
+        f"{lanes:,} lanes": (lanes, ""),
+        f"{lanes:,} lanes, limit 1": (lanes, "key_max_running => 1"),
+        f"{lanes:,} lanes, a rate each": (lanes, "key_rate_limit => 1000000, key_rate_burst => 9"),
+        "no keys, 500 at once": (None, "max_running => 500"),
+    }
+    figures: dict[str, list[float]] = {case: [] for case in cases}
+    for _ in range(rounds):
+        for case, (keys, limits) in cases.items():
+            empty(connection)
+            more = limits and f", {limits}"
+            connection.execute(f"select jobq.put_queue('default'{more})".encode())
+            fill(connection, jobs, keys)
+            figures[case].append(drain(connection))
+    connection.execute("select jobq.put_queue('default')")
+    plain = statistics.median(figures["no keys"])
+    for case, rates in figures.items():
+        middle = statistics.median(rates)
+        print(
+            f"drain, {case:<28} {middle:>8,.0f} jobs/s, {middle / plain:.2f} of plain"
+            f"   ({min(rates):,.0f} to {max(rates):,.0f})",
+            flush=True,
+        )
+
+
+def behind_saturated(connection: Connection, lanes: int) -> None:
+    """Print what a claim costs behind lanes that are full, beside an empty queue."""
+    empty(connection)
+    connection.execute("select jobq.put_queue('full', key_max_running => 1)")
+    connection.execute("select jobq.put_queue('empty', key_max_running => 1)")
+    fill(connection, lanes * 3, lanes, "full")
+    while connection.execute("select from jobq.claim('{full}', 'w', 500) limit 1").fetchall():
+        pass
+    times = {}
+    for queue in ("empty", "full"):
+        taken = []
+        for n in range(200):
+            connection.execute(
+                "select jobq.enqueue('noop', queue => %s, concurrency_key => %s)",
+                [queue, f"new {n}"],
+            )
+            started = time.perf_counter()
+            found = connection.execute(
+                "select job_id from jobq.claim(array[%s], 'w', 1)", [queue], prepare=True
+            ).fetchall()
+            taken.append((time.perf_counter() - started) * 1000)
+            assert len(found) == 1
+        times[queue] = statistics.median(taken)
+    print(
+        f"claim behind {lanes:,} saturated lanes {times['full']:.2f} ms,"
+        f" {times['full'] / times['empty']:.2f} times that of an empty queue",
+        flush=True,
+    )
+
+
+def fairness(connection: Connection, jobs: int, tenants: int) -> None:
+    """Print how long small tenants take beside a large one, and alone."""
+    rounds = {}
+    for case in ("alone", "beside"):
+        empty(connection)
+        connection.execute("select jobq.put_queue('fair', max_running => %s)", [BATCH])
+        if case == "beside":
+            fill(connection, jobs, 1, "fair")
+        fill(connection, tenants * 10, tenants, "fair")
+        small = tenants * 10
+        ids: list[object] = []
+        attempts: list[int] = []
+        rounds[case] = 0
+        while small:
+            claimed = connection.execute(
+                EXCHANGE, ["fair", BATCH, ids, attempts], prepare=True
+            ).fetchall()
+            ids, attempts = [job[0] for job in claimed], [job[1] for job in claimed]
+            rounds[case] += 1
+            small = one(
+                connection,
+                "select count(*) from jobq_private.job"
+                " where concurrency_key <> 'key 0' and state = 'queued'",
+            )
+    print(
+        f"{tenants:,} tenants with ten jobs each, beside one with {jobs:,}, {BATCH} places:"
+        f" {rounds['beside'] / rounds['alone']:.2f} times as long as alone",
+        flush=True,
+    )
+
+
+async def next_of_a_lane(connection: Connection, url: str, jobs: int) -> None:
+    """Print how long a worker takes from the end of a job to the next one of its lane."""
+    empty(connection)
+    connection.execute("select jobq.put_queue('default', key_max_running => 1)")
+    registry = Registry()
+
+    @registry.handler("noop")
+    async def noop(context: JobContext, payload: object) -> None:
+        del context, payload
+
+    fill(connection, jobs, 1)
+    async with Worker(url, registry, concurrency=10), asyncio.timeout(300):
+        while one(connection, "select count(*) from jobq_private.job") > 0:
+            await asyncio.sleep(0.05)
+    gaps = sorted(float(gap) for (gap,) in connection.execute(GAPS))
+    print(
+        f"from a job's end to the next of its lane: p50 {gaps[len(gaps) // 2]:.1f} ms,"
+        f" p99 {gaps[int(len(gaps) * 0.99)]:.1f} ms",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+-- The strategies of dedup keys that look at the time.
+begin;
+select plan(16);
+
+select jobq.put_kind(
+    'save', dedup => 'debounce', dedup_period => '1 min', dedup_max_wait => '90 s'
+);
+select jobq.enqueue('save', '{"n": 1}', dedup_key => 'doc') as first \gset
+select is(
+    (select run_at from jobq.job where kind = 'save'), now() + interval '1 min',
+    'debounce waits for another call'
+);
+update jobq_private.job
+set run_at = run_at - interval '40 s' where kind = 'save';
+select is(
+    jobq.enqueue('save', '{"n": 2}', dedup_key => 'doc'), :'first', 'which gives the same job'
+);
+select results_eq(
+    'select payload, run_at from jobq.job where kind = ''save''',
+    $$values ('{"n": 2}'::jsonb, now() + interval '1 min')$$, 'with the later payload, later'
+);
+select is(
+    (
+        select created from jobq.enqueue_many(
+            '[{"kind": "save", "payload": {"n": 3}, "dedup_key": "doc"}]'
+        )
+    ), false, 'a batch does the same'
+);
+select jobq.enqueue(
+    'save', '{"n": 4}', dedup_key => 'doc', run_at => now() + interval '1 h'
+);
+select results_eq(
+    'select payload, run_at from jobq.job where kind = ''save''',
+    $$values ('{"n": 4}'::jsonb, now() + interval '90 s')$$, 'but no longer than dedup_max_wait'
+);
+select isnt(
+    jobq.enqueue('save', '{"n": 1}', dedup_key => 'other'), :'first', 'each key has its own'
+);
+select jobq.change_many('{"run_at": "2020-01-01"}', array[:'first']::uuid[]);
+select is(
+    (select c.job_id from jobq.claim('{default}', 'w', 1) as c), :'first', 'it runs then'
+);
+select is(
+    jobq.enqueue('save', '{"n": 5}', dedup_key => 'doc'), :'first',
+    'while it runs a call gives it'
+);
+select is(
+    (select payload from jobq.job where job_id = :'first'), '{"n": 4}', 'and changes nothing'
+);
+select jobq.enqueue('keyed', dedup_key => 'a', dedup => 'debounce', concurrency_key => 'k');
+select is(
+    (select count(*)::integer from jobq.claim('{default}', 'w', 9)), 0,
+    'ten seconds unless the kind says otherwise'
+);
+select jobq.enqueue(
+    'keyed', dedup_key => 'a', dedup => 'debounce', run_at => now() - interval '1 s'
+);
+select is(
+    (select count(*)::integer from jobq.claim('{default}', 'w', 9)), 1,
+    'a call that names an earlier time brings it forward, also in a lane'
+);
+
+select jobq.put_kind('alert', dedup => 'throttle', dedup_period => '1 min');
+select jobq.enqueue('alert', queue => 'alerts', dedup_key => 'disk') as once \gset
+select jobq.complete(c.job_id, c.attempt) from jobq.claim('{alerts}', 'w', 1) as c;
+select is(
+    jobq.enqueue('alert', queue => 'alerts', dedup_key => 'disk'), :'once',
+    'throttle makes one job in a period, whether it has ended or not'
+);
+select isnt(
+    jobq.enqueue('alert', queue => 'alerts', dedup_key => 'cpu'), :'once', 'of each key'
+);
+update jobq_private.throttle set until = now() where dedup_key = 'disk';
+select isnt(
+    jobq.enqueue('alert', queue => 'alerts', dedup_key => 'disk'), :'once',
+    'and another one when it is over'
+);
+select throws_ok(
+    'select jobq.put_kind(''k'', dedup_period => ''0'')', '22023', null,
+    'a period has a length'
+);
+select throws_ok(
+    'select jobq.enqueue(''k'', dedup_key => ''a'', dedup => ''often'')', '22023', null,
+    'another strategy is refused'
+);
+
+select * from finish();
+rollback;
