@@ -555,8 +555,8 @@ comment on function jobq.maintain is
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
--- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
 -- Example: select * from jobq.metrics();
@@ -593,6 +593,18 @@ begin
         ('running_jobs', l.running),
         ('expired_leases', l.expired),
         ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ) as l
+    cross join lateral (
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed)
     ) as m (name, value);
 
     return query
@@ -657,6 +669,9 @@ comment on function jobq.metrics is
 -- Column dead: how many are dead, and not yet redriven or dropped.
 -- Column oldest_runnable: for how long the job that has waited longest could have run;
 -- null when none waits.
+-- Column lanes: how many concurrency keys have work, by priority.
+-- Column closed_lanes: how many of these may start none now: full, held, with their rate spent, or
+-- with no job due.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -668,7 +683,9 @@ returns table (
     dead bigint,
     oldest_runnable interval,
     finished_last_minute bigint,
-    is_paused boolean
+    is_paused boolean,
+    lanes bigint,
+    closed_lanes bigint
 )
 language sql
 stable
@@ -695,6 +712,12 @@ as $$
         where a.state = 'dead'
         group by a.queue
     ),
+    keyed as (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ),
     recent as (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
@@ -704,7 +727,8 @@ as $$
     select
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
-        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false)
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
+        coalesce(k.lanes, 0), coalesce(k.closed, 0)
     from (
         select l.queue from live as l
         union select e.queue from ended as e
@@ -714,6 +738,7 @@ as $$
     left join live as l on l.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
+    left join keyed as k on k.queue = n.queue
     order by n.queue
 $$;
 

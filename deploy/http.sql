@@ -740,7 +740,9 @@ begin
             'dead', t.dead,
             'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
             'finished_last_minute', t.finished_last_minute,
-            'is_paused', t.is_paused
+            'is_paused', t.is_paused,
+            'lanes', t.lanes,
+            'closed_lanes', t.closed_lanes
         ),
         case when t.n < t.total then t.queue end
     from (

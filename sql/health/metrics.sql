@@ -2,8 +2,8 @@
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
--- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
 -- Example: select * from jobq.metrics();
@@ -40,6 +40,18 @@ begin
         ('running_jobs', l.running),
         ('expired_leases', l.expired),
         ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ) as l
+    cross join lateral (
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed)
     ) as m (name, value);
 
     return query

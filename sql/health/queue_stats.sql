@@ -9,6 +9,9 @@
 -- Column dead: how many are dead, and not yet redriven or dropped.
 -- Column oldest_runnable: for how long the job that has waited longest could have run;
 -- null when none waits.
+-- Column lanes: how many concurrency keys have work, by priority.
+-- Column closed_lanes: how many of these may start none now: full, held, with their rate spent, or
+-- with no job due.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -20,7 +23,9 @@ returns table (
     dead bigint,
     oldest_runnable interval,
     finished_last_minute bigint,
-    is_paused boolean
+    is_paused boolean,
+    lanes bigint,
+    closed_lanes bigint
 )
 language sql
 stable
@@ -47,6 +52,12 @@ as $$
         where a.state = 'dead'
         group by a.queue
     ),
+    keyed as (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ),
     recent as (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
@@ -56,7 +67,8 @@ as $$
     select
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
-        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false)
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
+        coalesce(k.lanes, 0), coalesce(k.closed, 0)
     from (
         select l.queue from live as l
         union select e.queue from ended as e
@@ -66,6 +78,7 @@ as $$
     left join live as l on l.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
+    left join keyed as k on k.queue = n.queue
     order by n.queue
 $$;
 

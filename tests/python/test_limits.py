@@ -6,6 +6,7 @@ from claimed_at until after finished_at.
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+
+from jobq import JobContext, RateLimited, Registry, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -421,3 +424,59 @@ def test_a_limit_that_is_put_waits_for_claims_that_have_not_seen_it(connect: Con
     put.join(PATIENCE)
     assert claim(third, 5) == []
     assert running(one) == 1
+
+
+async def test_a_worker_claims_ahead_only_what_has_no_limits(
+    database: str, connect: Connect
+) -> None:
+    """It has taken a job without a key ahead, and none of those with one."""
+    watcher = connect()
+    registry, gate = Registry(), asyncio.Event()
+
+    @registry.handler("k")
+    async def work(context: JobContext, payload: object) -> None:
+        del context, payload
+        await gate.wait()
+
+    fill(watcher, 10, keys=10)
+    states = "select count(*) from jobq.job where state = 'running' and concurrency_key is "
+    async with Worker(database, registry, concurrency=2), asyncio.timeout(PATIENCE):
+        while watcher.execute(states + "not null").fetchone() != (2,):
+            await asyncio.sleep(0.01)
+        watcher.execute("select jobq.enqueue('k')")
+        while watcher.execute(states + "null").fetchone() != (1,):
+            await asyncio.sleep(0.01)
+        assert watcher.execute(states + "not null").fetchone() == (2,)
+        gate.set()
+        while watcher.execute("select from jobq_private.job").fetchall():
+            await asyncio.sleep(0.01)
+
+
+async def test_whom_a_handler_calls_can_ask_its_key_to_wait(
+    database: str, connect: Connect
+) -> None:
+    watcher = connect()
+    registry = Registry()
+    calls: list[str] = []
+
+    @registry.handler("k")
+    async def work(context: JobContext, payload: dict[str, str]) -> None:
+        calls.append(payload["key"])
+        if calls.count("slow") == 1 and payload["key"] == "slow":
+            raise RateLimited(3600, "status 429")
+
+    for key in ("slow", "slow", "other"):
+        watcher.execute(
+            "select jobq.enqueue('k', jsonb_build_object('key', %s::text), concurrency_key => %s)",
+            [key, key],
+        )
+    watcher.execute("select jobq.put_queue('default', key_max_running => 1)")
+    left = "select count(*), max(attempt - uncounted) from jobq_private.job"
+    async with Worker(database, registry), asyncio.timeout(PATIENCE):
+        while watcher.execute(left).fetchone() != (2, 0) or "other" not in calls:
+            await asyncio.sleep(0.01)
+        assert sorted(calls) == ["other", "slow"]
+        assert watcher.execute("select jobq.release_key('default', 'slow')").fetchone() == (True,)
+        while watcher.execute("select from jobq_private.job").fetchall():
+            await asyncio.sleep(0.01)
+    assert sorted(calls) == ["other", "slow", "slow", "slow"]

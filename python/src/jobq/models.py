@@ -237,6 +237,8 @@ class QueueStats:
         scheduled: jobs whose time has not come.
         oldest_runnable: for how long the oldest of them could have run already.
         finished_last_minute: jobs that ended within the last minute.
+        lanes: concurrency keys with work, by priority.
+        closed_lanes: those of them that may start no job now.
     """
 
     queue: str
@@ -248,6 +250,8 @@ class QueueStats:
     oldest_runnable: timedelta | None
     finished_last_minute: int
     is_paused: bool
+    lanes: int
+    closed_lanes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 -- What jobq.queue_stats() promises.
 begin;
-select plan(3);
+select plan(4);
 
 select is_empty(
     'select * from jobq.queue_stats()', 'without queues and jobs there is no row'
@@ -24,10 +24,10 @@ select results_eq(
     $$
     values ('empty', 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
         null::interval,
-        0::bigint, false),
-    ('over', 0, 0, 0, 0, 0, null, 1, false),
-    ('paused', 0, 0, 0, 0, 0, null, 0, true),
-    ('q', 2, 1, 1, 1, 1, '90 s', 1, false)
+        0::bigint, false, 0::bigint, 0::bigint),
+    ('over', 0, 0, 0, 0, 0, null, 1, false, 0, 0),
+    ('paused', 0, 0, 0, 0, 0, null, 0, true, 0, 0),
+    ('q', 2, 1, 1, 1, 1, '90 s', 1, false, 0, 0)
     $$,
     'each queue that has jobs, has just finished some or is declared has one row'
 );
@@ -39,6 +39,17 @@ select results_eq(
     where dead + finished_last_minute > 0',
     $$ values ('q', 1::bigint, 0::bigint) $$,
     'the dead stay in sight; what finished longer than a minute ago does not'
+);
+
+select jobq.put_queue('keyed', key_max_running => 1);
+select jobq.enqueue('work', queue => 'keyed', concurrency_key => (n % 2)::text)
+from generate_series(1, 3) as n;
+select from jobq.claim('{keyed}', 'w', 9);
+select from jobq.claim('{keyed}', 'w', 9);
+select results_eq(
+    'select lanes, closed_lanes from jobq.queue_stats() where queue = ''keyed''',
+    $$ values (1::bigint, 1::bigint) $$,
+    'keys with work are counted, and those that may start no job now'
 );
 
 select * from finish();

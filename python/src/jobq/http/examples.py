@@ -179,6 +179,8 @@ QUEUES: Final = {
             "oldest_runnable_ms": 800,
             "finished_last_minute": 3100,
             "is_paused": False,
+            "lanes": 3,
+            "closed_lanes": 1,
         }
     ],
     "cursor": None,

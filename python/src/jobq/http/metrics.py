@@ -65,6 +65,8 @@ FIGURES: Final = {
     "running_jobs": Figure("Jobs that are leased to workers.", sum),
     "expired_leases": Figure("Running jobs whose lease has expired, not taken back yet.", sum),
     "oldest_runnable_seconds": Figure("How long the first in line could have run already.", max),
+    "lanes": Figure("Concurrency keys with work, by priority.", sum),
+    "closed_lanes": Figure("Keys with work that may start no job now.", sum),
     "dlq_size": Figure("Dead jobs.", sum),
     "enqueue_qps": Figure("Jobs enqueued a second, over the last minute."),
     "job_latency_p95_seconds": Figure("95th percentile of the time from created to ended."),

@@ -37,6 +37,8 @@ class Queue(Struct):
     ]
     finished_last_minute: int
     is_paused: bool
+    lanes: Annotated[int, Meta(description="Concurrency keys with work, by priority.")]
+    closed_lanes: Annotated[int, Meta(description="Those that may start no job now.")]
 
 
 class QueuePage(Struct):
