@@ -284,6 +284,8 @@ create table jobq_private.kind (
     retry_max_delay interval,
     retry_jitter double precision,
     dedup text,
+    dedup_period interval,
+    dedup_max_wait interval,
     reuse_key_after_failure boolean,
     concurrency_key text[],
     max_running integer,
@@ -309,7 +311,12 @@ create table jobq_private.kind (
     constraint kind_retry_max_delay_check
     check (extract(epoch from retry_max_delay) between 0 and 31536000),
     constraint kind_retry_jitter_check check (retry_jitter between 0 and 1),
-    constraint kind_dedup_check check (dedup in ('skip', 'enqueue', 'replace')),
+    constraint kind_dedup_check
+    check (dedup in ('skip', 'enqueue', 'replace', 'debounce', 'throttle')),
+    constraint kind_dedup_period_check
+    check (dedup_period between '1 ms' and '365 days'),
+    constraint kind_dedup_max_wait_check
+    check (dedup_max_wait between '1 ms' and '365 days'),
     constraint kind_max_running_check check (max_running between 1 and 32767),
     constraint kind_rate_limit_check check (rate_limit between 1 and 1000000),
     constraint kind_rate_period_check
@@ -344,7 +351,9 @@ create type jobq_private.settings as (
     max_depth integer,
     delivery_version integer,
     concurrency_key text[],
-    is_limited boolean
+    is_limited boolean,
+    dedup_period interval,
+    dedup_max_wait interval
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
@@ -467,7 +476,7 @@ create table jobq_private.job (
     constraint job_attempt_check
     check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
     constraint job_lane_check check (concurrency_key is null or lane_id is not null),
-    constraint job_dedup_check check (dedup in ('skip', 'replace')),
+    constraint job_dedup_check check (dedup in ('skip', 'replace', 'debounce')),
     constraint job_last_error_check check (length(last_error) <= 512)
 )
 with (
@@ -509,6 +518,18 @@ create table jobq_private.idempotency_key (
 );
 
 create index idempotency_key_created_at_idx on jobq_private.idempotency_key (created_at);
+
+create table jobq_private.throttle (
+    kind text not null,
+    dedup_key text not null,
+    job_id uuid not null,
+    until timestamptz not null,
+    constraint throttle_pkey primary key (kind, dedup_key)
+);
+
+create index throttle_until_idx on jobq_private.throttle (until);
+
+comment on table jobq_private.throttle is 'The last job that each throttled dedup key of a kind has made, and until when it makes no other.';
 
 comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
 
@@ -1984,7 +2005,9 @@ as $$
         q.max_depth,
         k.delivery_version,
         k.concurrency_key,
-        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
+        coalesce(k.dedup_period, interval '10 s'),
+        k.dedup_max_wait
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -2248,7 +2271,11 @@ comment on function jobq.pause_queue is
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
 -- Argument queue: the queue of its jobs where the call names none.
--- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
+-- throttle.
+-- Argument dedup_period: how long a job waits for another call (debounce), or how long a key makes no
+-- other job (throttle); null means 10 s.
+-- Argument dedup_max_wait: how long other calls may put a job off in all; null means for ever.
 -- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
 -- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
@@ -2277,7 +2304,9 @@ create or replace function jobq.put_kind(
     max_running integer default null,
     rate_limit integer default null,
     rate_period interval default null,
-    rate_burst integer default null
+    rate_burst integer default null,
+    dedup_period interval default null,
+    dedup_max_wait interval default null
 )
 returns void
 language plpgsql
@@ -2301,7 +2330,7 @@ begin
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -2310,7 +2339,8 @@ begin
         put_kind.dedup, put_kind.reuse_key_after_failure, put_kind.payload_schema,
         put_kind.run, put_kind.concurrency_key,
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
-        put_kind.rate_burst
+        put_kind.rate_burst,
+        put_kind.dedup_period, put_kind.dedup_max_wait
     )
     on conflict on constraint kind_pkey do update
     set
@@ -2325,6 +2355,7 @@ begin
         concurrency_key = excluded.concurrency_key,
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
         updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
@@ -2918,8 +2949,8 @@ as $$
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
-        when job.dedup not in ('skip', 'enqueue', 'replace')
-        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue or replace']
+        when job.dedup not in ('skip', 'enqueue', 'replace', 'debounce', 'throttle')
+        then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
@@ -3481,6 +3512,47 @@ revoke all on function jobq_private.hold_keys from public;
 
 comment on function jobq_private.hold_keys is
 'Holds the idempotency keys of a batch, and says which jobs are to be made.';
+
+-- Purpose: the id under which a throttled dedup key makes a job: new_id, or that of the job which it
+-- has made within its period. Any other job gets new_id.
+-- Invariant: the row of the key decides between concurrent callers. Raises: 22004, 22023, JQ005,
+-- JQ006, JQ010.
+create or replace function jobq_private.hold_throttle(
+    job jobq_private.new_job, new_id uuid, is_checked boolean
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _settings jobq_private.settings;
+begin
+    select s.* into _settings from jobq_private.settings_for(job.kind, job.queue) as s;
+    if coalesce(job.dedup, _settings.dedup) is distinct from 'throttle' then
+        return new_id;
+    end if;
+    if not is_checked then
+        perform jobq_private.check_new_job(job, _settings);
+    end if;
+    insert into jobq_private.throttle as t (kind, dedup_key, job_id, until)
+    values (job.kind, job.dedup_key, new_id, now() + _settings.dedup_period)
+    on conflict on constraint throttle_pkey do update
+    set job_id = excluded.job_id, until = excluded.until
+    where t.until <= now();
+    return (
+        select t.job_id from jobq_private.throttle as t
+        where t.kind = job.kind and t.dedup_key = job.dedup_key
+    );
+end
+$$;
+
+revoke all on function jobq_private.hold_throttle from public;
+
+comment on function jobq_private.hold_throttle is
+'The id under which a throttled dedup key makes a job.';
 
 -- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
 -- Invariant: a job's archive row is never older than its id, which lets lookups by id
@@ -4153,6 +4225,45 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
+-- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
+-- Invariant: a job that has begun is left as it is. Raises: nothing.
+create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lane record;
+begin
+    update jobq_private.job as j
+    set
+        payload = coalesce(job.payload, '{}'),
+        run_at = least(
+            coalesce(job.run_at, now() + s.dedup_period), j.created_at + s.dedup_max_wait
+        )
+    from jobq_private.settings_for(job.kind, job.queue) as s
+    where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
+    returning j.lane_id, j.queue, j.concurrency_key, j.priority, j.run_at into _lane;
+    if _lane.lane_id is not null then
+        perform jobq_private.call_lane(
+            _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at
+        );
+    end if;
+    if _lane.run_at < now() + interval '60 s' then
+        perform jobq_private.wake(array[_lane.queue]);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.put_off from public;
+
+comment on function jobq_private.put_off is
+'Has a job that has not begun take the payload of a later call, and wait on.';
+
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
 -- Raises: JQ004.
@@ -4236,6 +4347,11 @@ begin
         created := job_id = _new;
     end if;
 
+    if job.dedup_key is not null and created then
+        job_id := jobq_private.hold_throttle(job, _new, _is_checked);
+        created := job_id = _new;
+    end if;
+
     while created loop
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
@@ -4245,12 +4361,16 @@ begin
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
-            coalesce(job.run_at, now()), coalesce(job.priority, s.priority),
+            coalesce(job.run_at, case
+                when job.dedup_key is not null
+                    and coalesce(job.dedup, s.dedup) = 'debounce'
+                then now() + s.dedup_period
+            end, now()), coalesce(job.priority, s.priority),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
                 when job.dedup_key is not null
-                then nullif(coalesce(job.dedup, s.dedup), 'enqueue')
+                then nullif(nullif(coalesce(job.dedup, s.dedup), 'enqueue'), 'throttle')
             end,
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
@@ -4280,7 +4400,7 @@ begin
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
-            if coalesce(job.run_at, now()) < now() + interval '60 s' then
+            if _run_at < now() + interval '60 s' then
                 perform jobq_private.wake(array[_queue]);
             end if;
             return;
@@ -4459,7 +4579,8 @@ comment on function jobq_private.value_problem is
 
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.
--- Invariant: replace cancels a job that waits, and never one that runs.
+-- Invariant: replace cancels a job that waits, and never one that runs; debounce changes one that
+-- has not begun.
 -- Raises: nothing.
 create or replace function jobq_private.yield_dedup_key(
     job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
@@ -4472,6 +4593,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _state text;
+    _dedup text;
 begin
     select j.job_id, j.state into job_id, _state
     from jobq_private.job as j
@@ -4479,13 +4601,15 @@ begin
     and j.dedup_key = job.dedup_key
     and j.dedup is not null;
 
-    created := not found or (
-        _state <> 'running'
-        and coalesce(job.dedup, (
-            select s.dedup from jobq_private.settings_for(job.kind, job.queue) as s
-        )) = 'replace'
-    );
-    if created then
+    created := not found;
+    if not created then
+        select coalesce(job.dedup, s.dedup) into _dedup
+        from jobq_private.settings_for(job.kind, job.queue) as s;
+        created := _state <> 'running' and _dedup = 'replace';
+    end if;
+    if not created and _dedup = 'debounce' then
+        perform jobq_private.put_off(job_id, job);
+    elsif created then
         update jobq_private.job as j
         set
             state = 'cancelled',
@@ -5456,6 +5580,16 @@ using (
     or exists (
         select from jobq_private.kind_queue as o
         where o.kind = idempotency_key.kind
+        and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
+    )
+);
+
+create policy throttle_all on jobq_private.throttle
+using (
+    (select h.any_of from jobq_private.held_queue as h) && array['*']
+    or exists (
+        select from jobq_private.kind_queue as o
+        where o.kind = throttle.kind
         and (select h.any_of from jobq_private.held_queue as h) && array[o.queue]
     )
 );
@@ -9212,7 +9346,9 @@ begin
             'dead', t.dead,
             'oldest_runnable_ms', jobq_private.milliseconds(t.oldest_runnable),
             'finished_last_minute', t.finished_last_minute,
-            'is_paused', t.is_paused
+            'is_paused', t.is_paused,
+            'lanes', t.lanes,
+            'closed_lanes', t.closed_lanes
         ),
         case when t.n < t.total then t.queue end
     from (
@@ -13423,6 +13559,14 @@ begin
         for update skip locked
     ));
 
+    delete from jobq_private.throttle as t
+    where t.ctid = any (array(
+        select o.ctid from jobq_private.throttle as o
+        where o.until < now()
+        limit prune.max_rows
+        for update skip locked
+    ));
+
     with old as materialized (
         select k.kind, k.idempotency_key
         from jobq_private.idempotency_key as k
@@ -13850,8 +13994,8 @@ comment on function jobq.maintain is
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
 -- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds,
--- dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
 -- Example: select * from jobq.metrics();
@@ -13888,6 +14032,18 @@ begin
         ('running_jobs', l.running),
         ('expired_leases', l.expired),
         ('oldest_runnable_seconds', l.oldest)
+    ) as m (name, value);
+
+    return query
+    select m.name, l.queue, m.value
+    from (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ) as l
+    cross join lateral (
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed)
     ) as m (name, value);
 
     return query
@@ -13952,6 +14108,9 @@ comment on function jobq.metrics is
 -- Column dead: how many are dead, and not yet redriven or dropped.
 -- Column oldest_runnable: for how long the job that has waited longest could have run;
 -- null when none waits.
+-- Column lanes: how many concurrency keys have work, by priority.
+-- Column closed_lanes: how many of these may start none now: full, held, with their rate spent, or
+-- with no job due.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -13963,7 +14122,9 @@ returns table (
     dead bigint,
     oldest_runnable interval,
     finished_last_minute bigint,
-    is_paused boolean
+    is_paused boolean,
+    lanes bigint,
+    closed_lanes bigint
 )
 language sql
 stable
@@ -13990,6 +14151,12 @@ as $$
         where a.state = 'dead'
         group by a.queue
     ),
+    keyed as (
+        select
+            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
+        from jobq_private.lane as l
+        group by l.queue
+    ),
     recent as (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
@@ -13999,7 +14166,8 @@ as $$
     select
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
-        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false)
+        coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
+        coalesce(k.lanes, 0), coalesce(k.closed, 0)
     from (
         select l.queue from live as l
         union select e.queue from ended as e
@@ -14009,6 +14177,7 @@ as $$
     left join live as l on l.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
+    left join keyed as k on k.queue = n.queue
     order by n.queue
 $$;
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from bench import clear, database, one
 
-from jobq import JobContext, Registry, Worker
+from jobq import Registry, Worker
 
 if TYPE_CHECKING:
     from bench import Connection
@@ -185,8 +185,8 @@ async def next_of_a_lane(connection: Connection, url: str, jobs: int) -> None:
     registry = Registry()
 
     @registry.handler("noop")
-    async def noop(context: JobContext, payload: object) -> None:
-        del context, payload
+    async def noop(payload: object) -> None:
+        del payload
 
     fill(connection, jobs, 1)
     async with Worker(url, registry, concurrency=10), asyncio.timeout(300):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from jobq import JobContext, RateLimited, Registry, Worker
+from jobq import RateLimited, Registry, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -434,8 +434,8 @@ async def test_a_worker_claims_ahead_only_what_has_no_limits(
     registry, gate = Registry(), asyncio.Event()
 
     @registry.handler("k")
-    async def work(context: JobContext, payload: object) -> None:
-        del context, payload
+    async def work(payload: object) -> None:
+        del payload
         await gate.wait()
 
     fill(watcher, 10, keys=10)
@@ -460,7 +460,7 @@ async def test_whom_a_handler_calls_can_ask_its_key_to_wait(
     calls: list[str] = []
 
     @registry.handler("k")
-    async def work(context: JobContext, payload: dict[str, str]) -> None:
+    async def work(payload: dict[str, str]) -> None:
         calls.append(payload["key"])
         if calls.count("slow") == 1 and payload["key"] == "slow":
             raise RateLimited(3600, "status 429")

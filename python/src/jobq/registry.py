@@ -19,7 +19,7 @@ from jobq.kinds import put_kind
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import timedelta
     from uuid import UUID
 
@@ -64,7 +64,14 @@ class Registry:
         retry_max_delay: timedelta | float | None = None,
         retry_jitter: float | None = None,
         dedup: str | None = None,
+        dedup_period: timedelta | float | None = None,
+        dedup_max_wait: timedelta | float | None = None,
         reuse_key_after_failure: bool | None = None,
+        concurrency_key: Sequence[str] | None = None,
+        max_running: int | None = None,
+        rate_limit: int | None = None,
+        rate_period: timedelta | float | None = None,
+        rate_burst: int | None = None,
         transactional: bool = False,
         process: bool = False,
         on_dead: Callable[[JobContext, str, str], Any] | None = None,
@@ -91,8 +98,15 @@ class Registry:
             retry_initial_delay: the first wait, a timedelta or seconds.
             retry_max_delay: the longest, a timedelta or seconds.
             retry_jitter: 0 to 1, as a share of the wait.
-            dedup: what dedup keys of the kind do: skip, enqueue or replace.
+            dedup: what dedup keys of the kind do: skip, enqueue, replace, debounce or throttle.
+            dedup_period: for how long debounce waits, or throttle makes no other job.
+            dedup_max_wait: how long other calls may put a job off in all.
             reuse_key_after_failure: whether a failed job gives its idempotency key back.
+            concurrency_key: the path in the payload of each job's concurrency key.
+            max_running: how many jobs of the kind run at once, in all queues and workers.
+            rate_limit: how many of them start in each ``rate_period``.
+            rate_period: a second by default.
+            rate_burst: how many of them may start together; 1 by default.
             transactional: whether the handler takes ``connection``, whose transaction also
                 completes the job: its rows and the completion commit together or not at all.
             process: whether a plain function runs in another process, for work on the CPU.
@@ -115,7 +129,14 @@ class Registry:
             "retry_max_delay": as_timedelta(retry_max_delay),
             "retry_jitter": retry_jitter,
             "dedup": dedup,
+            "dedup_period": as_timedelta(dedup_period),
+            "dedup_max_wait": as_timedelta(dedup_max_wait),
             "reuse_key_after_failure": reuse_key_after_failure,
+            "concurrency_key": concurrency_key and list(concurrency_key),
+            "max_running": max_running,
+            "rate_limit": rate_limit,
+            "rate_period": as_timedelta(rate_period),
+            "rate_burst": rate_burst,
         }
 
         def register(function: F) -> F:
