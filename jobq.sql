@@ -558,7 +558,7 @@ on jobq_private.job_archive (state, job_id) include (queue)
 where state <> 'succeeded';
 
 create index job_archive_finished_at_idx
-on jobq_private.job_archive using brin (finished_at);
+on jobq_private.job_archive using brin (finished_at) with (autosummarize = on);
 
 create index job_archive_schedule_idx
 on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
@@ -579,6 +579,9 @@ create table jobq_private.attempt (
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )
 partition by range (finished_at);
+
+create index attempt_finished_at_idx
+on jobq_private.attempt using brin (finished_at) with (autosummarize = on);
 
 comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
 
@@ -1225,6 +1228,51 @@ create type jobq_private.lane_batch as (
 );
 
 comment on type jobq_private.lane_batch is 'What a claim takes from lanes, and the lanes that had nothing.';
+
+reset role;
+
+-- Deploy jobq:health_tables to pg
+-- The queue's own history, for charts: a row for each bucket, queue and kind, of buckets of
+-- 1, 10 and 60 minutes. Bounded: few pairs a bucket, and each width is kept for a time.
+set local role jobq_owner;
+
+create table jobq_private.history (
+    minutes smallint not null,
+    bucket timestamptz not null,
+    queue text not null,
+    kind text not null,
+    enqueued bigint not null default 0,
+    succeeded bigint not null default 0,
+    failed bigint not null default 0,
+    dead bigint not null default 0,
+    cancelled bigint not null default 0,
+    constraint history_pkey primary key (minutes, bucket, queue, kind),
+    constraint history_minutes_check check (minutes in (1, 10, 60))
+);
+
+comment on table jobq_private.history is 'How many jobs were made and ended in each stretch of time.';
+
+-- counts[n] is how many jobs took from 2^((n-1)/2) to 2^(n/2) milliseconds.
+create table jobq_private.latency (
+    minutes smallint not null,
+    bucket timestamptz not null,
+    counts bigint[] not null,
+    constraint latency_pkey primary key (minutes, bucket),
+    constraint latency_minutes_check check (minutes in (1, 10, 60))
+);
+
+comment on table jobq_private.latency is 'How long jobs took that ended in each stretch of time.';
+
+create table jobq_private.history_mark (
+    is_singleton boolean not null default true,
+    rolled_to timestamptz not null default date_trunc('minute', now()),
+    constraint history_mark_pkey primary key (is_singleton),
+    constraint history_mark_is_singleton_check check (is_singleton)
+);
+
+comment on table jobq_private.history_mark is 'Until when the history is rolled up.';
+
+insert into jobq_private.history_mark default values;
 
 reset role;
 
@@ -2527,6 +2575,27 @@ reset role;
 -- Made by sql/snapshot.py from sql/job/: edit that.
 set local role jobq_owner;
 
+-- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+create or replace function jobq_private.id_floor(moment timestamptz)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (lpad(to_hex(
+        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
+    ), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+revoke all on function jobq_private.id_floor from public;
+
+comment on function jobq_private.id_floor is
+'The least UUID of version 7 that can have been made at a moment or later.';
+
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
 -- job_insert and job_update. FOR UPDATE would lock nothing below a UNION and say nothing;
@@ -2570,27 +2639,6 @@ grant select, insert on jobq.job to jobq_producer;
 
 comment on view jobq.job is
 'Every job, live and archived. Insert enqueues; updating state performs the transition; rows are not locked here, claim() takes jobs.';
-
--- Purpose: the least UUID of version 7 that can have been made at a moment or later.
--- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
-create or replace function jobq_private.id_floor(moment timestamptz)
-returns uuid
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select (lpad(to_hex(
-        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
-    ), 12, '0') || repeat('0', 20))::uuid
-$$;
-
-revoke all on function jobq_private.id_floor from public;
-
-comment on function jobq_private.id_floor is
-'The least UUID of version 7 that can have been made at a moment or later.';
 
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
@@ -5371,6 +5419,7 @@ comment on function jobq.redrive is
 -- Argument since: only those that ended since this instant.
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
+-- Argument job_ids: only those of these jobs that are dead; null means all.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -5378,7 +5427,8 @@ create or replace function jobq.redrive_many(
     kind text default null,
     since timestamptz default '-infinity',
     error_code text default null,
-    max_jobs integer default 1000
+    max_jobs integer default 1000,
+    job_ids uuid[] default null
 )
 returns setof uuid
 language plpgsql
@@ -5401,6 +5451,7 @@ begin
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
+        and (redrive_many.job_ids is null or a.job_id = any(redrive_many.job_ids))
         and (redrive_many.queue is null or a.queue = redrive_many.queue)
         and (redrive_many.kind is null or a.kind = redrive_many.kind)
         and (
@@ -5634,6 +5685,19 @@ using (
 );
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
+
+-- The history of charts belongs to its queue; what is of all queues, to who holds all.
+create policy history_select on jobq_private.history for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy history_all on jobq_private.history
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy latency_select on jobq_private.latency for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*']);
+
+create policy latency_all on jobq_private.latency
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
@@ -9107,6 +9171,66 @@ to jobq_worker, jobq_operator, jobq_reader;
 comment on function jobq_http.page_attempts is
 'Returns a page of the attempts of a job as JSON documents, in their order.';
 
+-- Purpose: a page of what operators have done, newest first; cursor as in page_jobs().
+-- Invariant: a descent of the primary key; of the newest 20,000 rows those that fit.
+-- Raises: 22004, 22023.
+-- Argument before: only what came before this row; null for the first page.
+-- Argument subject: only what was done to this job, queue or other subject; null means all.
+-- Argument max_rows: at most so many, 1 to 1000.
+-- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,
+-- subject, reason.
+-- Example: select * from jobq_http.page_audit();
+create or replace function jobq_http.page_audit(
+    before bigint default null, subject text default null, max_rows integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+begin
+    if page_audit.max_rows is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_rows');
+    elsif page_audit.max_rows not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'
+        );
+    end if;
+    return query
+    select
+        json_build_object(
+            'audit_id', t.audit_id, 'acted_at', t.acted_at, 'actor', t.actor,
+            'acting_for', t.acting_for, 'application', t.application,
+            'action', t.action, 'subject', t.subject, 'reason', t.reason
+        ),
+        case when t.n < count(*) over () then t.audit_id end
+    from (
+        select l.*, row_number() over (order by l.audit_id desc) as n
+        from (
+            select a.*
+            from jobq_private.audit as a
+            where page_audit.before is null or a.audit_id < page_audit.before
+            order by a.audit_id desc
+            limit 20000
+        ) as l
+        where page_audit.subject is null or l.subject = page_audit.subject
+        order by l.audit_id desc
+        limit page_audit.max_rows + 1
+    ) as t
+    order by t.n
+    limit page_audit.max_rows;
+end
+$$;
+
+revoke all on function jobq_http.page_audit from public;
+grant execute on function jobq_http.page_audit to jobq_operator;
+
+comment on function jobq_http.page_audit is
+'Returns a page of what operators have done as JSON documents, newest first; cursor leads to the next page.';
+
 -- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
 -- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
@@ -9559,6 +9683,94 @@ grant execute on function jobq_http.revoke_api_key to jobq_operator;
 comment on function jobq_http.revoke_api_key is
 'Takes a key of the HTTP API out of use.';
 
+-- Purpose: dead jobs by kind, queue and error code, with what each group has in common.
+-- Invariant: looks at the newest max_looked dead jobs, by an index. Raises: 22004, 22023.
+-- Argument max_looked: at most so many dead jobs, 1 to 100000.
+-- Returns: a JSON object: looked_at, how many; is_all, whether these are all; groups, an array
+-- of objects: kind, queue, error_code, jobs, first_at, last_at, error, errors (how many
+-- different ones), workers, attempts, job_id of the newest, and metadata that all have.
+-- Example: select jobq_http.show_dead_jobs() -> 'groups';
+create or replace function jobq_http.show_dead_jobs(max_looked integer default 10000)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _document json;
+begin
+    if show_dead_jobs.max_looked is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_looked');
+    elsif show_dead_jobs.max_looked not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_looked must be from 1 to 100000'
+        );
+    end if;
+
+    with looked as materialized (
+        select a.job_id, a.kind, a.queue, a.last_error_code, a.last_error, a.worker,
+            a.finished_at, a.attempt - a.uncounted as attempts, a.metadata
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        order by a.job_id desc
+        limit show_dead_jobs.max_looked + 1
+    ),
+    grouped as (
+        select l.kind, l.queue, l.last_error_code, count(*) as jobs,
+            min(l.finished_at) as first_at, max(l.finished_at) as last_at,
+            (array_agg(left(l.last_error, 300) order by l.job_id desc))[1] as error,
+            count(distinct l.last_error) as errors,
+            (array_agg(distinct l.worker))[1:5] as workers,
+            min(l.attempts) as least_attempts, max(l.attempts) as most_attempts,
+            (array_agg(l.job_id order by l.job_id desc))[1] as newest
+        from looked as l
+        group by l.kind, l.queue, l.last_error_code
+        order by count(*) desc, max(l.finished_at) desc
+        limit 200
+    )
+    select json_build_object(
+        'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
+        'is_all', (select count(*) <= show_dead_jobs.max_looked from looked),
+        'groups', coalesce((
+            select json_agg(json_build_object(
+                'kind', g.kind, 'queue', g.queue, 'error_code', g.last_error_code,
+                'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
+                'error', g.error, 'errors', g.errors, 'workers', g.workers,
+                'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
+                'job_id', g.newest, 'metadata', (
+                    select coalesce(json_object_agg(c.key, c.value), '{}')
+                    from (
+                        select e.key, e.value
+                        from looked as l
+                        cross join jsonb_each_text(l.metadata) as e
+                        where l.kind = g.kind and l.queue = g.queue
+                        and l.last_error_code is not distinct from g.last_error_code
+                        and jsonb_typeof(l.metadata) = 'object'
+                        group by e.key, e.value
+                        having count(*) = g.jobs
+                        order by e.key
+                        limit 5
+                    ) as c
+                )
+            ))
+            from grouped as g
+        ), '[]')
+    ) into _document;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_dead_jobs from public;
+grant execute on function jobq_http.show_dead_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_dead_jobs is
+'Returns dead jobs by kind, queue and error code, with what each group has in common, as a JSON document.';
+
 -- Purpose: one execution as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ001.
 -- Argument execution_id: the id of the execution, which is that of its job.
@@ -9584,6 +9796,103 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_execution is
 'Returns one execution as a JSON document.';
+
+-- Purpose: how many jobs were made and ended, and how long they took, over the last hour,
+-- day or month, from the history that maintain() keeps.
+-- Invariant: reads the history alone, a few thousand rows at most. Raises: 22004, 22023.
+-- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
+-- Argument by: queue or kind.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of
+-- arrays: the number of the bucket, the queue or kind, how many were enqueued, succeeded,
+-- failed (and tried again), dead, cancelled; latency, an array of arrays: the number of the
+-- bucket, the median and the 95th percentile in milliseconds of the jobs that succeeded, of
+-- all queues, from when they could first run.
+-- Example: select jobq_http.show_history('day', 'kind') -> 'latency';
+create or replace function jobq_http.show_history(
+    span text default 'hour',
+    by text default 'queue',
+    queue text default null,
+    kind text default null
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _minutes constant integer :=
+        case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
+    _width constant interval := _minutes * interval '1 min';
+    _buckets constant integer :=
+        case show_history.span when 'hour' then 60 when 'day' then 144 else 720 end;
+    _until timestamptz;
+    _since timestamptz;
+begin
+    if num_nulls(show_history.span, show_history.by) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
+    elsif _minutes is null or show_history.by not in ('queue', 'kind') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
+        );
+    end if;
+    _until := date_bin(_width, clock_timestamp() - interval '10 s', '2000-01-01 UTC');
+    _since := _until - _buckets * _width;
+
+    return json_build_object(
+        'since', _since,
+        'until', _until,
+        'width_ms', jobq_private.milliseconds(_width),
+        'counts', (
+            select coalesce(json_agg(json_build_array(
+                c.n, c.name, c.enqueued, c.succeeded, c.failed, c.dead, c.cancelled
+            ) order by c.n, c.name), '[]')
+            from (
+                select
+                    (extract(epoch from h.bucket - _since) / 60)::integer / _minutes as n,
+                    case show_history.by when 'queue' then h.queue else h.kind end as name,
+                    sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+                    sum(h.failed) as failed, sum(h.dead) as dead,
+                    sum(h.cancelled) as cancelled
+                from jobq_private.history as h
+                where h.minutes = _minutes
+                and h.bucket >= _since and h.bucket < _until
+                and (show_history.queue is null or h.queue = show_history.queue)
+                and (show_history.kind is null or h.kind = show_history.kind)
+                group by 1, 2
+            ) as c
+        ),
+        'latency', (
+            select coalesce(json_agg(json_build_array(q.n, q.p50, q.p95) order by q.n), '[]')
+            from (
+                select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total) as p50,
+                    min(p.value) filter (where p.upto >= 0.95 * p.total) as p95
+                from (
+                    select
+                        (extract(epoch from l.bucket - _since) / 60)::integer / _minutes as n,
+                        round(power(2, (c.n - 0.5) / 2.0))::bigint as value,
+                        sum(c.jobs) over (partition by l.bucket order by c.n) as upto,
+                        sum(c.jobs) over (partition by l.bucket) as total
+                    from jobq_private.latency as l
+                    cross join unnest(l.counts) with ordinality as c (jobs, n)
+                    where l.minutes = _minutes and l.bucket >= _since and l.bucket < _until
+                ) as p
+                group by p.n
+            ) as q
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_history from public;
+grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_history is
+'Returns how many jobs were made and ended over the last hour, day or month, and how long they took, as a JSON document.';
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
 -- Invariant: reads only; ids of schedules and of jobs never meet.
@@ -9623,6 +9932,387 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 comment on function jobq_http.show_job is
 'Returns one job, live or archived, or one recurring job, as a JSON document.';
 
+-- Purpose: jobs that fit a filter, newest first, without payloads, and how many there are.
+-- Invariant: looks at max_looked jobs at most, live ones and archived, from `before` on,
+-- each by a descent of an index; what lies behind is told by the cursor, so a filter that
+-- nothing fits costs no more than one that all jobs fit. Raises: 22004, 22023.
+-- Argument states: only these; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument created_after: only those made at this instant or later.
+-- Argument created_before: only those made before this instant.
+-- Argument metadata: only those whose metadata contain this object.
+-- Argument error_code: only those whose last error has this code; null means all.
+-- Argument worker: only those that this worker runs, or ran last; null means all.
+-- Argument before: only jobs made before this one; null for the first page.
+-- Argument max_jobs: at most so many in items, 1 to 1000.
+-- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
+-- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
+-- nothing was left to look at; cursor, what `before` takes to go on, or null.
+-- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
+create or replace function jobq_http.show_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    error_code text default null,
+    worker text default null,
+    before uuid default null,
+    max_jobs integer default 50,
+    max_looked integer default 10000
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _ended constant text[] := '{succeeded,dead,cancelled}';
+    _rare constant text[] := '{dead,cancelled}';
+    _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
+    _states constant text[] := coalesce(show_jobs.states, _all);
+    _is_live constant boolean := not _states <@ _ended;
+    _is_leased constant boolean := _states = '{running}';
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(show_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        show_jobs.before, jobq_private.id_floor(show_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _document json;
+begin
+    if num_nulls(show_jobs.max_jobs, show_jobs.max_looked) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs and max_looked');
+    elsif show_jobs.max_jobs not between 1 and 1000
+        or show_jobs.max_looked not between 1 and 100000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 1000, max_looked from 1 to 100000');
+    elsif not _states <@ _all or array_position(_states, null) is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are ' || array_to_string(_all, ', '));
+    end if;
+
+    with looked as materialized (
+        select l.*, row_number() over (order by l.job_id desc) as n
+        from (
+            (
+                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                    j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
+                    j.attempt - j.uncounted as attempts, j.max_attempts,
+                    j.last_error_code, j.last_error, j.metadata
+                from jobq_private.job as j
+                where _is_live and not _is_leased
+                and j.job_id < _to and j.job_id >= _from
+                order by j.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            (
+                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                    j.claimed_at, null::timestamptz, j.worker, j.priority,
+                    j.attempt - j.uncounted, j.max_attempts,
+                    j.last_error_code, j.last_error, j.metadata
+                from jobq_private.job as j
+                where _is_leased and j.state = 'running'
+                and j.job_id < _to and j.job_id >= _from
+                order by j.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            (
+                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                    a.claimed_at, a.finished_at, a.worker, a.priority,
+                    a.attempt - a.uncounted, a.max_attempts,
+                    a.last_error_code, a.last_error, a.metadata
+                from jobq_private.job_archive as a
+                where 'succeeded' = any (_states)
+                and a.job_id < _to and a.job_id >= _from
+                order by a.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            select r.*
+            from unnest(_rare) as s (state)
+            cross join lateral (
+                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                    a.claimed_at, a.finished_at, a.worker, a.priority,
+                    a.attempt - a.uncounted, a.max_attempts,
+                    a.last_error_code, a.last_error, a.metadata
+                from jobq_private.job_archive as a
+                where s.state = any (_states) and 'succeeded' <> all (_states)
+                and a.state = s.state and a.state <> 'succeeded'
+                and a.job_id < _to and a.job_id >= _from
+                order by a.job_id desc
+                limit show_jobs.max_looked + 1
+            ) as r
+        ) as l
+    ),
+    fitting as materialized (
+        select k.*, row_number() over (order by k.job_id desc) as place
+        from looked as k
+        where k.n <= show_jobs.max_looked
+        and k.state = any (_states)
+        and (show_jobs.kind is null or k.kind = show_jobs.kind)
+        and (show_jobs.queue is null or k.queue = show_jobs.queue)
+        and (show_jobs.metadata is null or k.metadata @> show_jobs.metadata)
+        and (show_jobs.error_code is null or k.last_error_code = show_jobs.error_code)
+        and (show_jobs.worker is null or k.worker = show_jobs.worker)
+    ),
+    seen as (
+        select
+            count(*) > show_jobs.max_looked as is_cut,
+            (select k.job_id from looked as k where k.n = show_jobs.max_looked) as last
+        from looked
+    )
+    select json_build_object(
+        'items', coalesce((
+            select json_agg(json_build_object(
+                'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
+                'priority', f.priority, 'attempts', f.attempts,
+                'max_attempts', f.max_attempts, 'worker', f.worker,
+                'created_at', f.created_at, 'run_at', f.run_at,
+                'started_at', f.claimed_at, 'finished_at', f.finished_at,
+                'last_error_code', f.last_error_code,
+                'last_error', left(f.last_error, 200)
+            ) order by f.place)
+            from fitting as f
+            where f.place <= show_jobs.max_jobs
+        ), '[]'),
+        'matched', (select count(*) from fitting),
+        'is_all', not s.is_cut,
+        'cursor', case
+            when (select count(*) from fitting) > show_jobs.max_jobs then (
+                select f.job_id from fitting as f where f.place = show_jobs.max_jobs
+            )
+            when s.is_cut then s.last
+        end
+    ) into _document
+    from seen as s;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_jobs from public;
+grant execute on function jobq_http.show_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_jobs is
+'Returns jobs that fit a filter, newest first and without payloads, and how many fit among the newest 10,000.';
+
+-- Purpose: who has logged in to the database, and what the HTTP API would call its scopes.
+-- Invariant: reads the roles of the session's user alone. Raises: nothing.
+-- Returns: a JSON object: login, and scopes, an array of some of produce, work, operate and read.
+-- Example: select jobq_http.show_login() ->> 'login';
+create or replace function jobq_http.show_login()
+returns json
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select json_build_object(
+        'login', session_user,
+        'scopes', coalesce(json_agg(s.scope order by s.scope) filter (
+            where pg_has_role(session_user, s.role, 'usage')
+        ), '[]')
+    )
+    from (
+        values
+        ('produce', 'jobq_producer'), ('work', 'jobq_worker'),
+        ('operate', 'jobq_operator'), ('read', 'jobq_reader')
+    ) as s (scope, role)
+$$;
+
+revoke all on function jobq_http.show_login from public;
+grant execute on function jobq_http.show_login
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_login is
+'Returns who has logged in to the database, with the scopes that follow from its roles.';
+
+-- Purpose: a number that has changed when anything may have changed that is shown of jobs,
+-- queues, limits, schedules, workers or endpoints, or a line was logged.
+-- Invariant: reads the server's statistics and a sequence, and no table; a change shows in
+-- about a second. Raises: nothing.
+-- Returns: how many rows were added, changed or deleted since the statistics began.
+-- Example: select jobq_http.show_pulse();
+create or replace function jobq_http.show_pulse()
+returns bigint
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select sum(
+        pg_stat_get_tuples_inserted(t.name::regclass)
+        + pg_stat_get_tuples_updated(t.name::regclass)
+        + pg_stat_get_tuples_deleted(t.name::regclass)
+    )::bigint + coalesce(
+        pg_sequence_last_value('jobq_private.job_log_sequence'::regclass), 0
+    )
+    from (
+        values
+        ('jobq_private.job'), ('jobq_private.queue'), ('jobq_private.key_limit'),
+        ('jobq_private.schedule'), ('jobq_private.worker'), ('jobq_private.endpoint')
+    ) as t (name)
+$$;
+
+revoke all on function jobq_http.show_pulse from public;
+grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_pulse is
+'Returns a number that changes when jobs, queues, schedules, workers or endpoints do, at the cost of no table.';
+
+-- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
+-- Invariant: looks at some 20,000 waiting jobs at most, as many of each queue: a count that
+-- is greater than ends_at means more than that. Queues are found by descents of indexes.
+-- running and dead end at most, the dead being the newest of all queues.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Argument max_queues: at most so many queues, 1 to 1000.
+-- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
+-- oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- key_max_running, max_depth.
+-- Example: select jobq_http.show_queues();
+create or replace function jobq_http.show_queues(
+    most integer default 10000, max_queues integer default 200
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _document json;
+begin
+    if num_nulls(show_queues.most, show_queues.max_queues) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most and max_queues');
+    elsif show_queues.most not between 1 and 100000
+        or show_queues.max_queues not between 1 and 1000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'most must be from 1 to 100000, max_queues from 1 to 1000');
+    end if;
+
+    with leased as (
+        select s.queue, count(*) as running
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as dead
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead'
+            order by a.job_id desc
+            limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select n.queue
+        from (
+            select t.queue from jobq_private.waiting_queue as t
+            union select l.queue from leased as l
+            union select e.queue from ended as e
+            union select q.queue from jobq_private.queue as q
+            union select unnest(w.queues) from jobq_private.worker as w
+        ) as n
+        where n.queue is not null
+        order by n.queue
+        limit show_queues.max_queues
+    )
+    select json_agg(json_build_object(
+        'queue', k.queue,
+        'queued', w.queued,
+        'scheduled', w.scheduled,
+        'retrying', w.retrying,
+        'running', coalesce(l.running, 0),
+        'dead', coalesce(e.dead, 0),
+        'oldest_runnable_ms', jobq_private.milliseconds(
+            _now - least(o.run_at, w.oldest)
+        ),
+        'is_paused', q.paused_at is not null,
+        'paused_at', q.paused_at,
+        'pause_reason', q.pause_reason,
+        'ends_at', c.ends_at,
+        'is_declared', q.queue is not null,
+        'max_depth', q.max_depth,
+        'key_max_running', q.key_max_running,
+        'is_served', exists (
+            select from jobq_private.worker as u
+            where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
+        )
+    ) order by k.queue) into _document
+    from known as k
+    left join jobq_private.queue as q on q.queue = k.queue
+    left join leased as l on l.queue = k.queue
+    left join ended as e on e.queue = k.queue
+    cross join (
+        select greatest(least(
+            show_queues.most, 100 + 20000 / greatest(1, count(*))
+        ), 1) as ends_at
+        from known
+    ) as c
+    cross join lateral (
+        select
+            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
+            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
+            count(*) filter (where s.state = 'retrying') as retrying,
+            min(s.run_at) filter (where s.run_at <= _now) as oldest
+        from (
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is null
+                limit c.ends_at + 1
+            )
+            union all
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is not null
+                limit c.ends_at + 1
+            )
+        ) as s
+    ) as w
+    left join lateral (
+        select d.due as run_at
+        from jobq.next_due(array[k.queue]) as d (due)
+        where d.due <= _now and d.due > '-infinity'
+    ) as o on true;
+    return coalesce(_document, '[]');
+end
+$$;
+
+revoke all on function jobq_http.show_queues from public;
+grant execute on function jobq_http.show_queues to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_queues is
+'Returns queues at a glance as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
+
 -- Purpose: a schedule as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, 22023, JQ007.
 -- Argument vocabulary: as show_job() has it.
@@ -9652,6 +10342,69 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: who works, and on what.
+-- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
+-- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
+-- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
+-- started_at), kinds (an object: how many of each).
+-- Example: select jobq_http.show_workers();
+create or replace function jobq_http.show_workers()
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    return (
+        with leased as materialized (
+            select j.worker, j.job_id, j.kind, j.claimed_at
+            from jobq_private.job as j
+            where j.state = 'running'
+            limit 10000
+        ),
+        held as (
+            select k.worker, sum(k.jobs) as jobs, json_object_agg(k.kind, k.jobs) as kinds
+            from (
+                select l.worker, l.kind, count(*) as jobs from leased as l group by 1, 2
+            ) as k
+            group by k.worker
+        ),
+        first as (
+            select distinct on (l.worker) l.worker, json_build_object(
+                'job_id', l.job_id, 'kind', l.kind, 'started_at', l.claimed_at
+            ) as oldest
+            from leased as l
+            order by l.worker, l.claimed_at
+        ),
+        known as (
+            select w.worker, w.queues, w.started_at, w.seen_at,
+                w.seen_at > now() - interval '1 min' as is_live
+            from jobq_private.worker as w
+            order by 5 desc, w.worker
+            limit 500
+        )
+        select coalesce(json_agg(json_build_object(
+            'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
+            'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
+            'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest
+        ) order by w.is_live desc, w.worker), '[]')
+        from known as w
+        left join held as h on h.worker = w.worker
+        left join first as f on f.worker = w.worker
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_workers from public;
+grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_workers is
+'Returns who works, and on what, as a JSON document.';
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
 -- Invariant: what a recurring job has fired already goes on.
@@ -13589,15 +14342,15 @@ revoke all on function jobq_private.prune from public;
 comment on function jobq_private.prune is
 'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';
 
--- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
--- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
--- Raises: nothing.
-create or replace view jobq_private.unserved_queue as
-with recursive used as (
+-- Purpose: the queues in which jobs wait, found by steps from each to the next.
+-- Invariant: a descent of an index for each queue, however many jobs wait: one index has
+-- the jobs in lanes, another those that are in none. Raises: nothing.
+create or replace view jobq_private.waiting_queue as
+with recursive ready as (
     (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying')
+        where j.state in ('queued', 'retrying') and j.lane_id is null
         order by j.queue
         limit 1
     )
@@ -13605,17 +14358,50 @@ with recursive used as (
     select (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying') and j.queue > u.queue
+        where j.state in ('queued', 'retrying') and j.lane_id is null
+        and j.queue > r.queue
         order by j.queue
         limit 1
     )
-    from used as u
-    where u.queue is not null
+    from ready as r
+    where r.queue is not null
+),
+laned as (
+    (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.lane_id is not null
+        order by j.queue
+        limit 1
+    )
+    union all
+    select (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.lane_id is not null
+        and j.queue > l.queue
+        order by j.queue
+        limit 1
+    )
+    from laned as l
+    where l.queue is not null
 )
+select r.queue from ready as r where r.queue is not null
+union
+select l.queue from laned as l where l.queue is not null;
+
+revoke all on table jobq_private.waiting_queue from public;
+
+comment on view jobq_private.waiting_queue is
+'Queues in which jobs wait.';
+
+-- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
+-- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
+-- Raises: nothing.
+create or replace view jobq_private.unserved_queue as
 select u.queue
-from used as u
-where u.queue is not null
-and not exists (
+from jobq_private.waiting_queue as u
+where not exists (
     select from jobq_private.worker as w
     where u.queue = any(w.queues) and w.seen_at > now() - interval '1 min'
 )
@@ -13709,6 +14495,198 @@ revoke all on function jobq_private.queue_health from public;
 
 comment on function jobq_private.queue_health is
 'What in the queue threatens the promise, each with its remedy.';
+
+-- Purpose: bring the queue's own history up to the last full minute, and forget what is old.
+-- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
+-- minute is counted ten seconds after it has ended, so that calls under way are in it.
+-- Where grants by queue are enforced, a log-in that holds all queues does it.
+-- Raises: nothing.
+create or replace function jobq_private.roll_up()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _since timestamptz;
+    _until constant timestamptz := date_trunc('minute', clock_timestamp() - interval '10 s');
+    _to timestamptz;
+    _rows bigint;
+begin
+    if row_security_active('jobq_private.job') and not coalesce(
+        (select h.any_of && '{*}' from jobq_private.held_queue as h), false
+    ) then
+        return 0;
+    end if;
+    select greatest(m.rolled_to, _until - interval '3 h') into _since
+    from jobq_private.history_mark as m
+    where m.rolled_to < _until
+    for update skip locked;
+    if not found then
+        return 0;
+    end if;
+
+    _to := least(_until, _since + interval '10 min');
+    _rows := jobq_private.roll_up_minutes(_since, _to);
+    perform jobq_private.widen_history(1, 10, _since, _to);
+    perform jobq_private.widen_history(10, 60, _since, _to);
+    delete from jobq_private.history as h
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where h.minutes = k.minutes and h.bucket < _until - k.kept;
+    delete from jobq_private.latency as l
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    update jobq_private.history_mark as m set rolled_to = _to;
+    return _rows;
+end
+$$;
+
+revoke all on function jobq_private.roll_up from public;
+
+comment on function jobq_private.roll_up is
+'Brings the queue''s own history up to the last full minute, and forgets what is old.';
+
+-- Purpose: count what happened from one minute to another, by minute, queue and kind.
+-- Invariant: reads what ended by its time, what was made by its id, and nothing twice; of
+-- each minute at most 20 pairs of queue and kind, the rest as (other). Raises: nothing.
+create or replace function jobq_private.roll_up_minutes(
+    since timestamptz, until timestamptz
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    -- Bounds of the minutes, as times and as ids, and of the classes of latency, in seconds.
+    _times constant timestamptz[] := array(
+        select t from generate_series(since, until, interval '1 min') as t
+    );
+    _ids constant uuid[] := array(
+        select jobq_private.id_floor(t) from unnest(_times) as t
+    );
+    _classes constant double precision[] := array(
+        select (power(2, k / 2.0) - 1) / 1000 from generate_series(1, 49) as k
+    );
+    _last constant integer := cardinality(_times);
+    _rows bigint;
+begin
+    with ended as materialized (
+        select
+            width_bucket(a.finished_at, _times) as n, a.queue, a.kind, a.state,
+            width_bucket(date_part('epoch', a.finished_at - case a.attempt
+                when 1 then greatest(a.run_at, a.created_at) else a.created_at
+            end), _classes) as class,
+            width_bucket(a.job_id, _ids) as made,
+            count(*) as jobs
+        from jobq_private.job_archive as a
+        where a.finished_at >= since and a.finished_at < until
+        group by 1, 2, 3, 4, 5, 6
+    ),
+    counted as (
+        select e.n, e.queue, e.kind, 0::bigint as enqueued,
+            sum(e.jobs) filter (where e.state = 'succeeded') as succeeded,
+            0::bigint as failed,
+            sum(e.jobs) filter (where e.state = 'dead') as dead,
+            sum(e.jobs) filter (where e.state = 'cancelled') as cancelled
+        from ended as e
+        group by 1, 2, 3
+        union all
+        select e.made, e.queue, e.kind, sum(e.jobs), 0, 0, 0, 0
+        from ended as e
+        where e.made between 1 and _last - 1
+        group by 1, 2, 3
+        union all
+        select m.n, m.queue, m.kind, m.jobs, 0, 0, 0, 0
+        from (
+            select width_bucket(j.job_id, _ids) as n, j.queue, j.kind, count(*) as jobs
+            from jobq_private.job as j
+            where j.job_id >= _ids[1] and j.job_id < _ids[_last]
+            group by 1, 2, 3
+            union all
+            select width_bucket(a.job_id, _ids), a.queue, a.kind, count(*)
+            from jobq_private.job_archive as a
+            where a.job_id >= _ids[1] and a.job_id < _ids[_last] and a.finished_at >= until
+            group by 1, 2, 3
+        ) as m
+        union all
+        select f.n, f.queue, f.kind, 0, 0, count(*), 0, 0
+        from (
+            select width_bucket(t.finished_at, _times) as n,
+                coalesce(j.queue, a.queue) as queue, coalesce(j.kind, a.kind) as kind
+            from jobq_private.attempt as t
+            left join jobq_private.job as j on j.job_id = t.job_id
+            left join lateral (
+                select h.queue, h.kind
+                from jobq_private.job_archive as h
+                where j.job_id is null and h.job_id = t.job_id
+                and h.finished_at >= t.finished_at
+                limit 1
+            ) as a on true
+            where t.finished_at >= since and t.finished_at < until
+            and t.state = 'retrying'
+        ) as f
+        where f.queue is not null
+        group by 1, 2, 3
+    ),
+    ranked as (
+        select c.n, c.queue, c.kind,
+            sum(c.enqueued) as enqueued, sum(c.succeeded) as succeeded,
+            sum(c.failed) as failed, sum(c.dead) as dead, sum(c.cancelled) as cancelled,
+            row_number() over (
+                partition by c.n
+                order by sum(c.enqueued) + coalesce(sum(c.succeeded), 0) desc, c.queue, c.kind
+            ) as place
+        from counted as c
+        group by c.n, c.queue, c.kind
+    ),
+    stored as (
+        insert into jobq_private.history (
+            minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+        )
+        select 1, _times[r.n], p.queue, p.kind,
+            sum(r.enqueued), coalesce(sum(r.succeeded), 0), sum(r.failed),
+            coalesce(sum(r.dead), 0), coalesce(sum(r.cancelled), 0)
+        from ranked as r
+        cross join lateral (
+            select case when r.place <= 20 then r.queue else '(other)' end as queue,
+                case when r.place <= 20 then r.kind else '(other)' end as kind
+        ) as p
+        group by r.n, p.queue, p.kind
+        on conflict on constraint history_pkey do nothing
+        returning 1
+    ),
+    classes as (
+        select e.n, e.class, sum(e.jobs) as jobs
+        from ended as e
+        where e.state = 'succeeded'
+        group by e.n, e.class
+    ),
+    timed as (
+        insert into jobq_private.latency (minutes, bucket, counts)
+        select 1, _times[m.n], array_agg(coalesce(c.jobs, 0) order by k)
+        from (select distinct c.n from classes as c) as m
+        cross join generate_series(0, 49) as k
+        left join classes as c on c.n = m.n and c.class = k
+        group by m.n
+        on conflict on constraint latency_pkey do nothing
+    )
+    select count(*) into _rows from stored;
+    return _rows;
+end
+$$;
+
+revoke all on function jobq_private.roll_up_minutes from public;
+
+comment on function jobq_private.roll_up_minutes is
+'Counts what happened from one minute to another, by minute, queue and kind.';
 
 -- Purpose: what in the server's configuration and state threatens the promise.
 -- Invariant: reads only. The pid of a snapshot's holder is seen by members of
@@ -13877,6 +14855,7 @@ begin
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'rolled_up' then jobq_private.roll_up()
             when 'made_partitions' then jobq_private.make_partitions()
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
@@ -13891,6 +14870,72 @@ revoke all on function jobq_private.upkeep from public;
 
 comment on function jobq_private.upkeep is
 'Does one task of maintain(), again while it comes back full.';
+
+-- Purpose: make wider buckets of the history from narrow ones: all that lie between two
+-- moments and are over.
+-- Invariant: of each bucket at most 20 pairs, the rest as (other). Raises: nothing.
+create or replace function jobq_private.widen_history(
+    narrow integer, wide integer, since timestamptz, until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _width constant interval := wide * interval '1 min';
+    _from constant timestamptz := date_bin(_width, since, '2000-01-01 UTC');
+    _to constant timestamptz := date_bin(_width, until, '2000-01-01 UTC');
+begin
+    if _from = _to then
+        return;
+    end if;
+    insert into jobq_private.history (
+        minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+    )
+    select wide, r.bucket, p.queue, p.kind, sum(r.enqueued), sum(r.succeeded),
+        sum(r.failed), sum(r.dead), sum(r.cancelled)
+    from (
+        select date_bin(_width, h.bucket, '2000-01-01 UTC') as bucket, h.queue, h.kind,
+            sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+            sum(h.failed) as failed, sum(h.dead) as dead, sum(h.cancelled) as cancelled,
+            row_number() over (
+                partition by date_bin(_width, h.bucket, '2000-01-01 UTC')
+                order by sum(h.enqueued + h.succeeded) desc, h.queue, h.kind
+            ) as place
+        from jobq_private.history as h
+        where h.minutes = narrow and h.bucket >= _from and h.bucket < _to
+        group by 1, 2, 3
+    ) as r
+    cross join lateral (
+        select case when r.place <= 20 then r.queue else '(other)' end as queue,
+            case when r.place <= 20 then r.kind else '(other)' end as kind
+    ) as p
+    group by r.bucket, p.queue, p.kind
+    on conflict on constraint history_pkey do nothing;
+
+    insert into jobq_private.latency (minutes, bucket, counts)
+    select wide, s.bucket, array_agg(s.jobs order by s.n)
+    from (
+        select date_bin(_width, l.bucket, '2000-01-01 UTC') as bucket, c.n,
+            sum(c.jobs) as jobs
+        from jobq_private.latency as l
+        cross join unnest(l.counts) with ordinality as c (jobs, n)
+        where l.minutes = narrow and l.bucket >= _from and l.bucket < _to
+        group by 1, 2
+    ) as s
+    group by s.bucket
+    on conflict on constraint latency_pkey do nothing;
+end
+$$;
+
+revoke all on function jobq_private.widen_history from public;
+
+comment on function jobq_private.widen_history is
+'Makes wider buckets of the history from narrow ones that are over.';
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
@@ -13935,7 +14980,7 @@ comment on function jobq.health is
 'Says what threatens the queue''s promise, each with its remedy: settings, snapshots, leases, workers, partitions; a client''s clock and release too where it gives them.';
 
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
--- partitions.
+-- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
 -- with no row. Each task is repeated while it comes back full, for half a second at most.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
@@ -13943,8 +14988,8 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
--- dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, rolled_up,
+-- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
@@ -13964,8 +15009,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
-        'dropped_partitions'
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'rolled_up',
+        'made_partitions', 'dropped_partitions'
     ] loop
         begin
             return query select _task, u.affected, u.has_more
@@ -13988,7 +15033,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand

@@ -163,6 +163,19 @@ using (
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
 
+-- The history of charts belongs to its queue; what is of all queues, to who holds all.
+create policy history_select on jobq_private.history for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy history_all on jobq_private.history
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
+create policy latency_select on jobq_private.latency for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*']);
+
+create policy latency_all on jobq_private.latency
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
 -- Workers belong to their log-in, and are seen by who holds a queue that they work.
 create policy worker_all on jobq_private.worker
 using (

@@ -150,15 +150,15 @@ revoke all on function jobq_private.prune from public;
 comment on function jobq_private.prune is
 'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';
 
--- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
--- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
--- Raises: nothing.
-create or replace view jobq_private.unserved_queue as
-with recursive used as (
+-- Purpose: the queues in which jobs wait, found by steps from each to the next.
+-- Invariant: a descent of an index for each queue, however many jobs wait: one index has
+-- the jobs in lanes, another those that are in none. Raises: nothing.
+create or replace view jobq_private.waiting_queue as
+with recursive ready as (
     (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying')
+        where j.state in ('queued', 'retrying') and j.lane_id is null
         order by j.queue
         limit 1
     )
@@ -166,17 +166,50 @@ with recursive used as (
     select (
         select j.queue
         from jobq_private.job as j
-        where j.state in ('queued', 'retrying') and j.queue > u.queue
+        where j.state in ('queued', 'retrying') and j.lane_id is null
+        and j.queue > r.queue
         order by j.queue
         limit 1
     )
-    from used as u
-    where u.queue is not null
+    from ready as r
+    where r.queue is not null
+),
+laned as (
+    (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.lane_id is not null
+        order by j.queue
+        limit 1
+    )
+    union all
+    select (
+        select j.queue
+        from jobq_private.job as j
+        where j.state in ('queued', 'retrying') and j.lane_id is not null
+        and j.queue > l.queue
+        order by j.queue
+        limit 1
+    )
+    from laned as l
+    where l.queue is not null
 )
+select r.queue from ready as r where r.queue is not null
+union
+select l.queue from laned as l where l.queue is not null;
+
+revoke all on table jobq_private.waiting_queue from public;
+
+comment on view jobq_private.waiting_queue is
+'Queues in which jobs wait.';
+
+-- Purpose: queues whose jobs have been due for a minute while no live worker serves them.
+-- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
+-- Raises: nothing.
+create or replace view jobq_private.unserved_queue as
 select u.queue
-from used as u
-where u.queue is not null
-and not exists (
+from jobq_private.waiting_queue as u
+where not exists (
     select from jobq_private.worker as w
     where u.queue = any(w.queues) and w.seen_at > now() - interval '1 min'
 )
@@ -270,6 +303,198 @@ revoke all on function jobq_private.queue_health from public;
 
 comment on function jobq_private.queue_health is
 'What in the queue threatens the promise, each with its remedy.';
+
+-- Purpose: bring the queue's own history up to the last full minute, and forget what is old.
+-- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
+-- minute is counted ten seconds after it has ended, so that calls under way are in it.
+-- Where grants by queue are enforced, a log-in that holds all queues does it.
+-- Raises: nothing.
+create or replace function jobq_private.roll_up()
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _since timestamptz;
+    _until constant timestamptz := date_trunc('minute', clock_timestamp() - interval '10 s');
+    _to timestamptz;
+    _rows bigint;
+begin
+    if row_security_active('jobq_private.job') and not coalesce(
+        (select h.any_of && '{*}' from jobq_private.held_queue as h), false
+    ) then
+        return 0;
+    end if;
+    select greatest(m.rolled_to, _until - interval '3 h') into _since
+    from jobq_private.history_mark as m
+    where m.rolled_to < _until
+    for update skip locked;
+    if not found then
+        return 0;
+    end if;
+
+    _to := least(_until, _since + interval '10 min');
+    _rows := jobq_private.roll_up_minutes(_since, _to);
+    perform jobq_private.widen_history(1, 10, _since, _to);
+    perform jobq_private.widen_history(10, 60, _since, _to);
+    delete from jobq_private.history as h
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where h.minutes = k.minutes and h.bucket < _until - k.kept;
+    delete from jobq_private.latency as l
+    using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
+    where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    update jobq_private.history_mark as m set rolled_to = _to;
+    return _rows;
+end
+$$;
+
+revoke all on function jobq_private.roll_up from public;
+
+comment on function jobq_private.roll_up is
+'Brings the queue''s own history up to the last full minute, and forgets what is old.';
+
+-- Purpose: count what happened from one minute to another, by minute, queue and kind.
+-- Invariant: reads what ended by its time, what was made by its id, and nothing twice; of
+-- each minute at most 20 pairs of queue and kind, the rest as (other). Raises: nothing.
+create or replace function jobq_private.roll_up_minutes(
+    since timestamptz, until timestamptz
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    -- Bounds of the minutes, as times and as ids, and of the classes of latency, in seconds.
+    _times constant timestamptz[] := array(
+        select t from generate_series(since, until, interval '1 min') as t
+    );
+    _ids constant uuid[] := array(
+        select jobq_private.id_floor(t) from unnest(_times) as t
+    );
+    _classes constant double precision[] := array(
+        select (power(2, k / 2.0) - 1) / 1000 from generate_series(1, 49) as k
+    );
+    _last constant integer := cardinality(_times);
+    _rows bigint;
+begin
+    with ended as materialized (
+        select
+            width_bucket(a.finished_at, _times) as n, a.queue, a.kind, a.state,
+            width_bucket(date_part('epoch', a.finished_at - case a.attempt
+                when 1 then greatest(a.run_at, a.created_at) else a.created_at
+            end), _classes) as class,
+            width_bucket(a.job_id, _ids) as made,
+            count(*) as jobs
+        from jobq_private.job_archive as a
+        where a.finished_at >= since and a.finished_at < until
+        group by 1, 2, 3, 4, 5, 6
+    ),
+    counted as (
+        select e.n, e.queue, e.kind, 0::bigint as enqueued,
+            sum(e.jobs) filter (where e.state = 'succeeded') as succeeded,
+            0::bigint as failed,
+            sum(e.jobs) filter (where e.state = 'dead') as dead,
+            sum(e.jobs) filter (where e.state = 'cancelled') as cancelled
+        from ended as e
+        group by 1, 2, 3
+        union all
+        select e.made, e.queue, e.kind, sum(e.jobs), 0, 0, 0, 0
+        from ended as e
+        where e.made between 1 and _last - 1
+        group by 1, 2, 3
+        union all
+        select m.n, m.queue, m.kind, m.jobs, 0, 0, 0, 0
+        from (
+            select width_bucket(j.job_id, _ids) as n, j.queue, j.kind, count(*) as jobs
+            from jobq_private.job as j
+            where j.job_id >= _ids[1] and j.job_id < _ids[_last]
+            group by 1, 2, 3
+            union all
+            select width_bucket(a.job_id, _ids), a.queue, a.kind, count(*)
+            from jobq_private.job_archive as a
+            where a.job_id >= _ids[1] and a.job_id < _ids[_last] and a.finished_at >= until
+            group by 1, 2, 3
+        ) as m
+        union all
+        select f.n, f.queue, f.kind, 0, 0, count(*), 0, 0
+        from (
+            select width_bucket(t.finished_at, _times) as n,
+                coalesce(j.queue, a.queue) as queue, coalesce(j.kind, a.kind) as kind
+            from jobq_private.attempt as t
+            left join jobq_private.job as j on j.job_id = t.job_id
+            left join lateral (
+                select h.queue, h.kind
+                from jobq_private.job_archive as h
+                where j.job_id is null and h.job_id = t.job_id
+                and h.finished_at >= t.finished_at
+                limit 1
+            ) as a on true
+            where t.finished_at >= since and t.finished_at < until
+            and t.state = 'retrying'
+        ) as f
+        where f.queue is not null
+        group by 1, 2, 3
+    ),
+    ranked as (
+        select c.n, c.queue, c.kind,
+            sum(c.enqueued) as enqueued, sum(c.succeeded) as succeeded,
+            sum(c.failed) as failed, sum(c.dead) as dead, sum(c.cancelled) as cancelled,
+            row_number() over (
+                partition by c.n
+                order by sum(c.enqueued) + coalesce(sum(c.succeeded), 0) desc, c.queue, c.kind
+            ) as place
+        from counted as c
+        group by c.n, c.queue, c.kind
+    ),
+    stored as (
+        insert into jobq_private.history (
+            minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+        )
+        select 1, _times[r.n], p.queue, p.kind,
+            sum(r.enqueued), coalesce(sum(r.succeeded), 0), sum(r.failed),
+            coalesce(sum(r.dead), 0), coalesce(sum(r.cancelled), 0)
+        from ranked as r
+        cross join lateral (
+            select case when r.place <= 20 then r.queue else '(other)' end as queue,
+                case when r.place <= 20 then r.kind else '(other)' end as kind
+        ) as p
+        group by r.n, p.queue, p.kind
+        on conflict on constraint history_pkey do nothing
+        returning 1
+    ),
+    classes as (
+        select e.n, e.class, sum(e.jobs) as jobs
+        from ended as e
+        where e.state = 'succeeded'
+        group by e.n, e.class
+    ),
+    timed as (
+        insert into jobq_private.latency (minutes, bucket, counts)
+        select 1, _times[m.n], array_agg(coalesce(c.jobs, 0) order by k)
+        from (select distinct c.n from classes as c) as m
+        cross join generate_series(0, 49) as k
+        left join classes as c on c.n = m.n and c.class = k
+        group by m.n
+        on conflict on constraint latency_pkey do nothing
+    )
+    select count(*) into _rows from stored;
+    return _rows;
+end
+$$;
+
+revoke all on function jobq_private.roll_up_minutes from public;
+
+comment on function jobq_private.roll_up_minutes is
+'Counts what happened from one minute to another, by minute, queue and kind.';
 
 -- Purpose: what in the server's configuration and state threatens the promise.
 -- Invariant: reads only. The pid of a snapshot's holder is seen by members of
@@ -438,6 +663,7 @@ begin
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'rolled_up' then jobq_private.roll_up()
             when 'made_partitions' then jobq_private.make_partitions()
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
@@ -452,6 +678,72 @@ revoke all on function jobq_private.upkeep from public;
 
 comment on function jobq_private.upkeep is
 'Does one task of maintain(), again while it comes back full.';
+
+-- Purpose: make wider buckets of the history from narrow ones: all that lie between two
+-- moments and are over.
+-- Invariant: of each bucket at most 20 pairs, the rest as (other). Raises: nothing.
+create or replace function jobq_private.widen_history(
+    narrow integer, wide integer, since timestamptz, until timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _width constant interval := wide * interval '1 min';
+    _from constant timestamptz := date_bin(_width, since, '2000-01-01 UTC');
+    _to constant timestamptz := date_bin(_width, until, '2000-01-01 UTC');
+begin
+    if _from = _to then
+        return;
+    end if;
+    insert into jobq_private.history (
+        minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+    )
+    select wide, r.bucket, p.queue, p.kind, sum(r.enqueued), sum(r.succeeded),
+        sum(r.failed), sum(r.dead), sum(r.cancelled)
+    from (
+        select date_bin(_width, h.bucket, '2000-01-01 UTC') as bucket, h.queue, h.kind,
+            sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+            sum(h.failed) as failed, sum(h.dead) as dead, sum(h.cancelled) as cancelled,
+            row_number() over (
+                partition by date_bin(_width, h.bucket, '2000-01-01 UTC')
+                order by sum(h.enqueued + h.succeeded) desc, h.queue, h.kind
+            ) as place
+        from jobq_private.history as h
+        where h.minutes = narrow and h.bucket >= _from and h.bucket < _to
+        group by 1, 2, 3
+    ) as r
+    cross join lateral (
+        select case when r.place <= 20 then r.queue else '(other)' end as queue,
+            case when r.place <= 20 then r.kind else '(other)' end as kind
+    ) as p
+    group by r.bucket, p.queue, p.kind
+    on conflict on constraint history_pkey do nothing;
+
+    insert into jobq_private.latency (minutes, bucket, counts)
+    select wide, s.bucket, array_agg(s.jobs order by s.n)
+    from (
+        select date_bin(_width, l.bucket, '2000-01-01 UTC') as bucket, c.n,
+            sum(c.jobs) as jobs
+        from jobq_private.latency as l
+        cross join unnest(l.counts) with ordinality as c (jobs, n)
+        where l.minutes = narrow and l.bucket >= _from and l.bucket < _to
+        group by 1, 2
+    ) as s
+    group by s.bucket
+    on conflict on constraint latency_pkey do nothing;
+end
+$$;
+
+revoke all on function jobq_private.widen_history from public;
+
+comment on function jobq_private.widen_history is
+'Makes wider buckets of the history from narrow ones that are over.';
 
 -- Purpose: say what threatens the queue's promise, each with its remedy.
 -- Invariant: reads only; what is not in order comes first. The client's time, and its
@@ -496,7 +788,7 @@ comment on function jobq.health is
 'Says what threatens the queue''s promise, each with its remedy: settings, snapshots, leases, workers, partitions; a client''s clock and release too where it gives them.';
 
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
--- partitions.
+-- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
 -- with no row. Each task is repeated while it comes back full, for half a second at most.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
@@ -504,8 +796,8 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
--- dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, rolled_up,
+-- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
@@ -525,8 +817,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
-        'dropped_partitions'
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'rolled_up',
+        'made_partitions', 'dropped_partitions'
     ] loop
         begin
             return query select _task, u.affected, u.has_more
@@ -549,7 +841,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand

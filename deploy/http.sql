@@ -501,6 +501,66 @@ to jobq_worker, jobq_operator, jobq_reader;
 comment on function jobq_http.page_attempts is
 'Returns a page of the attempts of a job as JSON documents, in their order.';
 
+-- Purpose: a page of what operators have done, newest first; cursor as in page_jobs().
+-- Invariant: a descent of the primary key; of the newest 20,000 rows those that fit.
+-- Raises: 22004, 22023.
+-- Argument before: only what came before this row; null for the first page.
+-- Argument subject: only what was done to this job, queue or other subject; null means all.
+-- Argument max_rows: at most so many, 1 to 1000.
+-- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,
+-- subject, reason.
+-- Example: select * from jobq_http.page_audit();
+create or replace function jobq_http.page_audit(
+    before bigint default null, subject text default null, max_rows integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+begin
+    if page_audit.max_rows is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_rows');
+    elsif page_audit.max_rows not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'
+        );
+    end if;
+    return query
+    select
+        json_build_object(
+            'audit_id', t.audit_id, 'acted_at', t.acted_at, 'actor', t.actor,
+            'acting_for', t.acting_for, 'application', t.application,
+            'action', t.action, 'subject', t.subject, 'reason', t.reason
+        ),
+        case when t.n < count(*) over () then t.audit_id end
+    from (
+        select l.*, row_number() over (order by l.audit_id desc) as n
+        from (
+            select a.*
+            from jobq_private.audit as a
+            where page_audit.before is null or a.audit_id < page_audit.before
+            order by a.audit_id desc
+            limit 20000
+        ) as l
+        where page_audit.subject is null or l.subject = page_audit.subject
+        order by l.audit_id desc
+        limit page_audit.max_rows + 1
+    ) as t
+    order by t.n
+    limit page_audit.max_rows;
+end
+$$;
+
+revoke all on function jobq_http.page_audit from public;
+grant execute on function jobq_http.page_audit to jobq_operator;
+
+comment on function jobq_http.page_audit is
+'Returns a page of what operators have done as JSON documents, newest first; cursor leads to the next page.';
+
 -- Purpose: a page of the executions of a job, the newest first; cursor is null in the last
 -- row of all, else it is what `before` takes for the page that follows that row: its slot.
 -- Invariant: a one-shot job has one. A schedule has one for each slot, and pages follow
@@ -953,6 +1013,94 @@ grant execute on function jobq_http.revoke_api_key to jobq_operator;
 comment on function jobq_http.revoke_api_key is
 'Takes a key of the HTTP API out of use.';
 
+-- Purpose: dead jobs by kind, queue and error code, with what each group has in common.
+-- Invariant: looks at the newest max_looked dead jobs, by an index. Raises: 22004, 22023.
+-- Argument max_looked: at most so many dead jobs, 1 to 100000.
+-- Returns: a JSON object: looked_at, how many; is_all, whether these are all; groups, an array
+-- of objects: kind, queue, error_code, jobs, first_at, last_at, error, errors (how many
+-- different ones), workers, attempts, job_id of the newest, and metadata that all have.
+-- Example: select jobq_http.show_dead_jobs() -> 'groups';
+create or replace function jobq_http.show_dead_jobs(max_looked integer default 10000)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _document json;
+begin
+    if show_dead_jobs.max_looked is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_looked');
+    elsif show_dead_jobs.max_looked not between 1 and 100000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_looked must be from 1 to 100000'
+        );
+    end if;
+
+    with looked as materialized (
+        select a.job_id, a.kind, a.queue, a.last_error_code, a.last_error, a.worker,
+            a.finished_at, a.attempt - a.uncounted as attempts, a.metadata
+        from jobq_private.job_archive as a
+        where a.state = 'dead'
+        order by a.job_id desc
+        limit show_dead_jobs.max_looked + 1
+    ),
+    grouped as (
+        select l.kind, l.queue, l.last_error_code, count(*) as jobs,
+            min(l.finished_at) as first_at, max(l.finished_at) as last_at,
+            (array_agg(left(l.last_error, 300) order by l.job_id desc))[1] as error,
+            count(distinct l.last_error) as errors,
+            (array_agg(distinct l.worker))[1:5] as workers,
+            min(l.attempts) as least_attempts, max(l.attempts) as most_attempts,
+            (array_agg(l.job_id order by l.job_id desc))[1] as newest
+        from looked as l
+        group by l.kind, l.queue, l.last_error_code
+        order by count(*) desc, max(l.finished_at) desc
+        limit 200
+    )
+    select json_build_object(
+        'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
+        'is_all', (select count(*) <= show_dead_jobs.max_looked from looked),
+        'groups', coalesce((
+            select json_agg(json_build_object(
+                'kind', g.kind, 'queue', g.queue, 'error_code', g.last_error_code,
+                'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
+                'error', g.error, 'errors', g.errors, 'workers', g.workers,
+                'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
+                'job_id', g.newest, 'metadata', (
+                    select coalesce(json_object_agg(c.key, c.value), '{}')
+                    from (
+                        select e.key, e.value
+                        from looked as l
+                        cross join jsonb_each_text(l.metadata) as e
+                        where l.kind = g.kind and l.queue = g.queue
+                        and l.last_error_code is not distinct from g.last_error_code
+                        and jsonb_typeof(l.metadata) = 'object'
+                        group by e.key, e.value
+                        having count(*) = g.jobs
+                        order by e.key
+                        limit 5
+                    ) as c
+                )
+            ))
+            from grouped as g
+        ), '[]')
+    ) into _document;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_dead_jobs from public;
+grant execute on function jobq_http.show_dead_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_dead_jobs is
+'Returns dead jobs by kind, queue and error code, with what each group has in common, as a JSON document.';
+
 -- Purpose: one execution as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, JQ001.
 -- Argument execution_id: the id of the execution, which is that of its job.
@@ -978,6 +1126,103 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_execution is
 'Returns one execution as a JSON document.';
+
+-- Purpose: how many jobs were made and ended, and how long they took, over the last hour,
+-- day or month, from the history that maintain() keeps.
+-- Invariant: reads the history alone, a few thousand rows at most. Raises: 22004, 22023.
+-- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
+-- Argument by: queue or kind.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of
+-- arrays: the number of the bucket, the queue or kind, how many were enqueued, succeeded,
+-- failed (and tried again), dead, cancelled; latency, an array of arrays: the number of the
+-- bucket, the median and the 95th percentile in milliseconds of the jobs that succeeded, of
+-- all queues, from when they could first run.
+-- Example: select jobq_http.show_history('day', 'kind') -> 'latency';
+create or replace function jobq_http.show_history(
+    span text default 'hour',
+    by text default 'queue',
+    queue text default null,
+    kind text default null
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _minutes constant integer :=
+        case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
+    _width constant interval := _minutes * interval '1 min';
+    _buckets constant integer :=
+        case show_history.span when 'hour' then 60 when 'day' then 144 else 720 end;
+    _until timestamptz;
+    _since timestamptz;
+begin
+    if num_nulls(show_history.span, show_history.by) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
+    elsif _minutes is null or show_history.by not in ('queue', 'kind') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
+        );
+    end if;
+    _until := date_bin(_width, clock_timestamp() - interval '10 s', '2000-01-01 UTC');
+    _since := _until - _buckets * _width;
+
+    return json_build_object(
+        'since', _since,
+        'until', _until,
+        'width_ms', jobq_private.milliseconds(_width),
+        'counts', (
+            select coalesce(json_agg(json_build_array(
+                c.n, c.name, c.enqueued, c.succeeded, c.failed, c.dead, c.cancelled
+            ) order by c.n, c.name), '[]')
+            from (
+                select
+                    (extract(epoch from h.bucket - _since) / 60)::integer / _minutes as n,
+                    case show_history.by when 'queue' then h.queue else h.kind end as name,
+                    sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+                    sum(h.failed) as failed, sum(h.dead) as dead,
+                    sum(h.cancelled) as cancelled
+                from jobq_private.history as h
+                where h.minutes = _minutes
+                and h.bucket >= _since and h.bucket < _until
+                and (show_history.queue is null or h.queue = show_history.queue)
+                and (show_history.kind is null or h.kind = show_history.kind)
+                group by 1, 2
+            ) as c
+        ),
+        'latency', (
+            select coalesce(json_agg(json_build_array(q.n, q.p50, q.p95) order by q.n), '[]')
+            from (
+                select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total) as p50,
+                    min(p.value) filter (where p.upto >= 0.95 * p.total) as p95
+                from (
+                    select
+                        (extract(epoch from l.bucket - _since) / 60)::integer / _minutes as n,
+                        round(power(2, (c.n - 0.5) / 2.0))::bigint as value,
+                        sum(c.jobs) over (partition by l.bucket order by c.n) as upto,
+                        sum(c.jobs) over (partition by l.bucket) as total
+                    from jobq_private.latency as l
+                    cross join unnest(l.counts) with ordinality as c (jobs, n)
+                    where l.minutes = _minutes and l.bucket >= _since and l.bucket < _until
+                ) as p
+                group by p.n
+            ) as q
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_history from public;
+grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_history is
+'Returns how many jobs were made and ended over the last hour, day or month, and how long they took, as a JSON document.';
 
 -- Purpose: one job, live or archived, or one recurring job, as the HTTP API shows it.
 -- Invariant: reads only; ids of schedules and of jobs never meet.
@@ -1017,6 +1262,387 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 comment on function jobq_http.show_job is
 'Returns one job, live or archived, or one recurring job, as a JSON document.';
 
+-- Purpose: jobs that fit a filter, newest first, without payloads, and how many there are.
+-- Invariant: looks at max_looked jobs at most, live ones and archived, from `before` on,
+-- each by a descent of an index; what lies behind is told by the cursor, so a filter that
+-- nothing fits costs no more than one that all jobs fit. Raises: 22004, 22023.
+-- Argument states: only these; null means all.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument created_after: only those made at this instant or later.
+-- Argument created_before: only those made before this instant.
+-- Argument metadata: only those whose metadata contain this object.
+-- Argument error_code: only those whose last error has this code; null means all.
+-- Argument worker: only those that this worker runs, or ran last; null means all.
+-- Argument before: only jobs made before this one; null for the first page.
+-- Argument max_jobs: at most so many in items, 1 to 1000.
+-- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
+-- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
+-- nothing was left to look at; cursor, what `before` takes to go on, or null.
+-- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
+create or replace function jobq_http.show_jobs(
+    states text[] default null,
+    kind text default null,
+    queue text default null,
+    created_after timestamptz default null,
+    created_before timestamptz default null,
+    metadata jsonb default null,
+    error_code text default null,
+    worker text default null,
+    before uuid default null,
+    max_jobs integer default 50,
+    max_looked integer default 10000
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _ended constant text[] := '{succeeded,dead,cancelled}';
+    _rare constant text[] := '{dead,cancelled}';
+    _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
+    _states constant text[] := coalesce(show_jobs.states, _all);
+    _is_live constant boolean := not _states <@ _ended;
+    _is_leased constant boolean := _states = '{running}';
+    _from constant uuid := coalesce(
+        jobq_private.id_floor(show_jobs.created_after),
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _to constant uuid := least(
+        show_jobs.before, jobq_private.id_floor(show_jobs.created_before),
+        'ffffffff-ffff-ffff-ffff-ffffffffffff'
+    );
+    _document json;
+begin
+    if num_nulls(show_jobs.max_jobs, show_jobs.max_looked) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs and max_looked');
+    elsif show_jobs.max_jobs not between 1 and 1000
+        or show_jobs.max_looked not between 1 and 100000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 1000, max_looked from 1 to 100000');
+    elsif not _states <@ _all or array_position(_states, null) is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'states are ' || array_to_string(_all, ', '));
+    end if;
+
+    with looked as materialized (
+        select l.*, row_number() over (order by l.job_id desc) as n
+        from (
+            (
+                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                    j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
+                    j.attempt - j.uncounted as attempts, j.max_attempts,
+                    j.last_error_code, j.last_error, j.metadata
+                from jobq_private.job as j
+                where _is_live and not _is_leased
+                and j.job_id < _to and j.job_id >= _from
+                order by j.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            (
+                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                    j.claimed_at, null::timestamptz, j.worker, j.priority,
+                    j.attempt - j.uncounted, j.max_attempts,
+                    j.last_error_code, j.last_error, j.metadata
+                from jobq_private.job as j
+                where _is_leased and j.state = 'running'
+                and j.job_id < _to and j.job_id >= _from
+                order by j.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            (
+                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                    a.claimed_at, a.finished_at, a.worker, a.priority,
+                    a.attempt - a.uncounted, a.max_attempts,
+                    a.last_error_code, a.last_error, a.metadata
+                from jobq_private.job_archive as a
+                where 'succeeded' = any (_states)
+                and a.job_id < _to and a.job_id >= _from
+                order by a.job_id desc
+                limit show_jobs.max_looked + 1
+            )
+            union all
+            select r.*
+            from unnest(_rare) as s (state)
+            cross join lateral (
+                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                    a.claimed_at, a.finished_at, a.worker, a.priority,
+                    a.attempt - a.uncounted, a.max_attempts,
+                    a.last_error_code, a.last_error, a.metadata
+                from jobq_private.job_archive as a
+                where s.state = any (_states) and 'succeeded' <> all (_states)
+                and a.state = s.state and a.state <> 'succeeded'
+                and a.job_id < _to and a.job_id >= _from
+                order by a.job_id desc
+                limit show_jobs.max_looked + 1
+            ) as r
+        ) as l
+    ),
+    fitting as materialized (
+        select k.*, row_number() over (order by k.job_id desc) as place
+        from looked as k
+        where k.n <= show_jobs.max_looked
+        and k.state = any (_states)
+        and (show_jobs.kind is null or k.kind = show_jobs.kind)
+        and (show_jobs.queue is null or k.queue = show_jobs.queue)
+        and (show_jobs.metadata is null or k.metadata @> show_jobs.metadata)
+        and (show_jobs.error_code is null or k.last_error_code = show_jobs.error_code)
+        and (show_jobs.worker is null or k.worker = show_jobs.worker)
+    ),
+    seen as (
+        select
+            count(*) > show_jobs.max_looked as is_cut,
+            (select k.job_id from looked as k where k.n = show_jobs.max_looked) as last
+        from looked
+    )
+    select json_build_object(
+        'items', coalesce((
+            select json_agg(json_build_object(
+                'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
+                'priority', f.priority, 'attempts', f.attempts,
+                'max_attempts', f.max_attempts, 'worker', f.worker,
+                'created_at', f.created_at, 'run_at', f.run_at,
+                'started_at', f.claimed_at, 'finished_at', f.finished_at,
+                'last_error_code', f.last_error_code,
+                'last_error', left(f.last_error, 200)
+            ) order by f.place)
+            from fitting as f
+            where f.place <= show_jobs.max_jobs
+        ), '[]'),
+        'matched', (select count(*) from fitting),
+        'is_all', not s.is_cut,
+        'cursor', case
+            when (select count(*) from fitting) > show_jobs.max_jobs then (
+                select f.job_id from fitting as f where f.place = show_jobs.max_jobs
+            )
+            when s.is_cut then s.last
+        end
+    ) into _document
+    from seen as s;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_jobs from public;
+grant execute on function jobq_http.show_jobs to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_jobs is
+'Returns jobs that fit a filter, newest first and without payloads, and how many fit among the newest 10,000.';
+
+-- Purpose: who has logged in to the database, and what the HTTP API would call its scopes.
+-- Invariant: reads the roles of the session's user alone. Raises: nothing.
+-- Returns: a JSON object: login, and scopes, an array of some of produce, work, operate and read.
+-- Example: select jobq_http.show_login() ->> 'login';
+create or replace function jobq_http.show_login()
+returns json
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select json_build_object(
+        'login', session_user,
+        'scopes', coalesce(json_agg(s.scope order by s.scope) filter (
+            where pg_has_role(session_user, s.role, 'usage')
+        ), '[]')
+    )
+    from (
+        values
+        ('produce', 'jobq_producer'), ('work', 'jobq_worker'),
+        ('operate', 'jobq_operator'), ('read', 'jobq_reader')
+    ) as s (scope, role)
+$$;
+
+revoke all on function jobq_http.show_login from public;
+grant execute on function jobq_http.show_login
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_login is
+'Returns who has logged in to the database, with the scopes that follow from its roles.';
+
+-- Purpose: a number that has changed when anything may have changed that is shown of jobs,
+-- queues, limits, schedules, workers or endpoints, or a line was logged.
+-- Invariant: reads the server's statistics and a sequence, and no table; a change shows in
+-- about a second. Raises: nothing.
+-- Returns: how many rows were added, changed or deleted since the statistics began.
+-- Example: select jobq_http.show_pulse();
+create or replace function jobq_http.show_pulse()
+returns bigint
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select sum(
+        pg_stat_get_tuples_inserted(t.name::regclass)
+        + pg_stat_get_tuples_updated(t.name::regclass)
+        + pg_stat_get_tuples_deleted(t.name::regclass)
+    )::bigint + coalesce(
+        pg_sequence_last_value('jobq_private.job_log_sequence'::regclass), 0
+    )
+    from (
+        values
+        ('jobq_private.job'), ('jobq_private.queue'), ('jobq_private.key_limit'),
+        ('jobq_private.schedule'), ('jobq_private.worker'), ('jobq_private.endpoint')
+    ) as t (name)
+$$;
+
+revoke all on function jobq_http.show_pulse from public;
+grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_pulse is
+'Returns a number that changes when jobs, queues, schedules, workers or endpoints do, at the cost of no table.';
+
+-- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
+-- Invariant: looks at some 20,000 waiting jobs at most, as many of each queue: a count that
+-- is greater than ends_at means more than that. Queues are found by descents of indexes.
+-- running and dead end at most, the dead being the newest of all queues.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Argument max_queues: at most so many queues, 1 to 1000.
+-- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
+-- oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- key_max_running, max_depth.
+-- Example: select jobq_http.show_queues();
+create or replace function jobq_http.show_queues(
+    most integer default 10000, max_queues integer default 200
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _document json;
+begin
+    if num_nulls(show_queues.most, show_queues.max_queues) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most and max_queues');
+    elsif show_queues.most not between 1 and 100000
+        or show_queues.max_queues not between 1 and 1000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'most must be from 1 to 100000, max_queues from 1 to 1000');
+    end if;
+
+    with leased as (
+        select s.queue, count(*) as running
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as dead
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead'
+            order by a.job_id desc
+            limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select n.queue
+        from (
+            select t.queue from jobq_private.waiting_queue as t
+            union select l.queue from leased as l
+            union select e.queue from ended as e
+            union select q.queue from jobq_private.queue as q
+            union select unnest(w.queues) from jobq_private.worker as w
+        ) as n
+        where n.queue is not null
+        order by n.queue
+        limit show_queues.max_queues
+    )
+    select json_agg(json_build_object(
+        'queue', k.queue,
+        'queued', w.queued,
+        'scheduled', w.scheduled,
+        'retrying', w.retrying,
+        'running', coalesce(l.running, 0),
+        'dead', coalesce(e.dead, 0),
+        'oldest_runnable_ms', jobq_private.milliseconds(
+            _now - least(o.run_at, w.oldest)
+        ),
+        'is_paused', q.paused_at is not null,
+        'paused_at', q.paused_at,
+        'pause_reason', q.pause_reason,
+        'ends_at', c.ends_at,
+        'is_declared', q.queue is not null,
+        'max_depth', q.max_depth,
+        'key_max_running', q.key_max_running,
+        'is_served', exists (
+            select from jobq_private.worker as u
+            where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
+        )
+    ) order by k.queue) into _document
+    from known as k
+    left join jobq_private.queue as q on q.queue = k.queue
+    left join leased as l on l.queue = k.queue
+    left join ended as e on e.queue = k.queue
+    cross join (
+        select greatest(least(
+            show_queues.most, 100 + 20000 / greatest(1, count(*))
+        ), 1) as ends_at
+        from known
+    ) as c
+    cross join lateral (
+        select
+            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
+            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
+            count(*) filter (where s.state = 'retrying') as retrying,
+            min(s.run_at) filter (where s.run_at <= _now) as oldest
+        from (
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is null
+                limit c.ends_at + 1
+            )
+            union all
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is not null
+                limit c.ends_at + 1
+            )
+        ) as s
+    ) as w
+    left join lateral (
+        select d.due as run_at
+        from jobq.next_due(array[k.queue]) as d (due)
+        where d.due <= _now and d.due > '-infinity'
+    ) as o on true;
+    return coalesce(_document, '[]');
+end
+$$;
+
+revoke all on function jobq_http.show_queues from public;
+grant execute on function jobq_http.show_queues to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_queues is
+'Returns queues at a glance as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
+
 -- Purpose: a schedule as the HTTP API shows it.
 -- Invariant: reads only. Raises: 22004, 22023, JQ007.
 -- Argument vocabulary: as show_job() has it.
@@ -1046,6 +1672,69 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: who works, and on what.
+-- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
+-- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
+-- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
+-- started_at), kinds (an object: how many of each).
+-- Example: select jobq_http.show_workers();
+create or replace function jobq_http.show_workers()
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    return (
+        with leased as materialized (
+            select j.worker, j.job_id, j.kind, j.claimed_at
+            from jobq_private.job as j
+            where j.state = 'running'
+            limit 10000
+        ),
+        held as (
+            select k.worker, sum(k.jobs) as jobs, json_object_agg(k.kind, k.jobs) as kinds
+            from (
+                select l.worker, l.kind, count(*) as jobs from leased as l group by 1, 2
+            ) as k
+            group by k.worker
+        ),
+        first as (
+            select distinct on (l.worker) l.worker, json_build_object(
+                'job_id', l.job_id, 'kind', l.kind, 'started_at', l.claimed_at
+            ) as oldest
+            from leased as l
+            order by l.worker, l.claimed_at
+        ),
+        known as (
+            select w.worker, w.queues, w.started_at, w.seen_at,
+                w.seen_at > now() - interval '1 min' as is_live
+            from jobq_private.worker as w
+            order by 5 desc, w.worker
+            limit 500
+        )
+        select coalesce(json_agg(json_build_object(
+            'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
+            'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
+            'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest
+        ) order by w.is_live desc, w.worker), '[]')
+        from known as w
+        left join held as h on h.worker = w.worker
+        left join first as f on f.worker = w.worker
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_workers from public;
+grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_workers is
+'Returns who works, and on what, as a JSON document.';
 
 -- Purpose: stop a job as cancel() does, or retire a recurring one.
 -- Invariant: what a recurring job has fired already goes on.

@@ -3,6 +3,27 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: the least UUID of version 7 that can have been made at a moment or later.
+-- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
+create or replace function jobq_private.id_floor(moment timestamptz)
+returns uuid
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (lpad(to_hex(
+        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
+    ), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+revoke all on function jobq_private.id_floor from public;
+
+comment on function jobq_private.id_floor is
+'The least UUID of version 7 that can have been made at a moment or later.';
+
 -- Purpose: every job, live and archived, as one relation that can be written to.
 -- Invariant: inserts and updates go through the functions of the same meaning; see
 -- job_insert and job_update. FOR UPDATE would lock nothing below a UNION and say nothing;
@@ -46,27 +67,6 @@ grant select, insert on jobq.job to jobq_producer;
 
 comment on view jobq.job is
 'Every job, live and archived. Insert enqueues; updating state performs the transition; rows are not locked here, claim() takes jobs.';
-
--- Purpose: the least UUID of version 7 that can have been made at a moment or later.
--- Invariant: the inverse of id_time(), to the millisecond. Raises: nothing.
-create or replace function jobq_private.id_floor(moment timestamptz)
-returns uuid
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select (lpad(to_hex(
-        greatest(0, least(281474976710655, floor(extract(epoch from moment) * 1000)))::bigint
-    ), 12, '0') || repeat('0', 20))::uuid
-$$;
-
-revoke all on function jobq_private.id_floor from public;
-
-comment on function jobq_private.id_floor is
-'The least UUID of version 7 that can have been made at a moment or later.';
 
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
@@ -2847,6 +2847,7 @@ comment on function jobq.redrive is
 -- Argument since: only those that ended since this instant.
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
+-- Argument job_ids: only those of these jobs that are dead; null means all.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -2854,7 +2855,8 @@ create or replace function jobq.redrive_many(
     kind text default null,
     since timestamptz default '-infinity',
     error_code text default null,
-    max_jobs integer default 1000
+    max_jobs integer default 1000,
+    job_ids uuid[] default null
 )
 returns setof uuid
 language plpgsql
@@ -2877,6 +2879,7 @@ begin
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
+        and (redrive_many.job_ids is null or a.job_id = any(redrive_many.job_ids))
         and (redrive_many.queue is null or a.queue = redrive_many.queue)
         and (redrive_many.kind is null or a.kind = redrive_many.kind)
         and (

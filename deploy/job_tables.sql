@@ -188,7 +188,7 @@ on jobq_private.job_archive (state, job_id) include (queue)
 where state <> 'succeeded';
 
 create index job_archive_finished_at_idx
-on jobq_private.job_archive using brin (finished_at);
+on jobq_private.job_archive using brin (finished_at) with (autosummarize = on);
 
 create index job_archive_schedule_idx
 on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
@@ -209,6 +209,9 @@ create table jobq_private.attempt (
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )
 partition by range (finished_at);
+
+create index attempt_finished_at_idx
+on jobq_private.attempt using brin (finished_at) with (autosummarize = on);
 
 comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
 

@@ -70,8 +70,8 @@ drop function if exists jobq_private.leave_archive;
 drop function if exists jobq_private.archive_jobs;
 drop function if exists jobq_private.guard_archive;
 drop function if exists jobq_private.refuse_unfinished;
-drop function if exists jobq_private.id_floor;
 drop view if exists jobq.job;
+drop function if exists jobq_private.id_floor;
 drop function if exists jobq_private.new_id;
 
 commit;

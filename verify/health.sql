@@ -16,10 +16,14 @@ begin
         ('function', 'jobq_private.multixact_members', '', 1),
         ('function', 'jobq_private.prune', '', 1),
         ('function', 'jobq_private.queue_health', '', 1),
+        ('function', 'jobq_private.roll_up', '', 1),
+        ('function', 'jobq_private.roll_up_minutes', '', 1),
         ('function', 'jobq_private.server_health', '', 1),
         ('function', 'jobq_private.setting_health', '', 1),
         ('function', 'jobq_private.upkeep', '', 1),
-        ('view', 'jobq_private.unserved_queue', '', 1)
+        ('function', 'jobq_private.widen_history', '', 1),
+        ('view', 'jobq_private.unserved_queue', '', 1),
+        ('view', 'jobq_private.waiting_queue', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -1,5 +1,5 @@
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
--- partitions.
+-- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
 -- with no row. Each task is repeated while it comes back full, for half a second at most.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
@@ -7,8 +7,8 @@
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, pruned_workflows, made_partitions or
--- dropped_partitions.
+-- Column task: recovered, ticked, pruned_keys, pruned_workflows, rolled_up,
+-- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
 -- Example: select * from jobq.maintain();
@@ -28,8 +28,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'made_partitions',
-        'dropped_partitions'
+        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'rolled_up',
+        'made_partitions', 'dropped_partitions'
     ] loop
         begin
             return query select _task, u.affected, u.has_more
@@ -52,4 +52,4 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';

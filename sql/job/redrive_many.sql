@@ -8,6 +8,7 @@
 -- Argument since: only those that ended since this instant.
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
+-- Argument job_ids: only those of these jobs that are dead; null means all.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -15,7 +16,8 @@ create or replace function jobq.redrive_many(
     kind text default null,
     since timestamptz default '-infinity',
     error_code text default null,
-    max_jobs integer default 1000
+    max_jobs integer default 1000,
+    job_ids uuid[] default null
 )
 returns setof uuid
 language plpgsql
@@ -38,6 +40,7 @@ begin
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
+        and (redrive_many.job_ids is null or a.job_id = any(redrive_many.job_ids))
         and (redrive_many.queue is null or a.queue = redrive_many.queue)
         and (redrive_many.kind is null or a.kind = redrive_many.kind)
         and (

@@ -368,6 +368,7 @@ HALF_BAD = {
 }
 READ_ONLY = {
     "begin_wait", "due_in", "health", "list_payload_schemas", "next_due", "page_jobs",
+    "show_jobs",
 }  # fmt: skip
 STATE = """
     select (select md5(string_agg(j::text, ' ' order by j.job_id)) from jobq.job as j),

@@ -49,7 +49,7 @@ async def test_without_a_key_only_five_paths_answer(api: Api) -> None:
         response = await api.ask("GET", path, headers=nobody)
         assert response.status_code == 200, path
     assert {op.path for op in OPERATIONS if not op.scopes} == OPEN
-    for path in ["/jobs", "/queues", "/nothing", f"/jobs/{uuid4()}", "/jobs:batch", "/"]:
+    for path in ["/jobs", "/queues", "/nothing", f"/jobs/{uuid4()}", "/jobs:batch", "/consoles"]:
         response = await api.ask("GET", path, headers=nobody)
         assert response.status_code == 401, path
         assert response.json()["error"]["code"] == "UNAUTHORIZED"

@@ -104,6 +104,8 @@ from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
 select jobq.cancel(job_id, '{CANARY}') from jobq.list_jobs('queued', max_jobs => 1);
 reset session authorization;
 set session_replication_role = replica;
+insert into jobq_private.history
+select 1, date_trunc('minute', now()) - interval '5 min', 'theirs', 'theirs.mail', 1;
 update jobq_private.job set lease_expires_at = now() - interval '1 day'
 where state = 'running';
 update jobq_private.schedule set next_run_at = now() - interval '1 min';
@@ -202,7 +204,7 @@ AIMED: dict[str, list[str]] = {
 HARMLESS = {
     "act_for", "backoff", "begin_wait", "claim_calls", "create_api_key", "end_wait",
     "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
-    "preview_cron", "ready", "revoke_queue", "tick_in", "work",
+    "preview_cron", "ready", "revoke_queue", "show_login", "show_pulse", "tick_in", "work",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.

@@ -252,6 +252,7 @@ Try next, in another terminal:
   {curl} \\
     -d '{{"kind": "summarize_text", "payload": {{"text": "One. Two. Three.", "sentences": 1}}}}'
 
+  the console: {api.base_url}, with the key {api.headers["Authorization"].removeprefix("Bearer ")}
   the API's documentation: {api.base_url}/docs
 
 Serving until interrupted (Ctrl-C)."""  # noqa: S608 (words for a person)

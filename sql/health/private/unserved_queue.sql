@@ -2,29 +2,9 @@
 -- Invariant: reads only; a probe of job_ready_idx for each queue and priority in use.
 -- Raises: nothing.
 create or replace view jobq_private.unserved_queue as
-with recursive used as (
-    (
-        select j.queue
-        from jobq_private.job as j
-        where j.state in ('queued', 'retrying')
-        order by j.queue
-        limit 1
-    )
-    union all
-    select (
-        select j.queue
-        from jobq_private.job as j
-        where j.state in ('queued', 'retrying') and j.queue > u.queue
-        order by j.queue
-        limit 1
-    )
-    from used as u
-    where u.queue is not null
-)
 select u.queue
-from used as u
-where u.queue is not null
-and not exists (
+from jobq_private.waiting_queue as u
+where not exists (
     select from jobq_private.worker as w
     where u.queue = any(w.queues) and w.seen_at > now() - interval '1 min'
 )

@@ -21,6 +21,7 @@ begin
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
+            when 'rolled_up' then jobq_private.roll_up()
             when 'made_partitions' then jobq_private.make_partitions()
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;

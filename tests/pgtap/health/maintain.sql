@@ -4,6 +4,7 @@ begin;
 select plan(14);
 
 select hold_off_vacuum();
+update jobq_private.history_mark set rolled_to = now();
 
 select jobq.enqueue('work', idempotency_key => 'live') as live,
     jobq.enqueue('work') as lost,
@@ -28,7 +29,7 @@ select results_eq(
     'select task, affected from first_call order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 24::bigint),
-    ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'it tells what it has done'
 );
@@ -56,7 +57,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'when nothing is to be done it does nothing'
 );
@@ -95,7 +96,7 @@ select results_eq(
     'select task, affected from failing order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'a task that fails leaves the others alone'
 );
@@ -131,7 +132,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('made_partitions', 1::bigint),
-    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('ticked', 0::bigint)
+    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'maintenance goes on under a publication for all tables'
 );

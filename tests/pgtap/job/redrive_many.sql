@@ -1,6 +1,6 @@
 -- What jobq.redrive_many() promises.
 begin;
-select plan(15);
+select plan(16);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -116,6 +116,18 @@ select results_eq(
     order by k.n',
     'values (1), (4), (5), (6), (7)',
     'one job comes back for each free dedup key, and all whose key is only a mark'
+);
+
+create temporary table picked as
+select pg_temp.dead(8, '{"kind": "picked"}') as job_id union all
+select pg_temp.dead(9, '{"kind": "picked"}');
+select results_eq(
+    $$
+        select count(*) from jobq.redrive_many(
+            job_ids => array[(select job_id from picked limit 1), gen_random_uuid()]
+        )
+    $$,
+    'values (1::bigint)', 'of the jobs that are named those come back that are dead'
 );
 
 select is(

@@ -8,6 +8,7 @@ import click
 
 from jobq import __version__
 from jobq.cli.conformance import conformance
+from jobq.cli.console import console
 from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
 from jobq.cli.endpoints import endpoints
@@ -30,6 +31,7 @@ COMMANDS = (
     cancel,
     change,
     conformance,
+    console,
     delete,
     deploy,
     print_sql,

@@ -28,6 +28,16 @@ __all__ = ["http"]
     type=click.IntRange(1),
     help="At most as many connections for each of the four roles.",
 )
+@click.option("--console/--no-console", "has_console", default=True, help="Serve the console too.")
+@click.option("--hide-payloads", is_flag=True, help="The console shows none, nor log lines.")
+@click.option("--proxy-header", help="The header by which a proxy names the console's user.")
+@click.option("--proxy-from", multiple=True, help="The proxy's network; needed with the header.")
+@click.option(
+    "--proxy-scopes",
+    default="read",
+    type=click.Choice(("read", "read,operate")),
+    help="What the proxy's users may do.",
+)
 @logged
 @database
 def http(
@@ -37,11 +47,24 @@ def http(
     fd: int | None,
     is_metrics_open: bool,
     pool_size: int,
+    has_console: bool,
+    hide_payloads: bool,
+    proxy_header: str | None,
+    proxy_from: tuple[str, ...],
+    proxy_scopes: str,
     database_url: str,
 ) -> None:
-    """Serve the HTTP API, and log a line for each request."""
+    """Serve the HTTP API and the console, and log a line for each request."""
+    if bool(proxy_header) != bool(proxy_from):
+        raise click.UsageError("--proxy-header and --proxy-from go together")
     with needing("http"):
-        from jobq.http import Settings, serve  # noqa: PLC0415 - an extra
+        from jobq.console.options import Options, Proxy  # noqa: PLC0415 - an extra
+        from jobq.http import Settings, serve  # noqa: PLC0415
+    try:
+        proxy = proxy_header and Proxy(proxy_header, proxy_from, tuple(proxy_scopes.split(",")))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--proxy-from") from error
     listening = None if fd is None else socket(fileno=fd)
-    settings = Settings(is_metrics_open=is_metrics_open, pool_size=pool_size)
+    console = Options(hides_payloads=hide_payloads, proxy=proxy or None) if has_console else None
+    settings = Settings(is_metrics_open=is_metrics_open, pool_size=pool_size, console=console)
     serve(database_url, host, port, settings, listening=listening)

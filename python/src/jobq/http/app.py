@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,6 +18,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 
+from jobq.console.app import Console, mounted
+from jobq.console.options import PATIENCE, Options
 from jobq.http import (
     concurrency,
     configs,
@@ -81,6 +83,8 @@ SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
 QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"
+CONSOLE: Final = frozenset({"/", "/console"})
+CONSOLE_FOLDER: Final = "/console/"
 
 GIVEN_ID: Final = re.compile(rb"[-_.:/=+0-9A-Za-z]{1,128}")
 
@@ -97,6 +101,7 @@ class Settings:
         maintain_every: seconds between calls of jobq.maintain(); 0 leaves it to
             workers or pg_cron.
         is_metrics_open: whether /metrics answers without a key.
+        console: how the console behaves; None for none.
     """
 
     pool_size: int = 8
@@ -105,6 +110,7 @@ class Settings:
     longest_wait: float = 25.0
     maintain_every: float = 5.0
     is_metrics_open: bool = True
+    console: Options | None = field(default_factory=Options)
 
 
 DEFAULTS: Final = Settings()
@@ -120,10 +126,13 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     """
     database = Database(database_url, settings.pool_size, settings.patience)
     keys = Keys(database, settings.requests_per_second)
+    console = settings.console and console_of(database_url, settings.console, keys)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await database.open()
+        if console:
+            await console.open()
         every = settings.maintain_every
         upkeep = every and asyncio.create_task(maintain(database, every))
         try:
@@ -132,11 +141,20 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
             if upkeep:
                 upkeep.cancel()
                 await asyncio.wait([upkeep])
+            if console:
+                await console.close()
             await database.close()
 
     app = Starlette(
-        routes=[*routes(OPERATIONS), pages.assets()],
-        middleware=[Middleware(Gate, keys=keys, is_metrics_open=settings.is_metrics_open)],
+        routes=[*routes(OPERATIONS), pages.assets(), *(mounted(console) if console else ())],
+        middleware=[
+            Middleware(
+                Gate,
+                keys=keys,
+                is_metrics_open=settings.is_metrics_open,
+                has_console=console is not None,
+            )
+        ],
         exception_handlers={HTTPException: answer},
         lifespan=lifespan,
     )
@@ -147,7 +165,14 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app.state.is_metrics_open = settings.is_metrics_open
     app.state.longest_wait = settings.longest_wait
     app.state.patience = settings.patience
+    app.state.console = console
     return app
+
+
+def console_of(url: str, options: Options, keys: Keys) -> Console:
+    """Make the console of a server, on connections of its own that ask for little."""
+    database = Database(url, options.pool_size, PATIENCE, ("jobq_operator", "jobq_reader"))
+    return Console(url, database, options, keys)
 
 
 def serve(
@@ -183,6 +208,7 @@ def server(
             log_config=None,
             log_level="warning",
             timeout_graceful_shutdown=10,
+            proxy_headers=not (settings.console and settings.console.proxy),
         )
     )
 
@@ -200,16 +226,22 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Stop, in at most timeout_graceful_shutdown seconds."""
-        self.config.app.state.is_stopping = True  # type: ignore[union-attr]
+        state = self.config.app.state  # type: ignore[union-attr]
+        state.is_stopping = True
+        if state.console:
+            state.console.pulse.stop()
         await super().shutdown(sockets)
 
 
 class Gate:
     """What every request passes: a request id, the key, the one handler of errors."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, *, is_metrics_open: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, keys: Keys, *, is_metrics_open: bool, has_console: bool
+    ) -> None:
         self._app = app
         self._keys = keys
+        self._has_console = has_console
         self._open = OPEN if is_metrics_open else OPEN - {"/metrics"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -249,6 +281,8 @@ class Gate:
         path = scope["path"]
         if path in self._open or path.startswith(OPEN_FOLDER):
             return
+        if self._has_console and (path in CONSOLE or path.startswith(CONSOLE_FOLDER)):
+            return  # it knows its visitors by itself
         client = scope.get("client") or ("",)
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         scope["jobq.key"] = await self._keys.admit(authorization, client[0])

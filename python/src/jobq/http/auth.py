@@ -83,7 +83,15 @@ class Keys:
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise unauthorized()
-        hashed = hashlib.sha256(token.strip().encode()).digest()
+        return await self.holder(hashlib.sha256(token.strip().encode()).digest(), address)
+
+    async def holder(self, hashed: bytes, address: str) -> Key:
+        """Return who holds the key with this SHA-256, and count the request.
+
+        Raises:
+            ApiError: UNAUTHORIZED, or RATE_LIMITED.
+            psycopg.Error: the database does not answer.
+        """
         key, until = self._known.get(hashed, (None, 0.0))
         if key is None or until < time.monotonic():
             key = await self._look_up_once(hashed, address)

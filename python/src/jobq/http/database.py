@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PATIENCE_OF_READY = 0.5  # seconds
 CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
+LOG_IN = ""  # in place of a role: what the log-in may by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,18 @@ class Database:
 
     Every connection acts as one of jobq's roles (the setting `role`, given when it is
     opened), so that a route can do in the database what its scope allows and no more.
-    The user of the URL must be a member of all four.
+    The user of the URL must be a member of all of them.
 
     Args:
         url: a PostgreSQL connection string.
         pool_size: at most as many connections for each role.
         patience: seconds that a call waits for a connection, and may then run.
+        roles: what connections act as; LOG_IN is the user of the URL itself.
     """
 
-    def __init__(self, url: str, pool_size: int, patience: float) -> None:
+    def __init__(
+        self, url: str, pool_size: int, patience: float, roles: Sequence[str] = ROLES
+    ) -> None:
         self._pools = {
             role: AsyncConnectionPool(
                 conninfo_for(url, role, patience),
@@ -73,7 +77,7 @@ class Database:
                 name=role,
                 open=False,
             )
-            for role in ROLES
+            for role in roles
         }
         self._schemas = JsonSchemas()
         self._url = conninfo_for(url, "jobq_reader", patience)
@@ -217,9 +221,10 @@ class Database:
 def conninfo_for(url: str, role: str, patience: float) -> str:
     """Return a connection string whose sessions act as a role, in UTC."""
     given = conninfo_to_dict(url).get("options") or ""
-    settings = f"-c role={role} -c timezone=UTC -c statement_timeout={patience:.0f}s"
+    acting = f"-c role={role} " if role else ""
+    settings = f"{acting}-c timezone=UTC -c statement_timeout={patience:.0f}s"
     options = f"{given} {settings} {OWN_CALLS}".strip()
-    return make_conninfo(url, options=options, application_name=f"jobq http {role}")
+    return make_conninfo(url, options=options, application_name=f"jobq http {role}".rstrip())
 
 
 class Verbatim(Loader):

@@ -1,0 +1,45 @@
+-- Deploy jobq:health_tables to pg
+-- The queue's own history, for charts: a row for each bucket, queue and kind, of buckets of
+-- 1, 10 and 60 minutes. Bounded: few pairs a bucket, and each width is kept for a time.
+begin;
+set local role jobq_owner;
+
+create table jobq_private.history (
+    minutes smallint not null,
+    bucket timestamptz not null,
+    queue text not null,
+    kind text not null,
+    enqueued bigint not null default 0,
+    succeeded bigint not null default 0,
+    failed bigint not null default 0,
+    dead bigint not null default 0,
+    cancelled bigint not null default 0,
+    constraint history_pkey primary key (minutes, bucket, queue, kind),
+    constraint history_minutes_check check (minutes in (1, 10, 60))
+);
+
+comment on table jobq_private.history is 'How many jobs were made and ended in each stretch of time.';
+
+-- counts[n] is how many jobs took from 2^((n-1)/2) to 2^(n/2) milliseconds.
+create table jobq_private.latency (
+    minutes smallint not null,
+    bucket timestamptz not null,
+    counts bigint[] not null,
+    constraint latency_pkey primary key (minutes, bucket),
+    constraint latency_minutes_check check (minutes in (1, 10, 60))
+);
+
+comment on table jobq_private.latency is 'How long jobs took that ended in each stretch of time.';
+
+create table jobq_private.history_mark (
+    is_singleton boolean not null default true,
+    rolled_to timestamptz not null default date_trunc('minute', now()),
+    constraint history_mark_pkey primary key (is_singleton),
+    constraint history_mark_is_singleton_check check (is_singleton)
+);
+
+comment on table jobq_private.history_mark is 'Until when the history is rolled up.';
+
+insert into jobq_private.history_mark default values;
+
+commit;

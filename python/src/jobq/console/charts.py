@@ -1,0 +1,245 @@
+"""The geometry of charts; templates draw them as SVG."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq.console.words import length, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH: Final = 1000
+LEAST: Final = 0.012  # of the width, so that what was short is still seen
+MOST_PARTS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of a time line.
+
+    Attributes:
+        sort: waited, backed, or the state that an attempt left the job in.
+        x: where it begins, of 1000.
+        width: how wide it is.
+        words: what it says.
+    """
+
+    sort: str
+    x: float
+    width: float
+    words: str
+
+
+def time_line(job: dict[str, Any], attempts: Sequence[dict[str, Any]]) -> list[Part]:
+    """Return the stretches of a job's life: waited, ran, backed off."""
+    now = datetime.now(UTC)
+    stretches: list[tuple[str, datetime, datetime, str]] = []
+    at = parsed(job["created_at"])
+    for attempt in attempts[-MOST_PARTS:]:
+        if attempt["started_at"] is None:
+            continue
+        began = parsed(attempt["started_at"])
+        ended = parsed(attempt["completed_at"]) if attempt["completed_at"] else now
+        sort = "backed" if stretches else "waited"
+        word = "backed off" if stretches else "waited"
+        stretches.append((sort, at, began, word))
+        words = f"attempt {attempt['attempt_number']} {attempt['status'].lower()}, ran"
+        stretches.append((attempt["status"].lower(), began, ended, words))
+        at = ended
+    if job["finished_at"] is None and job["state"] != "running":
+        stretches.append(("backed" if stretches else "waited", at, now, "waits, so far"))
+    elif job["finished_at"] is not None and not stretches:
+        stretches.append(("waited", at, parsed(job["finished_at"]), "waited"))
+    return laid_out([s for s in stretches if s[2] > s[1]])
+
+
+def laid_out(stretches: Sequence[tuple[str, datetime, datetime, str]]) -> list[Part]:
+    """Return stretches side by side, each as wide as it is long, but never unseen."""
+    lengths = [(end - begin).total_seconds() for _, begin, end, _ in stretches]
+    least = sum(lengths) * LEAST
+    wide = [max(n, least) for n in lengths]
+    scale = WIDTH / sum(wide) if wide else 0
+    parts, x = [], 0.0
+    for (sort, begin, end, words), width in zip(stretches, wide, strict=True):
+        told = f"{words} {length((end - begin) / timedelta(milliseconds=1))}"
+        parts.append(Part(sort, round(x, 1), round(max(width * scale - 1.5, 1), 1), told))
+        x += width * scale
+    return parts
+
+
+HEIGHT: Final = 150
+MOST_NAMES: Final = 6
+OTHER: Final = "(other)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One part of a stacked bar.
+
+    Attributes:
+        color: its number.
+        x: where it stands, of 1000.
+        y: its top, of 150.
+        width: how wide it is.
+        height: how high it is.
+        words: what it says.
+    """
+
+    color: int
+    x: float
+    y: float
+    width: float
+    height: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A chart of stacked bars.
+
+    Attributes:
+        names: what the colors stand for, with their sums.
+        bars: the bars.
+        top: what the highest grid line stands for.
+        ticks: where times stand, and which.
+    """
+
+    names: list[tuple[str, int]]
+    bars: list[Bar]
+    top: float
+    ticks: list[tuple[float, str]]
+
+
+def stacked(history: dict[str, Any], parts: Sequence[tuple[int, str, int]]) -> Stack:
+    """Return the stacked bars of a history.
+
+    Args:
+        history: as jobq_http.show_history() returns it.
+        parts: the number of the bucket, the name, and how many; repeated ones add up.
+    """
+    sums: dict[str, int] = {}
+    cells: dict[tuple[int, str], int] = {}
+    for _, name, value in parts:
+        sums[name] = sums.get(name, 0) + value
+    ranked = sorted((n for n in sums if n != OTHER and sums[n]), key=lambda n: (-sums[n], n))
+    shown = ranked[:MOST_NAMES]
+    for n, name, value in parts:
+        key = (n, name if name in shown else OTHER)
+        cells[key] = cells.get(key, 0) + value
+    rest = sum(sums[name] for name in sums if name not in shown)
+    names = [(name, sums[name]) for name in shown] + ([(OTHER, rest)] if rest else [])
+    return Stack(names, *_bars(history, names, cells), ticks(history))
+
+
+def outcomes(history: dict[str, Any], parts: Sequence[tuple[int, str, int]]) -> Stack:
+    """Return stacked bars whose names are outcomes, each with a color of its own."""
+    names = [
+        (name, sum(value for _, given, value in parts if given == name))
+        for name in ("succeeded", "failed", "dead", "cancelled")
+    ]
+    cells: dict[tuple[int, str], int] = {}
+    for n, name, value in parts:
+        cells[n, name] = cells.get((n, name), 0) + value
+    return Stack(names, *_bars(history, names, cells), ticks(history))
+
+
+def _bars(
+    history: dict[str, Any], names: list[tuple[str, int]], cells: dict[tuple[int, str], int]
+) -> tuple[list[Bar], float]:
+    buckets = count(history)
+    highs = [sum(cells.get((n, name), 0) for name, _ in names) for n in range(buckets)]
+    top = ceiling(max(highs, default=0))
+    width = WIDTH / buckets
+    bars = []
+    for n in range(buckets):
+        y = float(HEIGHT)
+        for color, (name, _) in enumerate(names):
+            value = cells.get((n, name), 0)
+            if not value:
+                continue
+            height = value / top * HEIGHT
+            y -= height
+            words = f"{at(history, n):%H:%M}, {name}: {value:,}"
+            bars.append(
+                Bar(
+                    color, round(n * width, 1), round(y, 1), round(max(width - 1.2, 0.8), 1),
+                    round(max(height, 0.6), 1), words,
+                )
+            )  # fmt: skip
+    return bars, top
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A chart of lines on a logarithmic scale.
+
+    Attributes:
+        paths: what lines are drawn by, one for each.
+        grid: where lines of the grid lie, and what they stand for.
+        ticks: where times stand, and which.
+    """
+
+    paths: list[str]
+    grid: list[tuple[float, str]]
+    ticks: list[tuple[float, str]]
+
+
+def latency(history: dict[str, Any]) -> Lines:
+    """Return the lines of the median and the 95th percentile."""
+    rows = history["latency"]
+    highest = max((row[2] for row in rows), default=1000)
+    decades = max(3, len(str(int(highest))))
+    width, scale = WIDTH / count(history), HEIGHT / decades
+
+    def y(value: float) -> float:
+        return round(HEIGHT - math.log10(max(value, 1)) * scale, 1)
+
+    paths = []
+    for column in (1, 2):
+        path, last = [], None
+        for row in rows:
+            verb = "L" if last is not None and row[0] == last + 1 else "M"
+            x = round((row[0] + 0.5) * width, 1)
+            path.append(f"{verb}{x} {y(row[column])}h0.1")
+            last = row[0]
+        paths.append("".join(path))
+    grid = [(HEIGHT - n * scale, length(10**n)) for n in range(1, decades + 1)]
+    return Lines(paths, grid, ticks(history))
+
+
+def count(history: dict[str, Any]) -> int:
+    """Return how many buckets a history has."""
+    whole = parsed(history["until"]) - parsed(history["since"])
+    return round(whole / timedelta(milliseconds=history["width_ms"]))
+
+
+def at(history: dict[str, Any], bucket: float) -> datetime:
+    """Return when a bucket begins."""
+    return parsed(history["since"]) + bucket * timedelta(milliseconds=history["width_ms"])
+
+
+def ticks(history: dict[str, Any]) -> list[tuple[float, str]]:
+    """Return where times stand below a chart, and which."""
+    buckets = count(history)
+    form = "%d %b" if history["width_ms"] > 1_800_000 else "%H:%M"
+    return [(WIDTH * part / 6, f"{at(history, buckets * part / 6):{form}}") for part in range(1, 6)]
+
+
+def ceiling(value: float) -> float:
+    """Return a round number that is no less."""
+    size = 10 ** math.floor(math.log10(value)) if value >= 1 else 1
+    return next(n * size for n in (1, 2, 3, 4, 5, 6, 8, 10) if n * size >= value)
+
+
+def spark(history: dict[str, Any], name: str, buckets: int = 30) -> list[tuple[int, float]]:
+    """Return the bars of a small trend line: the jobs of a name that ended, of 24 high."""
+    last, values = count(history), [0] * buckets
+    for n, given, _, succeeded, _, dead, cancelled in history["counts"]:
+        if given == name and n >= last - buckets:
+            values[n - last + buckets] += succeeded + dead + cancelled
+    high = max(values, default=0)
+    return [(n, round(v / high * 22 + 1, 1)) for n, v in enumerate(values) if v] if high else []

@@ -1,0 +1,117 @@
+"""The ways in: an API key, a log-in of the database, a ticket; and the way out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import psycopg
+from psycopg.conninfo import make_conninfo
+from starlette.responses import RedirectResponse
+
+from jobq.console.guard import hashed
+from jobq.console.options import PATIENCE
+from jobq.console.sessions import COOKIE, Session
+from jobq.console.visit import Page, Visit, inside
+from jobq.console.visitor import Visitor
+from jobq.http.database import LOG_IN, Database
+from jobq.http.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.console.app import Console
+
+REFUSED = {
+    "key": "This key is not valid, or has been revoked.",
+    "log_in": "The database does not accept this log-in.",
+    "scope": "This may neither read nor operate, so there is nothing to show.",
+    "rate": "Too many tries; wait a moment.",
+    "ticket": "This address has been used. Start the console again for a new one.",
+}
+
+
+async def show(visit: Visit) -> Response:
+    """Show the entrance; a ticket in the address opens it."""
+    ticket = visit.query("ticket")
+    if ticket is not None:
+        if not visit.console.takes(ticket):
+            return _again(visit, "ticket", 403)
+        return await _let_in(visit, await of_log_in(visit.console, visit.console.url))
+    if visit.session is not None:
+        return RedirectResponse(inside(visit.query("next"), "/"), 303)
+    return visit.show("enter.html", next=inside(visit.query("next"), "/"), problem=None)
+
+
+async def enter(visit: Visit) -> Response:
+    """Let somebody in by a key, or by a log-in of the database."""
+    address = visit.request.client.host if visit.request.client else ""
+    key, user = visit.form.get("key", "").strip(), visit.form.get("user", "").strip()
+    if key and visit.console.keys is not None:
+        try:
+            holder = await visit.console.keys.holder(hashed(key), address)
+        except ApiError as error:
+            return _again(visit, "key" if error.code == "UNAUTHORIZED" else "rate", error.status)
+        visitor = visit.console.visitor(f"API key {holder.name}", holder.scopes)
+        return await _let_in(visit, Session(visitor, key_hash=hashed(key)))
+    if not user:
+        return _again(visit, "key", 401)
+    try:
+        visit.console.guesses.spend(address)
+        url = make_conninfo(
+            visit.console.url, user=user, password=visit.form.get("password", ""), passfile=""
+        )
+        connection = await psycopg.AsyncConnection.connect(url)
+        await connection.close()
+    except ApiError as error:
+        return _again(visit, "rate", error.status)
+    except (psycopg.OperationalError, psycopg.ProgrammingError):
+        return _again(visit, "log_in", 401)
+    return await _let_in(visit, await of_log_in(visit.console, url))
+
+
+async def of_log_in(console: Console, url: str) -> Session:
+    """Return a session that asks as a log-in of the database, on connections of its own."""
+    database = Database(url, 2, PATIENCE, (LOG_IN,))
+    await database.open()
+    try:
+        [(document,)] = await database.fetch(LOG_IN, "jobq_http.show_login")
+    except psycopg.Error:
+        await database.close()
+        raise
+    login = msgspec.json.decode(document)
+    name, scopes = login["login"], frozenset(login["scopes"])
+    return Session(Visitor(name, scopes, database, console.answers, is_log_in=True))
+
+
+async def _let_in(visit: Visit, session: Session) -> Response:
+    if not session.visitor.scopes & {"read", "operate"}:
+        await session.visitor.close()
+        return _again(visit, "scope", 403)
+    await visit.console.sessions.leave(visit.request.cookies.get(COOKIE, ""))
+    cookie = await visit.console.sessions.begin(session)
+    response = RedirectResponse(inside(visit.form.get("next"), "/"), 303)
+    is_secure = visit.request.url.scheme == "https"
+    visit.console.sessions.keep(response, cookie, is_secure=is_secure)
+    return response
+
+
+def _again(visit: Visit, problem: str, status: int) -> Response:
+    shown = inside(visit.form.get("next"), "/")
+    return visit.show("enter.html", status, next=shown, problem=REFUSED[problem])
+
+
+async def leave(visit: Visit) -> Response:
+    """End the session."""
+    if visit.session is not None and visit.session.owns(visit.form.get("token", "")):
+        await visit.console.sessions.leave(visit.request.cookies.get(COOKIE, ""))
+    response = RedirectResponse(inside(None, "/enter"), 303)
+    response.delete_cookie(COOKIE, path="/console")
+    return response
+
+
+PAGES = (
+    Page("/enter", show, is_open=True),
+    Page("/enter", enter, "POST", is_open=True),
+    Page("/leave", leave, "POST", is_open=True),
+)

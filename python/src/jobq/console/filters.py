@@ -1,0 +1,126 @@
+"""Which jobs: a filter that stands in the address, so that it can be sent to a colleague."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+import msgspec
+
+from jobq.console.words import query
+from jobq.http.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STATES = ("queued", "running", "retrying", "blocked", "succeeded", "dead", "cancelled")
+LIVE = ("queued", "running", "retrying", "blocked")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which jobs, in the words of the address; empty means all.
+
+    Attributes:
+        state: states with commas between them.
+        kind: of the jobs.
+        queue: where they are.
+        error: the code of their last error.
+        worker: who runs them, or ran them last.
+        after: made at this instant or later, in UTC.
+        until: made before this instant.
+        metadata: a JSON object, or name=value.
+    """
+
+    state: str = ""
+    kind: str = ""
+    queue: str = ""
+    error: str = ""
+    worker: str = ""
+    after: str = ""
+    until: str = ""
+    metadata: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], states: list[str] | None = None) -> Self:
+        """Read a filter from an address or a form."""
+        words = {f.name: given.get(f.name, "").strip() for f in fields(cls)}
+        if states is not None:
+            words["state"] = ",".join(",".join(states).split(",")).strip(",")
+        return cls(**words)
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What is given, by name."""
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name))}
+
+    @property
+    def address(self) -> str:
+        """The filter as an address has it."""
+        return query(self.words)
+
+    @property
+    def states(self) -> list[str]:
+        """The states, one by one."""
+        return self.state.split(",") if self.state else []
+
+    def but(self, **changes: str) -> str:
+        """Return the address of this filter with changes."""
+        return query({**self.words, **changes})
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what jobq_http.show_jobs() takes.
+
+        Raises:
+            ApiError: a value is not what it should be.
+        """
+        known = {
+            "states": self.states or None,
+            "kind": self.kind,
+            "queue": self.queue,
+            "error_code": self.error,
+            "worker": self.worker,
+            "created_after": instant("after", self.after),
+            "created_before": instant("until", self.until),
+            "metadata": metadata(self.metadata),
+        }
+        return {name: value for name, value in known.items() if value}
+
+
+def instant(name: str, text: str) -> datetime | None:
+    """Return an instant that somebody wrote, in UTC where it says nothing else."""
+    if not text:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ApiError("INVALID_REQUEST", f"{name}: like 2026-03-15T14:30") from error
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def metadata(text: str) -> str | None:
+    """Return the JSON object that metadata must contain."""
+    if not text:
+        return None
+    if not text.startswith("{"):
+        name, found, value = text.partition("=")
+        if not found:
+            raise ApiError("INVALID_REQUEST", "metadata: name=value, or a JSON object")
+        return msgspec.json.encode({name.strip(): value.strip()}).decode()
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError as error:
+        raise ApiError("INVALID_REQUEST", "metadata: name=value, or a JSON object") from error
+    return text
+
+
+def cursor(text: str | None) -> UUID | None:
+    """Return where a page goes on."""
+    if not text:
+        return None
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise ApiError("INVALID_REQUEST", "this is no place in the list") from error

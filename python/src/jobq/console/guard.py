@@ -1,0 +1,141 @@
+"""What every request to the console passes: who it is from, and whether it is meant."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+
+from jobq.console.sessions import COOKIE, Session
+from jobq.http.errors import ApiError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from jobq.console.app import Console
+
+MAX_FORM: Final = 64 * 1024
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+
+
+class Guard:
+    """Finds the session of a request, and sets what holds for every answer."""
+
+    def __init__(self, app: ASGIApp, console: Console) -> None:
+        self._app = app
+        self._console = console
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        proxied = self._vouched_for(scope, headers)
+        if proxied is not None and headers.get("x-forwarded-proto") == "https":
+            scope["scheme"] = "https"
+        request = Request(scope)
+        given, cookie = request.cookies.get(COOKIE, ""), None
+        session = await self._session(request, given, proxied)
+        if session is None and proxied is not None:
+            session, cookie = await self._welcome(proxied)
+        scope["jobq.session"] = session
+        is_asset = "/static/" in scope["path"]
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answer = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    answer[name] = value
+                answer["cache-control"] = "max-age=3600" if is_asset else "no-store"
+                if cookie is not None:
+                    secure = "; Secure" if scope["scheme"] == "https" else ""
+                    answer.append(
+                        "set-cookie",
+                        f"{COOKIE}={cookie}; Path=/console; HttpOnly; SameSite=Strict{secure}",
+                    )
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)
+
+    async def _session(self, request: Request, cookie: str, proxied: str | None) -> Session | None:
+        """Return the session that a request belongs to, unless what opened it has ended."""
+        session = self._console.sessions.find(cookie) if cookie else None
+        if session is None or session.proxied != proxied:
+            return None
+        if session.key_hash is not None and self._console.keys is not None:
+            address = request.client.host if request.client else ""
+            try:
+                key = await self._console.keys.holder(session.key_hash, address)
+            except ApiError as error:
+                if error.code != "UNAUTHORIZED":
+                    raise
+                await self._console.sessions.leave(cookie)
+                return None
+            session.visitor.scopes = key.scopes
+        return session
+
+    def _vouched_for(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the user's name that a trusted proxy gives, or None."""
+        proxy = self._console.options.proxy
+        client = scope.get("client") or ("",)
+        if proxy is None or not proxy.is_at(client[0]):
+            return None
+        return headers.get(proxy.header, "")[:200] or None
+
+    async def _welcome(self, name: str) -> tuple[Session, str]:
+        proxy = self._console.options.proxy
+        assert proxy is not None  # noqa: S101 - by _vouched_for()
+        session = Session(
+            self._console.visitor(f"user {name}", frozenset(proxy.scopes)), proxied=name
+        )
+        return session, await self._console.sessions.begin(session)
+
+
+async def form(request: Request) -> dict[str, str]:
+    """Return the fields of a form.
+
+    Raises:
+        ApiError: it is too large, or not a form.
+    """
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_FORM:
+            raise ApiError("MESSAGE_TOO_LARGE", f"at most {MAX_FORM} bytes")
+    with suppress(UnicodeDecodeError):
+        text = body.decode()
+        if "%00" not in text and "\0" not in text:
+            return dict(parse_qsl(text, keep_blank_values=True))
+    raise ApiError("INVALID_REQUEST", "a form of text without NUL")
+
+
+def check_origin(request: Request) -> None:
+    """Refuse a form that another site has sent.
+
+    Raises:
+        ApiError: FORBIDDEN.
+    """
+    origin = request.headers.get("origin")
+    host = request.headers.get("host", "")
+    if not origin or not secrets.compare_digest(urlsplit(origin).netloc.encode(), host.encode()):
+        raise ApiError("FORBIDDEN", message="This form was not sent from this page.")
+
+
+def hashed(key: str) -> bytes:
+    """Return the SHA-256 by which a key is known."""
+    return hashlib.sha256(key.encode()).digest()

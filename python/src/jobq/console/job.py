@@ -1,0 +1,134 @@
+"""One job: what it is, how it went, why it does not run, and what can be done about it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from jobq.console.visit import Page, Visit
+from jobq.console.words import MOST_TEXT
+from jobq.http.errors import ApiError
+from jobq.http.operation import CANONICAL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_ATTEMPTS: Final = 200
+MOST_LINES: Final = 200
+RAW: Final = ("payload", "result", "metadata", "progress")
+OUTCOMES: Final = {
+    "cancelled": ("The job is cancelled.", "good"),
+    "cancel_requested": ("Its worker is asked to stop.", "good"),
+    "already_finished": ("The job had ended already.", "bad"),
+}
+
+
+async def show(visit: Visit) -> Response:
+    """Show a job, and what can be done about it."""
+    job_id = id_of(visit)
+    ask = visit.visitor
+    documents, (attempts, _), (lines, more), reasons = await asyncio.gather(
+        ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind"),
+        ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
+        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, **after(visit)),
+        ask.rows("explain", job_id=job_id),
+    )
+    job, texts = read(documents[0][0])
+    if "result" not in texts:  # a recurring job
+        return visit.back(f"/schedules/{job_id}")
+    return visit.show(
+        "job.html", job=job, texts=texts, attempts=attempts, lines=lines, more=more,
+        reasons=reasons, most_text=MOST_TEXT,
+    )  # fmt: skip
+
+
+def id_of(visit: Visit) -> UUID:
+    """Return the id in the path.
+
+    Raises:
+        ApiError: there can be no such job.
+    """
+    text = visit.request.path_params["job_id"]
+    if not CANONICAL.fullmatch(text):
+        raise ApiError("JOB_NOT_FOUND", message="There is no such job.")
+    return UUID(text)
+
+
+def after(visit: Visit) -> dict[str, int]:
+    """Return where the log goes on."""
+    text = visit.query("after") or ""
+    return {"after": int(text)} if text.isascii() and text.isdigit() and len(text) < 19 else {}
+
+
+def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a job, and as texts those of its members that hold what others wrote.
+
+    Numbers stand in the texts to their last digit.
+    """
+    members = msgspec.json.decode(document, type=dict[str, msgspec.Raw])
+    texts: dict[str, str] = {
+        name: msgspec.json.format(bytes(members[name])).decode() for name in RAW if name in members
+    }
+    job = {
+        name: msgspec.json.decode(value)
+        for name, value in members.items()
+        if name not in RAW and name != "input"
+    }
+    return job, texts
+
+
+async def download(visit: Visit) -> Response:
+    """Give a payload or a result as a file."""
+    if visit.console.options.hides_payloads:
+        raise ApiError("FORBIDDEN", message="Payloads are hidden here.")
+    name = visit.request.path_params["name"]
+    if name not in RAW:
+        raise ApiError("NOT_FOUND")
+    job_id = id_of(visit)
+    [(document,)] = await visit.visitor.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
+    _, texts = read(document)
+    disposition = f'attachment; filename="{job_id}-{name}.json"'
+    return Response(
+        texts[name], media_type="application/json", headers={"content-disposition": disposition}
+    )
+
+
+async def cancel(visit: Visit) -> Response:
+    """Cancel a job."""
+    reason = visit.form.get("reason", "").strip() or None
+    [(outcome,)] = await visit.visitor.act("cancel", job_id=id_of(visit), reason=reason)
+    visit.tell(*OUTCOMES[outcome])
+    return to_job(visit)
+
+
+async def redrive(visit: Visit) -> Response:
+    """Put a dead or cancelled job back in its queue."""
+    await visit.visitor.act("redrive", job_id=id_of(visit))
+    visit.tell("The job is back in its queue.")
+    return to_job(visit)
+
+
+async def run_now(visit: Visit) -> Response:
+    """Let a waiting job run now."""
+    changes: Mapping[str, object] = {"changes": '{"run_at": "now"}', "job_ids": [id_of(visit)]}
+    await visit.visitor.act("change_many", **changes)
+    visit.tell("The job may run now.")
+    return to_job(visit)
+
+
+def to_job(visit: Visit) -> Response:
+    """Lead back to the job."""
+    return visit.back(f"/jobs/{id_of(visit)}")
+
+
+PAGES = (
+    Page("/jobs/{job_id}", show),
+    Page("/jobs/{job_id}/{name}.json", download),
+    Page("/jobs/{job_id}/cancel", cancel, "POST"),
+    Page("/jobs/{job_id}/redrive", redrive, "POST"),
+    Page("/jobs/{job_id}/run", run_now, "POST"),
+)

@@ -1,0 +1,61 @@
+"""How a console behaves."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Final
+
+# What the console asks for ends after this: a page that would load the database is refused.
+PATIENCE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy that says who its users are.
+
+    Attributes:
+        header: the header that names the user.
+        networks: where the proxy is; from elsewhere the header says nothing.
+        scopes: what its users may do, some of read and operate.
+    """
+
+    header: str
+    networks: tuple[str, ...]
+    scopes: tuple[str, ...] = ("read",)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network.
+
+        Raises:
+            ValueError: one is none.
+        """
+        for network in self.networks:
+            ipaddress.ip_network(network)
+
+    def is_at(self, address: str) -> bool:
+        """Whether the proxy is at this address."""
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in ipaddress.ip_network(network) for network in self.networks)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a console behaves.
+
+    Attributes:
+        pool_size: at most as many connections for each role that it acts as.
+        hides_payloads: whether payloads, results and log lines stay unseen.
+        proxy: who else says who a user is, if somebody does.
+        longest: seconds until a session ends, whatever happens in it.
+        idle: seconds after which a session ends in which nothing happens.
+    """
+
+    pool_size: int = 4
+    hides_payloads: bool = False
+    proxy: Proxy | None = None
+    longest: float = 12 * 3600.0
+    idle: float = 2 * 3600.0

@@ -1,0 +1,65 @@
+"""The overview: what threatens the promise, how much there is to do, and how it went."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from jobq.console import charts
+from jobq.console.visit import Page, Visit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from starlette.responses import Response
+
+COUNTS: Final = ("queued", "scheduled", "retrying", "running", "dead")
+SPANS: Final = ("hour", "day", "month")
+MANY: Final = 10_001  # shown as 10,000+
+ENDINGS: Final = ("succeeded", "failed", "dead", "cancelled")
+
+
+async def show(visit: Visit) -> Response:
+    """Show the overview."""
+    span = one_of(visit.query("span"), SPANS)
+    by = one_of(visit.query("by"), ("queue", "kind"))
+    ask = visit.visitor
+    queues, health, history = await asyncio.gather(
+        ask.document("jobq_http.show_queues"),
+        ask.rows("health"),
+        ask.document("jobq_http.show_history", span=span, by=by),
+    )
+    findings = [(subject, *told) for subject, is_ok, *told in health if not is_ok]
+    counts = history["counts"]
+    made = charts.stacked(history, [(n, name, enqueued) for n, name, enqueued, *_ in counts])
+    ended = charts.outcomes(
+        history,
+        [
+            (n, ending, value)
+            for n, _, _, *values in counts
+            for ending, value in zip(ENDINGS, values, strict=True)
+        ],
+    )
+    return visit.show(
+        "overview.html", queues=queues, totals=totals(queues), findings=findings,
+        checks=len(health), span=span, by=by, spans=SPANS, made=made, ended=ended,
+        latency=charts.latency(history), has_latency=bool(history["latency"]),
+    )  # fmt: skip
+
+
+def one_of(given: str | None, known: tuple[str, ...]) -> str:
+    """Return what is given if it is known, else the first that is."""
+    return given if given in known else known[0]
+
+
+def totals(queues: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """Return the sums of what queues count, the oldest wait, and how many are paused."""
+    queues = list(queues)
+    sums = {name: sum(q[name] for q in queues) for name in COUNTS}
+    if any(q["queued"] > q["ends_at"] for q in queues):
+        sums["queued"] = max(sums["queued"], MANY)
+    oldest = max((q["oldest_runnable_ms"] or 0 for q in queues), default=0)
+    return {**sums, "oldest": oldest, "paused": sum(q["is_paused"] for q in queues)}
+
+
+PAGES = (Page("/", show),)

@@ -1,0 +1,99 @@
+"""One look at the database for all pages that are open, and a word to them when it moved."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from starlette.responses import Response, StreamingResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+
+    from jobq.http.database import Database
+
+logger = logging.getLogger("jobq.console")
+
+EVERY: Final = 2.0  # seconds between looks
+SURE: Final = 15.0  # after so many a page is told anyway: times grow, and so do ages
+MOST_STREAMS: Final = 500
+
+
+class Pulse:
+    """Looks every two seconds while somebody watches, once for all of them."""
+
+    def __init__(self, database: Database, role: str) -> None:
+        self._database = database
+        self._role = role
+        self._beat = asyncio.Event()
+        self._watching = 0
+        self._task: asyncio.Task[None] | None = None
+        self.is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more may watch."""
+        return self._watching >= MOST_STREAMS
+
+    async def beats(self) -> AsyncIterator[bytes]:
+        """Yield an event of the stream each time that something may have changed."""
+        self._watching += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look())
+        try:
+            yield b"retry: 3000\n\n"
+            while not self.is_closed:
+                beat = self._beat
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(beat.wait(), SURE)
+                if not self.is_closed:
+                    yield b"event: changed\ndata: \n\n"
+        finally:
+            self._watching -= 1
+
+    async def _look(self) -> None:
+        last = None
+        while self._watching and not self.is_closed:
+            try:
+                [(now,)] = await self._database.fetch(self._role, "jobq_http.show_pulse")
+            except psycopg.Error as error:
+                logger.debug("the pulse: %s", error)
+                now = last
+            if now != last:
+                last = now
+                self._tell()
+            await asyncio.sleep(EVERY)
+
+    def _tell(self) -> None:
+        beat, self._beat = self._beat, asyncio.Event()
+        beat.set()
+
+    def stop(self) -> None:
+        """End all streams."""
+        self.is_closed = True
+        self._tell()
+
+    async def close(self) -> None:
+        """End all streams, and the looking."""
+        self.stop()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+
+async def stream(request: Request) -> Response:
+    """Tell a page when to look again."""
+    session = request.scope.get("jobq.session")
+    pulse: Pulse = request.app.state.console.pulse
+    if session is None:
+        return Response(status_code=401)
+    if pulse.is_full:
+        return Response(status_code=503, headers={"retry-after": "10"})
+    return StreamingResponse(
+        pulse.beats(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+    )

@@ -1,0 +1,108 @@
+"""Sessions: who came in by which way, known again by a cookie, until they end."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.console.options import Options
+    from jobq.console.visitor import Visitor
+
+COOKIE: Final = "jobq_console"
+PATH: Final = "/console"
+MOST: Final = 2000
+
+
+@dataclass(slots=True)
+class Session:
+    """What the server keeps of a visit.
+
+    Attributes:
+        visitor: who.
+        key_hash: the SHA-256 of the API key that they came in with, looked up each time.
+        proxied: the name by which a proxy vouches for them, at each request.
+        token: what forms carry, so that no other site can forge them.
+        said: what was done, to be told on the next page.
+    """
+
+    visitor: Visitor
+    key_hash: bytes | None = None
+    proxied: str | None = None
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    said: list[tuple[str, str]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    seen: float = field(default_factory=time.monotonic)
+
+    def owns(self, token: str) -> bool:
+        """Whether a form's token is this session's."""
+        return hmac.compare_digest(self.token.encode(), token.encode())
+
+
+class Sessions:
+    """The sessions of a server, by the SHA-256 of their cookies."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._sessions: dict[bytes, Session] = {}
+
+    async def begin(self, session: Session) -> str:
+        """Begin a session and return its cookie's value."""
+        for name in [n for n, s in self._sessions.items() if not self._lasts(s)]:
+            await self.end(name)
+        while len(self._sessions) >= MOST:
+            await self.end(next(iter(self._sessions)))
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[_hashed(cookie)] = session
+        return cookie
+
+    def find(self, cookie: str) -> Session | None:
+        """Return the session that a cookie opens, if it lasts."""
+        session = self._sessions.get(_hashed(cookie))
+        if session is None or not self._lasts(session):
+            return None
+        session.seen = time.monotonic()
+        return session
+
+    async def leave(self, cookie: str) -> None:
+        """End the session of a cookie."""
+        await self.end(_hashed(cookie))
+
+    async def end(self, name: bytes) -> None:
+        """End a session, and close what is its own."""
+        session = self._sessions.pop(name, None)
+        if session is not None:
+            await session.visitor.close()
+
+    async def close(self) -> None:
+        """End all."""
+        for name in list(self._sessions):
+            await self.end(name)
+
+    def keep(self, response: Response, cookie: str, *, is_secure: bool) -> None:
+        """Give a cookie to the browser."""
+        response.set_cookie(
+            COOKIE,
+            cookie,
+            max_age=int(self._options.longest),
+            path=PATH,
+            secure=is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+
+    def _lasts(self, session: Session) -> bool:
+        now = time.monotonic()
+        return (
+            now - session.began < self._options.longest and now - session.seen < self._options.idle
+        )
+
+
+def _hashed(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode()).digest()

@@ -1,0 +1,176 @@
+"""One request of somebody who is in: pages that show, actions that do and lead back."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.routing import Route
+
+from jobq.console.guard import check_origin, form
+from jobq.console.rendering import TEMPLATES
+from jobq.console.sessions import PATH
+from jobq.http.errors import ApiError, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from jobq.console.app import Console
+    from jobq.console.sessions import Session
+    from jobq.console.visitor import Visitor
+
+logger = logging.getLogger("jobq.console")
+
+ENTRANCE: Final = f"{PATH}/enter"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a path does for a method.
+
+    Attributes:
+        path: below the console's.
+        handler: makes the answer; an action's is given the form too.
+        method: GET to show, POST to act.
+        is_open: whether it is there for who is not in.
+    """
+
+    path: str
+    handler: Callable[..., Awaitable[Response]]
+    method: str = "GET"
+    is_open: bool = False
+
+
+class Visit:
+    """One request.
+
+    Attributes:
+        request: as Starlette has it.
+        console: what all requests share.
+        session: whose it is; None at the entrance.
+        form: the fields of an action's form.
+    """
+
+    def __init__(self, request: Request, fields: dict[str, str] | None = None) -> None:
+        self.request = request
+        self.console: Console = request.app.state.console
+        self.session: Session | None = request.scope.get("jobq.session")
+        self.form = fields or {}
+
+    @property
+    def visitor(self) -> Visitor:
+        """Who asks."""
+        assert self.session is not None  # noqa: S101 - by answer()
+        return self.session.visitor
+
+    def query(self, name: str) -> str | None:
+        """Return a parameter of the address, or None where it is empty."""
+        return self.request.query_params.get(name, "").strip() or None
+
+    def show(self, template: str, status: int = 200, **context: object) -> Response:
+        """Render a page."""
+        said = []
+        if self.session is not None:
+            said, self.session.said = self.session.said, []
+        text = TEMPLATES.get_template(template).render(
+            visit=self,
+            session=self.session,
+            visitor=self.session and self.session.visitor,
+            may_operate=bool(self.session and self.session.visitor.may_operate),
+            hides_payloads=self.console.options.hides_payloads,
+            path=self.request.url.path.removeprefix(PATH).rstrip("/") or "/",
+            address=self.address,
+            said=said,
+            **context,
+        )
+        return HTMLResponse(text, status)
+
+    @property
+    def address(self) -> str:
+        """The path and query of this page."""
+        url = self.request.url
+        return url.path + (f"?{url.query}" if url.query else "")
+
+    def tell(self, words: str, mood: str = "good") -> None:
+        """Say something on the next page."""
+        if self.session is not None:
+            self.session.said.append((mood, words))
+
+    def back(self, otherwise: str) -> Response:
+        """Lead to where the form said, if that is a page of the console."""
+        return RedirectResponse(inside(self.form.get("back"), otherwise), 303)
+
+
+def inside(address: str | None, otherwise: str) -> str:
+    """Return an address if it lies in the console, else another path of the console's."""
+    parts = urlsplit(address or "")
+    is_inside = parts.path.startswith(f"{PATH}/") and not parts.netloc and not parts.scheme
+    return address if address and is_inside and "\\" not in address else f"{PATH}{otherwise}"
+
+
+def routes(pages: Iterable[Page]) -> list[Route]:
+    """Return one route for each page."""
+    return [Route(page.path, _endpoint(page), methods=[page.method]) for page in pages]
+
+
+def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            return await _answer(page, request)
+        except Exception as error:
+            return await refuse(request, error)
+
+    return answer
+
+
+async def _answer(page: Page, request: Request) -> Response:
+    fields = None
+    if page.method == "POST":
+        check_origin(request)
+        fields = await form(request)
+    visit = Visit(request, fields)
+    if page.is_open:
+        return await page.handler(visit)
+    if visit.session is None:
+        if fields is not None:
+            raise ApiError("UNAUTHORIZED", message="You have been signed out.")
+        return _ask_who(request, visit)
+    if fields is not None:
+        if not visit.session.owns(fields.get("token", "")):
+            raise ApiError("FORBIDDEN", message="This form is not from your session.")
+        if not visit.visitor.may_operate:
+            raise ApiError("FORBIDDEN", message="You may look, but not act: this needs operate.")
+    elif not visit.visitor.scopes & {"read", "operate"}:
+        raise ApiError("FORBIDDEN", message="This needs one of the scopes read and operate.")
+    return await page.handler(visit)
+
+
+def _ask_who(request: Request, visit: Visit) -> Response:
+    """Lead to the entrance; from another site's link first to this page itself.
+
+    A browser does not send a strict cookie when it follows a link from elsewhere, but
+    does when this site's own page asks it to load once more.
+    """
+    if request.headers.get("sec-fetch-site") == "cross-site":
+        return visit.show("again.html")
+    return RedirectResponse(f"{ENTRANCE}?{urlencode({'next': visit.address})}", 303)
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Show what went wrong."""
+    answer = translate(error)
+    if answer.code == "TIMEOUT":
+        answer.hint = answer.hint or "Choose less: a shorter time, a queue, a state."
+    if answer.status >= 500 and not isinstance(error, HTTPException):
+        logger.error("%s %s: %s", request.method, request.url.path, answer.code, exc_info=error)
+    if answer.code == "UNAUTHORIZED" and not isinstance(error, HTTPException):
+        answer.hint = answer.hint or "Sign in again."
+    shown: dict[str, Any] = {"error": answer}
+    return Visit(request).show("error.html", answer.status, **shown)

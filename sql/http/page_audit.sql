@@ -1,0 +1,59 @@
+-- Purpose: a page of what operators have done, newest first; cursor as in page_jobs().
+-- Invariant: a descent of the primary key; of the newest 20,000 rows those that fit.
+-- Raises: 22004, 22023.
+-- Argument before: only what came before this row; null for the first page.
+-- Argument subject: only what was done to this job, queue or other subject; null means all.
+-- Argument max_rows: at most so many, 1 to 1000.
+-- Column item: a JSON object: audit_id, acted_at, actor, acting_for, application, action,
+-- subject, reason.
+-- Example: select * from jobq_http.page_audit();
+create or replace function jobq_http.page_audit(
+    before bigint default null, subject text default null, max_rows integer default 50
+)
+returns table (item json, cursor bigint)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+begin
+    if page_audit.max_rows is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_rows');
+    elsif page_audit.max_rows not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'
+        );
+    end if;
+    return query
+    select
+        json_build_object(
+            'audit_id', t.audit_id, 'acted_at', t.acted_at, 'actor', t.actor,
+            'acting_for', t.acting_for, 'application', t.application,
+            'action', t.action, 'subject', t.subject, 'reason', t.reason
+        ),
+        case when t.n < count(*) over () then t.audit_id end
+    from (
+        select l.*, row_number() over (order by l.audit_id desc) as n
+        from (
+            select a.*
+            from jobq_private.audit as a
+            where page_audit.before is null or a.audit_id < page_audit.before
+            order by a.audit_id desc
+            limit 20000
+        ) as l
+        where page_audit.subject is null or l.subject = page_audit.subject
+        order by l.audit_id desc
+        limit page_audit.max_rows + 1
+    ) as t
+    order by t.n
+    limit page_audit.max_rows;
+end
+$$;
+
+revoke all on function jobq_http.page_audit from public;
+grant execute on function jobq_http.page_audit to jobq_operator;
+
+comment on function jobq_http.page_audit is
+'Returns a page of what operators have done as JSON documents, newest first; cursor leads to the next page.';

@@ -1,0 +1,96 @@
+-- Purpose: how many jobs were made and ended, and how long they took, over the last hour,
+-- day or month, from the history that maintain() keeps.
+-- Invariant: reads the history alone, a few thousand rows at most. Raises: 22004, 22023.
+-- Argument span: hour, by minute; day, by ten minutes; or month, by hour.
+-- Argument by: queue or kind.
+-- Argument queue: only this queue; null means all.
+-- Argument kind: only this kind; null means all.
+-- Returns: a JSON object: since and until, instants; width_ms, of a bucket; counts, an array of
+-- arrays: the number of the bucket, the queue or kind, how many were enqueued, succeeded,
+-- failed (and tried again), dead, cancelled; latency, an array of arrays: the number of the
+-- bucket, the median and the 95th percentile in milliseconds of the jobs that succeeded, of
+-- all queues, from when they could first run.
+-- Example: select jobq_http.show_history('day', 'kind') -> 'latency';
+create or replace function jobq_http.show_history(
+    span text default 'hour',
+    by text default 'queue',
+    queue text default null,
+    kind text default null
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _minutes constant integer :=
+        case show_history.span when 'hour' then 1 when 'day' then 10 when 'month' then 60 end;
+    _width constant interval := _minutes * interval '1 min';
+    _buckets constant integer :=
+        case show_history.span when 'hour' then 60 when 'day' then 144 else 720 end;
+    _until timestamptz;
+    _since timestamptz;
+begin
+    if num_nulls(show_history.span, show_history.by) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'span and by');
+    elsif _minutes is null or show_history.by not in ('queue', 'kind') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'span must be hour, day or month, by queue or kind'
+        );
+    end if;
+    _until := date_bin(_width, clock_timestamp() - interval '10 s', '2000-01-01 UTC');
+    _since := _until - _buckets * _width;
+
+    return json_build_object(
+        'since', _since,
+        'until', _until,
+        'width_ms', jobq_private.milliseconds(_width),
+        'counts', (
+            select coalesce(json_agg(json_build_array(
+                c.n, c.name, c.enqueued, c.succeeded, c.failed, c.dead, c.cancelled
+            ) order by c.n, c.name), '[]')
+            from (
+                select
+                    (extract(epoch from h.bucket - _since) / 60)::integer / _minutes as n,
+                    case show_history.by when 'queue' then h.queue else h.kind end as name,
+                    sum(h.enqueued) as enqueued, sum(h.succeeded) as succeeded,
+                    sum(h.failed) as failed, sum(h.dead) as dead,
+                    sum(h.cancelled) as cancelled
+                from jobq_private.history as h
+                where h.minutes = _minutes
+                and h.bucket >= _since and h.bucket < _until
+                and (show_history.queue is null or h.queue = show_history.queue)
+                and (show_history.kind is null or h.kind = show_history.kind)
+                group by 1, 2
+            ) as c
+        ),
+        'latency', (
+            select coalesce(json_agg(json_build_array(q.n, q.p50, q.p95) order by q.n), '[]')
+            from (
+                select p.n, min(p.value) filter (where p.upto >= 0.5 * p.total) as p50,
+                    min(p.value) filter (where p.upto >= 0.95 * p.total) as p95
+                from (
+                    select
+                        (extract(epoch from l.bucket - _since) / 60)::integer / _minutes as n,
+                        round(power(2, (c.n - 0.5) / 2.0))::bigint as value,
+                        sum(c.jobs) over (partition by l.bucket order by c.n) as upto,
+                        sum(c.jobs) over (partition by l.bucket) as total
+                    from jobq_private.latency as l
+                    cross join unnest(l.counts) with ordinality as c (jobs, n)
+                    where l.minutes = _minutes and l.bucket >= _since and l.bucket < _until
+                ) as p
+                group by p.n
+            ) as q
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_history from public;
+grant execute on function jobq_http.show_history to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_history is
+'Returns how many jobs were made and ended over the last hour, day or month, and how long they took, as a JSON document.';

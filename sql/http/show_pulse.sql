@@ -1,0 +1,33 @@
+-- Purpose: a number that has changed when anything may have changed that is shown of jobs,
+-- queues, limits, schedules, workers or endpoints, or a line was logged.
+-- Invariant: reads the server's statistics and a sequence, and no table; a change shows in
+-- about a second. Raises: nothing.
+-- Returns: how many rows were added, changed or deleted since the statistics began.
+-- Example: select jobq_http.show_pulse();
+create or replace function jobq_http.show_pulse()
+returns bigint
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select sum(
+        pg_stat_get_tuples_inserted(t.name::regclass)
+        + pg_stat_get_tuples_updated(t.name::regclass)
+        + pg_stat_get_tuples_deleted(t.name::regclass)
+    )::bigint + coalesce(
+        pg_sequence_last_value('jobq_private.job_log_sequence'::regclass), 0
+    )
+    from (
+        values
+        ('jobq_private.job'), ('jobq_private.queue'), ('jobq_private.key_limit'),
+        ('jobq_private.schedule'), ('jobq_private.worker'), ('jobq_private.endpoint')
+    ) as t (name)
+$$;
+
+revoke all on function jobq_http.show_pulse from public;
+grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_pulse is
+'Returns a number that changes when jobs, queues, schedules, workers or endpoints do, at the cost of no table.';

@@ -1,0 +1,136 @@
+-- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
+-- Invariant: looks at some 20,000 waiting jobs at most, as many of each queue: a count that
+-- is greater than ends_at means more than that. Queues are found by descents of indexes.
+-- running and dead end at most, the dead being the newest of all queues.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Argument max_queues: at most so many queues, 1 to 1000.
+-- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
+-- oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- key_max_running, max_depth.
+-- Example: select jobq_http.show_queues();
+create or replace function jobq_http.show_queues(
+    most integer default 10000, max_queues integer default 200
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _document json;
+begin
+    if num_nulls(show_queues.most, show_queues.max_queues) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most and max_queues');
+    elsif show_queues.most not between 1 and 100000
+        or show_queues.max_queues not between 1 and 1000
+    then
+        perform jobq_private.raise_error('INVALID_ARGUMENT',
+            'most must be from 1 to 100000, max_queues from 1 to 1000');
+    end if;
+
+    with leased as (
+        select s.queue, count(*) as running
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as dead
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead'
+            order by a.job_id desc
+            limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select n.queue
+        from (
+            select t.queue from jobq_private.waiting_queue as t
+            union select l.queue from leased as l
+            union select e.queue from ended as e
+            union select q.queue from jobq_private.queue as q
+            union select unnest(w.queues) from jobq_private.worker as w
+        ) as n
+        where n.queue is not null
+        order by n.queue
+        limit show_queues.max_queues
+    )
+    select json_agg(json_build_object(
+        'queue', k.queue,
+        'queued', w.queued,
+        'scheduled', w.scheduled,
+        'retrying', w.retrying,
+        'running', coalesce(l.running, 0),
+        'dead', coalesce(e.dead, 0),
+        'oldest_runnable_ms', jobq_private.milliseconds(
+            _now - least(o.run_at, w.oldest)
+        ),
+        'is_paused', q.paused_at is not null,
+        'paused_at', q.paused_at,
+        'pause_reason', q.pause_reason,
+        'ends_at', c.ends_at,
+        'is_declared', q.queue is not null,
+        'max_depth', q.max_depth,
+        'key_max_running', q.key_max_running,
+        'is_served', exists (
+            select from jobq_private.worker as u
+            where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
+        )
+    ) order by k.queue) into _document
+    from known as k
+    left join jobq_private.queue as q on q.queue = k.queue
+    left join leased as l on l.queue = k.queue
+    left join ended as e on e.queue = k.queue
+    cross join (
+        select greatest(least(
+            show_queues.most, 100 + 20000 / greatest(1, count(*))
+        ), 1) as ends_at
+        from known
+    ) as c
+    cross join lateral (
+        select
+            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
+            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
+            count(*) filter (where s.state = 'retrying') as retrying,
+            min(s.run_at) filter (where s.run_at <= _now) as oldest
+        from (
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is null
+                limit c.ends_at + 1
+            )
+            union all
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = k.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is not null
+                limit c.ends_at + 1
+            )
+        ) as s
+    ) as w
+    left join lateral (
+        select d.due as run_at
+        from jobq.next_due(array[k.queue]) as d (due)
+        where d.due <= _now and d.due > '-infinity'
+    ) as o on true;
+    return coalesce(_document, '[]');
+end
+$$;
+
+revoke all on function jobq_http.show_queues from public;
+grant execute on function jobq_http.show_queues to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_queues is
+'Returns queues at a glance as a JSON document; its counts end, so that it stays cheap however many jobs there are.';

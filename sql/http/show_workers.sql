@@ -1,0 +1,62 @@
+-- Purpose: who works, and on what.
+-- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
+-- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
+-- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
+-- started_at), kinds (an object: how many of each).
+-- Example: select jobq_http.show_workers();
+create or replace function jobq_http.show_workers()
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+begin
+    return (
+        with leased as materialized (
+            select j.worker, j.job_id, j.kind, j.claimed_at
+            from jobq_private.job as j
+            where j.state = 'running'
+            limit 10000
+        ),
+        held as (
+            select k.worker, sum(k.jobs) as jobs, json_object_agg(k.kind, k.jobs) as kinds
+            from (
+                select l.worker, l.kind, count(*) as jobs from leased as l group by 1, 2
+            ) as k
+            group by k.worker
+        ),
+        first as (
+            select distinct on (l.worker) l.worker, json_build_object(
+                'job_id', l.job_id, 'kind', l.kind, 'started_at', l.claimed_at
+            ) as oldest
+            from leased as l
+            order by l.worker, l.claimed_at
+        ),
+        known as (
+            select w.worker, w.queues, w.started_at, w.seen_at,
+                w.seen_at > now() - interval '1 min' as is_live
+            from jobq_private.worker as w
+            order by 5 desc, w.worker
+            limit 500
+        )
+        select coalesce(json_agg(json_build_object(
+            'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
+            'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
+            'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest
+        ) order by w.is_live desc, w.worker), '[]')
+        from known as w
+        left join held as h on h.worker = w.worker
+        left join first as f on f.worker = w.worker
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_workers from public;
+grant execute on function jobq_http.show_workers to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_workers is
+'Returns who works, and on what, as a JSON document.';

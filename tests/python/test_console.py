@@ -1,0 +1,273 @@
+"""The console's ways in, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from html import unescape
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psycopg
+import pytest
+from http_api import SETTINGS, Api, opened
+
+from jobq.console.options import Options, Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+pytest_plugins = ["http_fixtures"]
+EVIL = "<script>alert(1)</script>"
+
+
+class Browser:
+    """A browser without JavaScript: cookies, forms, and the origin of its pages."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.client = api.client
+        del self.client.headers["authorization"]
+
+    async def sign_in(self, scopes: list[str]) -> httpx.Response:
+        key = self.api.key(scopes)["authorization"].removeprefix("Bearer ")
+        return await self.post("/console/enter", key=key)
+
+    async def get(self, path: str, **options: Any) -> httpx.Response:
+        return await self.client.get(path, **options)
+
+    async def post(self, path: str, origin: str = "http://jobq", **form: str) -> httpx.Response:
+        return await self.client.post(path, data=form, headers={"origin": origin})
+
+    async def token(self) -> str:
+        found = re.search(r'name="token" value="([^"]+)"', (await self.get("/console/queues")).text)
+        assert found
+        return found[1]
+
+    async def act(self, path: str, **form: str) -> httpx.Response:
+        return await self.post(path, token=await self.token(), **form)
+
+
+@pytest.fixture
+async def browser(api: Api) -> Browser:
+    return Browser(api)
+
+
+@asynccontextmanager
+async def browsing(database: str, options: Options) -> AsyncIterator[Browser]:
+    async with opened(database, replace(SETTINGS, console=options)) as api:
+        yield Browser(api)
+
+
+async def test_the_root_leads_to_the_entrance(browser: Browser) -> None:
+    answer = await browser.get("/", follow_redirects=True)
+    assert answer.url.path == "/console/enter"
+    assert "API key" in answer.text
+
+
+async def test_without_a_console_there_is_none(database: str) -> None:
+    async with opened(database, replace(SETTINGS, console=None)) as api:
+        assert (await api.ask("GET", "/")).status_code == 404
+        assert (await api.ask("GET", "/console/")).status_code == 404
+
+
+async def test_a_key_opens_a_session_that_ends(browser: Browser) -> None:
+    answer = await browser.sign_in(["read"])
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=strict" in cookie and "path=/console" in cookie
+    assert "secure" not in cookie
+    assert (await browser.get("/console/")).status_code == 200
+    await browser.post("/console/leave", token=await browser.token())
+    assert (await browser.get("/console/")).status_code == 303
+
+
+async def test_a_wrong_key_opens_nothing(browser: Browser) -> None:
+    answer = await browser.post("/console/enter", key="jobq_wrong")
+    assert answer.status_code == 401 and "set-cookie" not in answer.headers
+    assert (await browser.sign_in(["produce", "work"])).status_code == 403
+
+
+async def test_a_revoked_key_ends_its_sessions(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobq.http.auth.MEMORY", 0.0)
+    await browser.sign_in(["read"])
+    assert (await browser.get("/console/queues")).status_code == 200
+    browser.api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
+    assert (await browser.get("/console/queues")).status_code == 303
+
+
+async def test_a_log_in_of_the_database_opens_what_it_may(browser: Browser) -> None:
+    browser.api.run("create role console_op login password 'right' in role jobq_operator")
+    try:
+        wrong = await browser.post("/console/enter", user="console_op", password="wrong")
+        assert wrong.status_code == 401
+        right = await browser.post("/console/enter", user="console_op", password="right")
+        assert right.status_code == 303
+        await browser.act("/console/queues/pause", queue="q", reason="why")
+        [actor] = browser.api.run("select actor, acting_for from jobq.audit where subject = 'q'")
+        assert actor == ("console_op", None)
+        await browser.post("/console/leave", token=await browser.token())
+    finally:
+        browser.api.run("drop role console_op")
+
+
+async def test_forms_of_others_are_refused(browser: Browser) -> None:
+    await browser.sign_in(["read", "operate"])
+    token = await browser.token()
+    path, form = "/console/queues/pause", {"queue": "q"}
+    assert (await browser.post(path, **form)).status_code == 403
+    assert (await browser.post(path, token="forged", **form)).status_code == 403
+    elsewhere = await browser.post(path, origin="http://evil", token=token, **form)
+    assert elsewhere.status_code == 403
+    nowhere = await browser.client.post(path, data={"token": token, **form})
+    assert nowhere.status_code == 403
+    entrance = await browser.post("/console/enter", origin="http://evil", key="k")
+    assert entrance.status_code == 403
+    assert browser.api.run("select count(*) from jobq.audit where action = 'pause_queue'") == [(0,)]
+    assert (await browser.post(path, token=token, **form)).status_code == 303
+    [who] = browser.api.run("select acting_for from jobq.audit where action = 'pause_queue'")
+    assert who[0].startswith("API key ")
+
+
+async def test_who_may_look_may_not_act(browser: Browser) -> None:
+    [(job_id,)] = browser.api.run("select jobq.enqueue('k')")
+    await browser.sign_in(["read"])
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    assert "Cancel the job" not in page and "Run now" not in page
+    answer = await browser.act(f"/console/jobs/{job_id}/cancel")
+    assert answer.status_code == 403
+    assert browser.api.run("select state from jobq.job") == [("queued",)]
+
+
+async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> None:
+    for path in ("/console/enter", "/console/nowhere", "/console/static/console.css"):
+        policy = (await browser.get(path)).headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    for path in ("/console/", "/console/jobs", "/console/stream"):
+        assert (await browser.get(path)).status_code in {303, 401}
+
+
+async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
+    proxy = Proxy("x-user", ("127.0.0.1/32",), ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy)) as browser:
+        answer = await browser.get("/console/queues", headers={"x-user": "ada"})
+        assert answer.status_code == 200 and "user ada" in answer.text
+        assert (await browser.get("/console/queues")).status_code == 303
+        browser.client.cookies.clear()
+        https = {"x-user": "ada", "x-forwarded-proto": "https"}
+        assert (
+            "Secure" in (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
+        )
+
+
+async def test_from_elsewhere_the_proxys_header_says_nothing(database: str) -> None:
+    proxy = Proxy("x-user", ("10.0.0.0/8",), ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy)) as browser:
+        answer = await browser.get("/console/queues", headers={"x-user": "ada"})
+        assert answer.status_code == 303
+
+
+async def test_a_link_from_elsewhere_loads_once_more(browser: Browser) -> None:
+    answer = await browser.get("/console/jobs?kind=a", headers={"sec-fetch-site": "cross-site"})
+    assert answer.status_code == 200 and 'http-equiv="refresh"' in answer.text
+
+
+async def test_the_way_on_stays_in_the_console(browser: Browser) -> None:
+    for path in ("//evil/console/", "https://evil/console/", "/docs", "/console/\\evil"):
+        key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
+        answer = await browser.post("/console/enter", key=key, next=path)
+        assert answer.headers["location"] == "/console/"
+
+
+async def test_what_jobs_say_is_text(browser: Browser) -> None:
+    payload = '{"a": "<script>alert(1)</script>", "b": "\u202eevil", "n": 1.10000000000000000001}'
+    [(job_id,)] = browser.api.run(
+        "select jobq.enqueue(%s, %s, queue => %s, metadata => %s)", EVIL, payload, EVIL, payload
+    )
+    [(claimed, attempt)] = browser.api.run(
+        "select job_id, attempt from jobq.claim(array[%s], %s)", EVIL, EVIL
+    )
+    browser.api.run("select jobq.log(%s, %s, 'ERROR', %s)", claimed, attempt, EVIL)
+    browser.api.run(
+        "select jobq.fail(%s, %s, %s, %s, false, details => %s)",
+        claimed, attempt, EVIL, EVIL, payload,
+    )  # fmt: skip
+    await browser.sign_in(["read", "operate"])
+    for path in ("", "queues", "jobs", f"jobs/{job_id}", "jobs/bulk?action=redrive"):
+        page = (await browser.get(f"/console/{path}")).text
+        assert EVIL not in page and "\u202e" not in page
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    assert "1.10000000000000000001" in page and "\\u202e" in page
+    assert EVIL in unescape(page)
+    found = await browser.get("/console/jobs", params={"kind": EVIL, "error": EVIL})
+    assert "<strong>1</strong>" in found.text and EVIL not in found.text
+
+
+async def test_payloads_can_be_hidden(database: str) -> None:
+    async with browsing(database, Options(hides_payloads=True)) as browser:
+        [(job_id,)] = browser.api.run("""select jobq.enqueue('k', '{"card": "4111"}')""")
+        await browser.sign_in(["read"])
+        page = await browser.get(f"/console/jobs/{job_id}")
+        assert page.status_code == 200 and "4111" not in page.text
+        assert (await browser.get(f"/console/jobs/{job_id}/payload.json")).status_code == 403
+
+
+async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
+    [(job_id,)] = browser.api.run(
+        "select jobq.enqueue('k', jsonb_build_object('text', repeat('x', 1000000)))"
+    )
+    await browser.sign_in(["read"])
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    assert len(page) < 500_000 and "Cut after 64 KB" in page
+    file = await browser.get(f"/console/jobs/{job_id}/payload.json")
+    assert len(file.json()["text"]) == 1_000_000
+    assert "attachment" in file.headers["content-disposition"]
+
+
+async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
+    await browser.sign_in(["read"])
+    for path, status in {
+        "/console/jobs/nothing": 404,
+        "/console/jobs/00000000-0000-7000-8000-000000000000": 404,
+        "/console/jobs?state=lost": 400,
+        "/console/jobs?after=noon": 400,
+        "/console/jobs?metadata=%7B": 400,
+        "/console/jobs?before=x": 400,
+        "/console/jobs?kind=a%00b": 400,
+        "/console/jobs/bulk?action=destroy": 404,
+        "/console/nowhere": 404,
+    }.items():
+        answer = await browser.get(path)
+        assert answer.status_code == status, path
+        assert "text/html" in answer.headers["content-type"]
+
+
+async def test_a_slow_question_is_refused(database: str) -> None:
+    options = Options()
+    async with browsing(database, options) as browser:
+        [(job_id,)] = browser.api.run("select jobq.enqueue('k')")
+        await browser.sign_in(["read", "operate"])
+        with psycopg.connect(database) as holder:
+            holder.execute("select from jobq_private.job for update")
+            answer = await browser.act(f"/console/jobs/{job_id}/cancel")
+        assert answer.status_code == 504 and "Choose less" in answer.text
+
+
+def test_a_console_by_itself_lets_in_once(database: str) -> None:
+    command = [sys.executable, "-m", "jobq.cli", "console", "--database", database]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            address = server.stdout.readline().strip()
+            with httpx.Client(trust_env=False, timeout=60) as client:
+                page = client.get(address, follow_redirects=True)
+                assert page.status_code == 200 and "Overview" in page.text
+            assert httpx.get(address, trust_env=False, timeout=60).status_code == 403
+        finally:
+            server.terminate()

@@ -1,0 +1,256 @@
+"""The console in a real browser: an operator's night, every page, without JavaScript, narrow.
+
+The pictures of docs/console.md are taken here: JOBQ_SCREENSHOTS=1 writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import psycopg
+from http_api import SETTINGS, Api, served
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from servers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+expect.set_options(timeout=60_000)
+PICTURES = ROOT / "docs" / "console"
+AXE = (ROOT / "tests" / "axe" / "axe.min.js").read_text()
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+PATIENCE = 60_000
+SHOWN = ("overview", "dead", "job", "queues", "overview-dark")
+PAGES = ("", "queues", "jobs", "dead", "schedules", "workers", "endpoints", "audit")
+HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)> \u202egnp"
+SETUP = """
+select jobq.put_queue('reports', max_depth => 5000);
+select jobq.pause_queue('sms', 'the provider is down');
+select jobq.create_schedule('nightly report', 'report', '0 3 * * *', queue => 'reports');
+select jobq.create_schedule('weekly bill', 'bill', '30 7 * * 1', time_zone => 'Europe/Berlin');
+select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "https://api.example.com/welcome"}');
+select jobq.put_limit('mail', 'tenant-7', 3);
+select jobq.heartbeat('mailer:1', '{}', '{}', '{mail,default}');
+select jobq.enqueue('send_email', jsonb_build_object('to', 'ada@example.org', 'n', n),
+    queue => 'mail', max_attempts => 3, metadata => '{"tenant": "acme"}')
+from generate_series(1, 40) as n;
+select jobq.complete(c.job_id, c.attempt, '{"message_id": "a1"}')
+from jobq.claim('{mail}', 'mailer:1', 20) as c;
+select jobq.fail(c.job_id, c.attempt, '550 mailbox unavailable', 'RECIPIENT_REFUSED', false,
+    details => '{"smtp": 550}')
+from jobq.claim('{mail}', 'mailer:1', 12) as c;
+select from jobq.claim('{mail}', 'mailer:1', 3);
+insert into jobq_private.history
+select 1, date_trunc('minute', now()) - n * interval '1 min', q, 'send_email', v, v - 10, v / 30,
+    case when n < 9 then 40 else 0 end, n % 3
+from generate_series(1, 60) as n
+cross join unnest('{mail,default,reports}'::text[]) as q
+cross join lateral (select (abs(sin(n / 9.0 + length(q))) * 900)::integer + 90) as s (v)
+on conflict do nothing;
+insert into jobq_private.latency
+select 1, date_trunc('minute', now()) - n * interval '1 min', array(
+    select (1000 * exp(-((k - 14 - 3 * sin(n / 7.0)) ^ 2) / 8.0))::bigint
+    from generate_series(0, 49) as k
+)
+from generate_series(1, 60) as n
+on conflict do nothing;
+"""
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[Browser]:
+    """Debian's chromium, driven."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert chromium is not None, "chromium is missing: run .ci/packages test"
+    async with async_playwright() as playwright:
+        launched = await playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        try:
+            yield launched
+        finally:
+            await launched.close()
+
+
+@asynccontextmanager
+async def visiting(
+    database: str, scopes: list[str], **options: Any
+) -> AsyncIterator[tuple[Page, Api, list[str]]]:
+    """A page of somebody who has signed in, the API, and what went wrong on pages."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(SETUP)
+    async with served(database, SETTINGS) as api, browser() as running:
+        context = await running.new_context(base_url=str(api.client.base_url), **options)
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        wrong: list[str] = []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        await page.goto("/")
+        key = api.key(scopes)["authorization"].removeprefix("Bearer ")
+        await page.get_by_label("API key").fill(key)
+        await page.get_by_role("button", name="Sign in").first.click()
+        await expect(page.get_by_role("heading", name="Overview")).to_be_visible(timeout=PATIENCE)
+        yield page, api, wrong
+        await context.close()
+
+
+async def check(page: Page, name: str) -> None:
+    """Let axe look at a page, and take its picture."""
+    await page.evaluate(AXE)
+    found = await page.evaluate("axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa']})")
+    grave = [
+        (v["id"], [node["html"][:200] for node in v["nodes"]][:3])
+        for v in found["violations"]
+        if v["impact"] in {"serious", "critical"}
+    ]
+    assert grave == [], f"{name}: {grave}"
+    if name in SHOWN and os.environ.get("JOBQ_SCREENSHOTS"):
+        PICTURES.mkdir(exist_ok=True)
+        await page.screenshot(path=PICTURES / f"{name}.png")
+
+
+async def test_an_operators_night(database: str) -> None:
+    """Something is red; what, why; it is redriven, and a worker that comes back does it."""
+    size = {"width": 1180, "height": 760}
+    async with visiting(database, ["read", "operate"], viewport=size) as (page, api, wrong):
+        await check(page, "overview")
+        tile = page.locator(".tile", has_text="Dead")
+        await expect(tile).to_contain_text("12")
+        await tile.get_by_role("link").click()
+        await check(page, "dead")
+        group = page.locator(".groups li", has_text="RECIPIENT_REFUSED")
+        await expect(group).to_contain_text("tenant=acme")
+        await group.get_by_role("link", name="open").click()
+        await expect(page.locator(".why")).to_contain_text("550 mailbox unavailable")
+        await page.get_by_text("Details").click()
+        await expect(page.locator("td.error")).to_contain_text("smtp")
+        await check(page, "job")
+        await page.go_back()
+        await page.locator(".groups li").get_by_role("link", name="Redrive").click()
+        await expect(page.locator(".count")).to_contain_text("12 jobs fit")
+        await check(page, "redrive")
+        await page.get_by_role("button", name="Redrive 12").click()
+        await expect(page.get_by_role("status")).to_contain_text("Redrive: 12 jobs")
+        await expect(page.get_by_text("No job is dead.")).to_be_visible()
+        [(reds,)] = api.run("select count(*) from jobq.audit where acting_for like 'API key %%'")
+        assert reds >= 1
+
+        # The page follows by itself what a worker does.
+        await page.get_by_role("link", name="Queues").click()
+        row = page.locator("tbody tr", has_text="mail")
+        await expect(row.locator("td").first).to_have_text("17")
+        api.run(
+            "select jobq.complete(c.job_id, c.attempt) from jobq.claim('{mail}', 'mailer:1', 17) c"
+        )
+        await expect(row.locator("td").first).to_have_text("0")
+        await check(page, "queues")
+        await page.get_by_role("row", name="mail").get_by_text("Pause…").click()
+        await page.get_by_placeholder("why, for others").locator("visible=true").fill("looking")
+        await page.get_by_role("button", name="Pause", exact=True).locator("visible=true").click()
+        await expect(page.get_by_role("row", name="mail")).to_contain_text("looking")
+        await page.get_by_role("row", name="mail").get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("status")).to_contain_text("mail runs again")
+        assert wrong == []
+
+
+async def test_every_page_and_action(database: str) -> None:
+    """What the night did not need: schedules, endpoints, single jobs, and hostile ones."""
+    async with visiting(
+        database, ["operate"], color_scheme="dark", viewport={"width": 1180, "height": 760}
+    ) as (page, api, wrong):
+        for name in PAGES:
+            await page.goto(f"/console/{name}")
+            await check(page, f"{name or 'overview'}-dark")
+        await page.goto("/console/schedules")
+        await page.get_by_role("link", name="nightly report").first.click()
+        await check(page, "schedule")
+        await page.get_by_text("Pause…").click()
+        await page.get_by_placeholder("why, for others").fill("not tonight")
+        await page.get_by_role("button", name="Pause", exact=True).click()
+        await expect(page.locator(".why")).to_contain_text("not tonight")
+        await page.get_by_role("button", name="Resume").click()
+        await page.get_by_role("button", name="Run now").click()
+        await expect(page.get_by_role("heading", name="report")).to_be_visible()
+        await page.get_by_text("Cancel…").click()
+        await page.get_by_placeholder("why, for the audit").fill("not needed")
+        await page.get_by_role("button", name="Cancel the job").click()
+        await expect(page.locator("h1 .state")).to_have_text("cancelled")
+        await page.get_by_role("button", name="Redrive").click()
+        await expect(page.locator("h1 .state")).to_have_text("queued")
+        await page.get_by_role("button", name="Run now").click()
+        await expect(page.get_by_role("status")).to_contain_text("may run now")
+        await page.goto("/console/endpoints")
+        await page.get_by_text("Pause…").click()
+        await page.get_by_placeholder("why, for others").fill("they are down")
+        await page.get_by_role("button", name="Pause", exact=True).click()
+        await page.get_by_role("button", name="Resume").click()
+        await expect(page.get_by_text("delivers", exact=True)).to_be_visible()
+        await page.goto("/console/jobs?queue=mail&state=queued")
+        await page.get_by_role("link", name="Cancel…").click()
+        await page.get_by_label("Reason").fill("a test")
+        await page.get_by_role("button", name=re.compile(r"Cancel \d+")).click()
+        await expect(page.get_by_role("status")).to_contain_text("Cancel: 5 jobs")
+        await page.goto("/console/audit")
+        await expect(page.locator("tbody")).to_contain_text("a test")
+
+        payload = psycopg.types.json.Jsonb({"html": HOSTILE, "large": "x" * 900_000})
+        [(job_id,)] = api.run(
+            "select jobq.enqueue(%s, %s, queue => %s)", HOSTILE[:120], payload, HOSTILE[:120]
+        )
+        [(attempt,)] = api.run("select attempt from jobq.claim_job(%s, %s)", job_id, HOSTILE[:99])
+        api.run("select jobq.log(%s, %s, 'ERROR', %s)", job_id, attempt, HOSTILE)
+        api.run("select jobq.fail(%s, %s, %s, %s, false)", job_id, attempt, HOSTILE, HOSTILE[:99])
+        for path in (f"jobs/{job_id}", "", "queues", "jobs", "dead", "workers"):
+            await page.goto(f"/console/{path}")
+            await expect(page).not_to_have_title("owned")
+        assert wrong == []
+
+
+async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
+    async with visiting(
+        database, ["operate"], java_script_enabled=False, viewport={"width": 360, "height": 740}
+    ) as (page, api, _wrong):
+        for name in PAGES:
+            await page.goto(f"/console/{name}")
+            body = await page.locator("main").bounding_box()
+            assert body is not None and body["width"] <= 360, name
+        await page.goto("/console/queues")
+        await page.get_by_role("row", name="sms").get_by_role("button", name="Resume").click()
+        await expect(page.get_by_role("status")).to_contain_text("sms runs again")
+        await page.goto("/console/jobs")
+        await page.get_by_label("Error code").fill("RECIPIENT_REFUSED")
+        await page.locator("label", has_text="dead").click()
+        await page.get_by_role("button", name="Show").click()
+        assert "error=RECIPIENT_REFUSED" in urlsplit(page.url).query
+        await page.get_by_role("link", name="Redrive…").click()
+        await page.get_by_role("button", name="Redrive 12").click()
+        await expect(page.get_by_role("status")).to_contain_text("Redrive: 12 jobs")
+        assert api.run("select count(*) from jobq.job where state = 'dead'") == [(0,)]
+        await page.get_by_role("button", name="Sign out").click()
+        await expect(page.get_by_label("API key")).to_be_visible()
+
+
+async def test_a_reader_sees_no_button(database: str) -> None:
+    async with visiting(database, ["read"]) as (page, api, wrong):
+        [(job_id,)] = api.run("select job_id from jobq.job where state = 'queued' limit 1")
+        for path in (*PAGES[:-1], f"jobs/{job_id}"):
+            await page.goto(f"/console/{path}")
+            names = await page.locator("main button:visible, main summary.button").all_inner_texts()
+            assert set(names) <= {"Show", "Open", "Copy"}, path
+        await expect(page.get_by_role("link", name="Audit")).to_have_count(0)
+        assert wrong == []
+
+
+def test_the_guide_shows_pictures_that_are_taken_here() -> None:
+    shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs/console.md").read_text()))
+    assert shown == set(SHOWN)
+    assert {path.stem for path in PICTURES.glob("*.png")} == shown

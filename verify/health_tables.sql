@@ -1,0 +1,9 @@
+-- Verify jobq:health_tables on pg
+begin;
+
+select minutes, bucket, queue, kind, enqueued, succeeded, failed, dead, cancelled
+from jobq_private.history where false;
+select minutes, bucket, counts from jobq_private.latency where false;
+select rolled_to from jobq_private.history_mark where false;
+
+rollback;
