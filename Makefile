@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUFF := $(BIN)/ruff
 CONFIG := --config python/pyproject.toml
-CODE := python sql tests docs
+CODE := python sql tests docs clients
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -50,6 +50,7 @@ snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sq
 
 docs: $(VENV)/.test ## Write the reference and the README's tables from the database's comments
 	@$(BIN)/python docs/reference.py
+	@$(BIN)/python clients/typescript/generate.py
 
 site: $(VENV)/.test ## Build the documents into .site/index.html
 	@$(BIN)/sphinx-build -q -W --keep-going docs .site && echo "wrote .site/index.html"
@@ -63,10 +64,11 @@ $(VENV)/.run: python/pyproject.toml .ci/packages
 	@.ci/packages run
 	@$(call install,http$(,)delivery$(,)examples$(,)embedded)
 
-$(VENV)/.test: python/pyproject.toml .ci/packages
+$(VENV)/.test: python/pyproject.toml .ci/packages clients/typescript/package.json
 	@.ci/packages run
 	@.ci/packages test
 	@$(call install,dev)
+	@if command -v npm >/dev/null; then cd clients/typescript && npm install --silent --no-audit --no-fund; fi
 	@touch $(VENV)/.run
 
 , := ,

@@ -87,6 +87,7 @@ class Suite:
         if self._program and self._program.is_running and self._work == scenario.work:
             return self._program
         self.close()
+        self._stage.do("forget_workers")
         program = self._program = Program(
             self._command, self._stage.url, self._log, self._patience, is_traced=self._is_traced
         )

@@ -1,0 +1,12 @@
+# frozen_string_literal: true
+
+Gem::Specification.new do |spec|
+  spec.name = "jobq"
+  spec.version = "0.1.0"
+  spec.summary = "Client and worker for jobq, a job queue in PostgreSQL."
+  spec.authors = ["the jobq authors"]
+  spec.license = "PostgreSQL"
+  spec.files = ["lib/jobq.rb", "README.md"]
+  spec.required_ruby_version = ">= 3.1"
+  spec.add_dependency "pg", ">= 1.4"
+end
