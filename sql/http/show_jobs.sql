@@ -42,8 +42,8 @@ set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _ended constant text[] := '{succeeded,dead,cancelled}';
-    _rare constant text[] := '{dead,cancelled}';
+    _ended constant text[] := '{succeeded,dead,cancelled}'::text[];
+    _rare constant text[] := '{dead,cancelled}'::text[];
     _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
     _states constant text[] := coalesce(show_jobs.states, _all);
     _is_live constant boolean := not _states <@ _ended;
