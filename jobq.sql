@@ -899,6 +899,7 @@ create table jobq_private.schedule (
     catch_up interval,
     dedup text not null,
     dedup_key text,
+    concurrency_key text,
     jitter interval not null,
     starts_at timestamptz,
     ends_at timestamptz,
@@ -7107,7 +7108,7 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, null
+        a.schedule_id, f.slot_at, a.concurrency_key
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -7160,7 +7161,10 @@ begin
     );
     _set.dedup := coalesce(given.dedup, case
         when given.dedup_key is not null
-        then (select s.dedup from jobq_private.settings_for(given.kind, given.queue) as s)
+        then (
+            select case when s.dedup in ('debounce', 'throttle') then 'skip' else s.dedup end
+            from jobq_private.settings_for(given.kind, given.queue) as s
+        )
         when given.every is null then 'enqueue'
         else 'skip'
     end);
@@ -7185,6 +7189,7 @@ begin
     _job.max_attempts := _set.max_attempts;
     _job.timeout := _set.timeout;
     _job.dedup_key := _set.dedup_key;
+    _job.concurrency_key := _set.concurrency_key;
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
@@ -7328,6 +7333,7 @@ begin
         'catch_up_ms', jobq_private.milliseconds(schedule.catch_up),
         'dedup', schedule.dedup,
         'dedup_key', schedule.dedup_key,
+        'concurrency_key', schedule.concurrency_key,
         'jitter_ms', jobq_private.milliseconds(schedule.jitter),
         'starts_at', coalesce(schedule.starts_at, schedule.created_at),
         'ends_at', schedule.ends_at,
@@ -7721,7 +7727,7 @@ create or replace trigger schedule_version
 before update of
 schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
 priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
-fold, missed, catch_up, dedup, dedup_key, jitter, starts_at, ends_at, created_at
+fold, missed, catch_up, dedup, dedup_key, concurrency_key, jitter, starts_at, ends_at, created_at
 on jobq_private.schedule
 for each row execute function jobq_private.refuse_schedule_change();
 
@@ -8079,7 +8085,8 @@ create or replace function jobq.create_schedule(
     priority integer default null,
     max_attempts integer default null,
     timeout interval default null,
-    metadata jsonb default null
+    metadata jsonb default null,
+    concurrency_key text default null
 )
 returns uuid
 language plpgsql
@@ -8112,6 +8119,7 @@ begin
     _given.max_attempts := create_schedule.max_attempts;
     _given.timeout := create_schedule.timeout;
     _given.metadata := create_schedule.metadata;
+    _given.concurrency_key := create_schedule.concurrency_key;
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;
@@ -8132,7 +8140,7 @@ create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
     s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
-    s.dedup_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
+    s.dedup_key, s.concurrency_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
     s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
     s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
     s.created_at, s.retired_at
@@ -8443,7 +8451,8 @@ begin
     return jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
-        case when _found.dedup_key is not null then _found.dedup end, _found.metadata
+        case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
+        concurrency_key => _found.concurrency_key
     );
 end
 $$;
@@ -8630,6 +8639,7 @@ declare
     _known constant text[] := array[
         'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
         'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
+        'concurrency_key',
         'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
     ];
     _set jobq_private.schedule;
@@ -10562,7 +10572,7 @@ declare
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
         'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
         'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata'
+        'metadata', 'concurrency_key'
     ];
     _given jobq_private.schedule;
     _schedule_id uuid;

@@ -1892,7 +1892,7 @@ declare
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
         'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
         'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata'
+        'metadata', 'concurrency_key'
     ];
     _given jobq_private.schedule;
     _schedule_id uuid;

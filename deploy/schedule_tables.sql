@@ -30,6 +30,7 @@ create table jobq_private.schedule (
     catch_up interval,
     dedup text not null,
     dedup_key text,
+    concurrency_key text,
     jitter interval not null,
     starts_at timestamptz,
     ends_at timestamptz,

@@ -39,7 +39,8 @@ create or replace function jobq.create_schedule(
     priority integer default null,
     max_attempts integer default null,
     timeout interval default null,
-    metadata jsonb default null
+    metadata jsonb default null,
+    concurrency_key text default null
 )
 returns uuid
 language plpgsql
@@ -72,6 +73,7 @@ begin
     _given.max_attempts := create_schedule.max_attempts;
     _given.timeout := create_schedule.timeout;
     _given.metadata := create_schedule.metadata;
+    _given.concurrency_key := create_schedule.concurrency_key;
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;

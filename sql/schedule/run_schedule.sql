@@ -25,7 +25,8 @@ begin
     return jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
-        case when _found.dedup_key is not null then _found.dedup end, _found.metadata
+        case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
+        concurrency_key => _found.concurrency_key
     );
 end
 $$;

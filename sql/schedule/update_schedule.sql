@@ -18,6 +18,7 @@ declare
     _known constant text[] := array[
         'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
         'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
+        'concurrency_key',
         'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
     ];
     _set jobq_private.schedule;

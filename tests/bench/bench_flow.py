@@ -69,7 +69,7 @@ def empty(connection: Connection) -> None:
 
 def fill(connection: Connection, jobs: int, lanes: int | None, queue: str = "default") -> None:
     """Enqueue jobs in so many lanes, or without keys."""
-    key = "null::text" if lanes is None else f"'key ' || n % {lanes}"
+    key = "null::text" if lanes is None else f"'key ' || n %% {lanes}"
     for start in range(0, jobs, 10_000):
         some = min(10_000, jobs - start)
         connection.execute(FILL.format(key=key).encode(), [queue, some])

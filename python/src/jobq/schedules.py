@@ -54,6 +54,7 @@ class Schedule:
     catch_up: timedelta | None
     dedup: str
     dedup_key: str | None
+    concurrency_key: str | None
     jitter: timedelta
     starts_at: datetime | None
     ends_at: datetime | None
@@ -113,6 +114,7 @@ def create_schedule(
     max_attempts: int | None = None,
     timeout: timedelta | str | None = None,
     metadata: Mapping[str, Json] | None = None,
+    concurrency_key: str | None = None,
 ) -> Call[UUID]:
     """Declare a recurring job under a name; declaring it again is harmless.
 
@@ -136,6 +138,7 @@ def create_schedule(
         dedup: while a job of the key lives: ``enqueue`` (by default for cron), ``skip``
             (for intervals) or ``replace``.
         dedup_key: the schedule's name by default.
+        concurrency_key: for whom its jobs run; the kind's path by default.
         jitter: each job starts at random up to so much after its slot.
         starts_at: no slot before this moment.
         ends_at: no slot at or after this moment.
@@ -168,6 +171,7 @@ def create_schedule(
         "catch_up": catch_up,
         "dedup": dedup,
         "dedup_key": dedup_key,
+        "concurrency_key": concurrency_key,
         "jitter": jitter,
         "starts_at": starts_at,
         "ends_at": ends_at,

@@ -32,7 +32,10 @@ begin
     );
     _set.dedup := coalesce(given.dedup, case
         when given.dedup_key is not null
-        then (select s.dedup from jobq_private.settings_for(given.kind, given.queue) as s)
+        then (
+            select case when s.dedup in ('debounce', 'throttle') then 'skip' else s.dedup end
+            from jobq_private.settings_for(given.kind, given.queue) as s
+        )
         when given.every is null then 'enqueue'
         else 'skip'
     end);
@@ -57,6 +60,7 @@ begin
     _job.max_attempts := _set.max_attempts;
     _job.timeout := _set.timeout;
     _job.dedup_key := _set.dedup_key;
+    _job.concurrency_key := _set.concurrency_key;
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);

@@ -34,6 +34,7 @@ begin
         'catch_up_ms', jobq_private.milliseconds(schedule.catch_up),
         'dedup', schedule.dedup,
         'dedup_key', schedule.dedup_key,
+        'concurrency_key', schedule.concurrency_key,
         'jitter_ms', jobq_private.milliseconds(schedule.jitter),
         'starts_at', coalesce(schedule.starts_at, schedule.created_at),
         'ends_at', schedule.ends_at,

@@ -80,7 +80,7 @@ select is(
         "status": "ACTIVE", "version": 1, "previous_version_id": null, "replaced_by_id": null,
         "name": "shown", "cron": "0 9 * * MON", "every_ms": null, "from_completion": false,
         "timezone": "Asia/Kolkata", "gap": "auto", "fold": "auto", "missed": "all",
-        "catch_up_ms": null, "dedup": "enqueue", "dedup_key": null, "jitter_ms": 0,
+        "catch_up_ms": null, "dedup": "enqueue", "dedup_key": null, "concurrency_key": null, "jitter_ms": 0,
         "starts_at": "2099-03-16T00:00:00+00:00", "ends_at": null,
         "next_run_at": "2099-03-16T09:00:00+05:30", "last_tick_at": null,
         "input": {"user_id": "u_abc"}, "kind": "push-notification", "queue": null, "metadata": {}, "priority": null,

@@ -1,6 +1,6 @@
 -- What jobq.run_schedule() promises.
 begin;
-select plan(8);
+select plan(12);
 
 select jobq.create_schedule(
     'report', 'make_report', '0 9 * * MON', payload => '{"n": 1}', queue => 'q', priority => 3
@@ -31,6 +31,32 @@ select jobq.retire_schedule('report');
 select throws_ok($$select jobq.run_schedule('report')$$, 'JQ002', null, 'a retired one cannot');
 select throws_ok($$select jobq.run_schedule('nothing')$$, 'JQ007', null, 'nor one that is not there');
 select throws_ok('select jobq.run_schedule(null)', '22004', null, 'a schedule must be given');
+
+-- For whom its jobs run
+select jobq.create_schedule(
+    'import', 'import', every => '1 h', concurrency_key => 'customer-7'
+);
+select jobq.run_schedule('import') as ran \gset
+select is(
+    (select j.concurrency_key from jobq.get_job(:'ran') as j),
+    'customer-7', 'a job that is run has the schedule''s concurrency key'
+);
+update jobq_private.job set state = 'cancelled' where kind = 'import';
+update jobq_private.schedule set next_run_at = next_run_at - interval '2 h' where name = 'import';
+select from jobq.tick();
+select is(
+    (select distinct j.concurrency_key from jobq.job as j where j.slot_at is not null),
+    'customer-7', 'and one that a slot fires'
+);
+select jobq.update_schedule('import', '{"concurrency_key": "customer-8"}');
+select is(
+    (select j.concurrency_key from jobq.get_schedule('import') as j), 'customer-8',
+    'a new version may have another'
+);
+select throws_ok(
+    $$select jobq.create_schedule('x', 'x', every => '1 h', concurrency_key => '')$$,
+    '22023', null, 'it has a byte at least'
+);
 
 select * from finish();
 rollback;

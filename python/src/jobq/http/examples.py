@@ -240,6 +240,7 @@ RECURRING: Final[dict[str, Any]] = {
     "catch_up_ms": None,
     "dedup": "enqueue",
     "dedup_key": None,
+    "concurrency_key": None,
     "jitter_ms": 0,
     "starts_at": "2026-03-16T00:00:00+00:00",
     "ends_at": None,

@@ -64,6 +64,7 @@ class Timing(Request, kw_only=True):
     timeout_ms: Milliseconds | UnsetType | None = UNSET
     dedup: ScheduleDedup | UnsetType = UNSET
     dedup_key: KeyText | UnsetType | None = UNSET
+    concurrency_key: KeyText | UnsetType | None = UNSET
     metadata: JsonMembers | UnsetType = UNSET
 
     def declared(self) -> dict[str, Any]:
@@ -137,6 +138,7 @@ class RecurringJob(Struct, kw_only=True):
     catch_up_ms: int | None
     dedup: str
     dedup_key: str | None
+    concurrency_key: str | None
     jitter_ms: int | None
     starts_at: Moment | None
     ends_at: Moment | None
