@@ -17,6 +17,7 @@ drop function if exists jobq.put_limit;
 drop function if exists jobq.list_limits;
 drop function if exists jobq.hold_key;
 drop function if exists jobq.delete_limit;
+drop function if exists jobq_private.whole_lanes;
 drop function if exists jobq_private.wait_for_gates;
 drop function if exists jobq_private.token_at;
 drop function if exists jobq_private.tokens;

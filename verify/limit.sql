@@ -62,6 +62,7 @@ begin
         ('function', 'jobq_private.token_at', '', 1),
         ('function', 'jobq_private.tokens', '', 1),
         ('function', 'jobq_private.wait_for_gates', '', 1),
+        ('function', 'jobq_private.whole_lanes', '', 1),
         ('trigger', 'jobq_private.gate', 'kind_gate_birth', 1),
         ('trigger', 'jobq_private.gate', 'kind_gate_end', 1),
         ('trigger', 'jobq_private.key_limit', 'key_limits', 1),

@@ -480,3 +480,17 @@ async def test_whom_a_handler_calls_can_ask_its_key_to_wait(
         while watcher.execute("select from jobq_private.job").fetchall():
             await asyncio.sleep(0.01)
     assert sorted(calls) == ["other", "slow", "slow", "slow"]
+
+
+def test_claims_of_two_priorities_of_a_key_do_not_meet(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 2)")
+    for priority in (5, 5, 0, 0):
+        one.execute("select jobq.enqueue('k', priority => %s, concurrency_key => 'a')", [priority])
+    [first] = claim(one, 1)  # which makes the lane's rows
+    one.execute("select jobq.complete(%s, %s)", first)
+    other.execute("set lock_timeout = '10 s'")
+    with one.transaction():
+        assert len(claim(one, 1)) == 1
+        assert claim(other, 1) == []
+    assert len(claim(other, 5)) == 1

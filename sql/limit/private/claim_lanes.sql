@@ -48,10 +48,11 @@ begin
             exit when _left = 0;
             _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
             exit when _lanes = '{}';
-            if _has_rules then
+            _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
+            if _has_rules and _lanes <> '{}' then
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
-                continue when _lanes = '{}';
             end if;
+            continue when _lanes = '{}';
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
                 _lanes, clock_timestamp(), _left, _needs_places

@@ -1,0 +1,58 @@
+-- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
+-- a lane is counted for all priorities.
+-- Invariant: SKIP LOCKED. Rows of other priorities are looked for only where the queue has open ones.
+-- Raises: nothing.
+create or replace function jobq_private.whole_lanes(
+    lanes jobq_private.lane[], queue text, priority integer
+)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _mine tid[];
+    _busy uuid[];
+begin
+    if not exists (
+        select from jobq_private.lane as l
+        where l.queue = whole_lanes.queue and l.state = 'open'
+        and l.priority < whole_lanes.priority
+    ) and not exists (
+        select from jobq_private.lane as l
+        where l.queue = whole_lanes.queue and l.state = 'open'
+        and l.priority > whole_lanes.priority
+    ) then
+        return lanes;
+    end if;
+    _mine := array(
+        select l.ctid
+        from jobq_private.lane as l
+        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
+        for update skip locked
+    );
+    _busy := array(
+        select l.lane_id
+        from jobq_private.lane as l
+        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
+        and l.ctid <> all (_mine)
+    );
+    return array(
+        select whole_lanes.lanes[g.ordinality]
+        from unnest(whole_lanes.lanes) with ordinality as g
+        where g.lane_id <> all (_busy)
+        order by g.ordinality
+    );
+end
+$$;
+
+revoke all on function jobq_private.whole_lanes from public;
+
+comment on function jobq_private.whole_lanes is
+'Of these lanes those of which no other claim has a row.';
