@@ -29,6 +29,7 @@ drop function if exists jobq.begin_wait;
 drop function if exists jobq.backoff;
 drop function if exists jobq_private.wake;
 drop function if exists jobq_private.settle_successes;
+drop function if exists jobq_private.settle_rest;
 drop function if exists jobq_private.settle_failures;
 drop function if exists jobq_private.refuse_attempt;
 drop function if exists jobq_private.notify;

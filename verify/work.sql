@@ -42,6 +42,7 @@ begin
         ('function', 'jobq_private.notify', '', 1),
         ('function', 'jobq_private.refuse_attempt', '', 1),
         ('function', 'jobq_private.settle_failures', '', 1),
+        ('function', 'jobq_private.settle_rest', '', 1),
         ('function', 'jobq_private.settle_successes', '', 1),
         ('function', 'jobq_private.wake', '', 1),
         ('view', 'jobq.worker', '', 1)

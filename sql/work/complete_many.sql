@@ -27,7 +27,7 @@ begin
         else 'lost'
     end
     from unnest(jobq_private.settle_successes(
-        complete_many.job_ids, complete_many.attempts, complete_many.results, '{}'
+        complete_many.job_ids, complete_many.attempts, complete_many.results, false
     )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)

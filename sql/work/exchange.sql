@@ -51,26 +51,11 @@ as $$
 declare
     _lost bigint[];
     _held uuid[] := array[]::uuid[];
-    _busy xid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
-        _busy := array(select b.id::xid from pg_snapshot_xip(pg_current_snapshot()) as b (id));
-        -- A snapshot does not name those that began after the last one that has ended.
-        if pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id() then
-            _busy := _busy || array(
-                select n::text::xid8::xid
-                from generate_series(
-                    greatest(
-                        pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
-                        pg_current_xact_id()::text::bigint - 1000
-                    ),
-                    pg_current_xact_id()::text::bigint - 1
-                ) as n
-            );
-        end if;
         _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results, _busy
+            exchange.job_ids, exchange.attempts, exchange.results, true
         );
     end if;
     if _lost is not null then

@@ -1,5 +1,6 @@
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
--- Invariant: the attempt is not counted; a stale one changes nothing.
+-- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
+-- that holds the job.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled where that was asked for.
@@ -17,6 +18,7 @@ as $$
 declare
     _state text;
 begin
+    perform from jobq_private.job as j where j.job_id = release.job_id for update;
     select r.state into _state
     from jobq.release_many(
         array[release.job_id], array[release.attempt], release.run_at

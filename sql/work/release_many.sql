@@ -1,11 +1,13 @@
 -- Purpose: give many leased jobs back unfinished: shutdown, recycling.
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
--- cancelled. A stale attempt changes nothing and comes back with state null.
+-- cancelled. A stale attempt changes nothing and comes back with state null. A job that
+-- another open transaction holds holds up none of the others.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
--- Column state: queued, or cancelled where that was asked for; null where the attempt
--- no longer held the job.
+-- Column state: queued, or cancelled where that was asked for; held where another
+-- transaction holds the job, to be released again by a later call; null where the attempt no
+-- longer held the job.
 -- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
@@ -42,7 +44,7 @@ begin
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
-        for update of j
+        for update of j skip locked
     ),
     released as (
         update jobq_private.job as j
@@ -56,7 +58,15 @@ begin
         and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.state
     )
-    select f.job_id, f.attempt, r.state
+    select f.job_id, f.attempt, case
+        when r.job_id is null and exists (
+            select from jobq_private.job as j
+            where j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        ) then 'held'
+        else r.state
+    end
     from unnest(release_many.job_ids, release_many.attempts)
         with ordinality as f (job_id, attempt, n)
     left join released as r on r.job_id = f.job_id and r.attempt = f.attempt

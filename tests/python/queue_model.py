@@ -284,6 +284,19 @@ class Queue:
                 outcomes.append("repeated" if self.has_succeeded(job_id, attempt) else "lost")
         return outcomes
 
+    def exchange(
+        self, held: Iterable[tuple[UUID, int]], is_locked: Callable[[UUID], bool]
+    ) -> list[str]:
+        outcomes = []
+        for job_id, attempt in held:
+            if not self.holds(job_id, attempt):
+                outcomes.append("lost")
+            elif is_locked(job_id):
+                outcomes.append("held")
+            else:
+                outcomes += self.complete_many([(job_id, attempt)])
+        return outcomes
+
     def has_succeeded(self, job_id: UUID, attempt: int) -> bool:
         job = self.jobs.get(job_id)
         return job is not None and job.state == "succeeded" and job.attempt == attempt
@@ -328,6 +341,13 @@ class Queue:
         return self.move(
             job_id, "cancelled" if self.jobs[job_id].is_cancel_requested else "queued"
         ).state
+
+    def release_unless_held(
+        self, job_id: UUID, attempt: int, is_locked: Callable[[UUID], bool]
+    ) -> str | None:
+        if not self.holds(job_id, attempt):
+            return None
+        return "held" if is_locked(job_id) else self.release(job_id, attempt)
 
     def confirm_cancel(self, job_id: UUID, attempt: int) -> None:
         if not self.require(job_id, attempt).is_cancel_requested:

@@ -338,6 +338,48 @@ def test_a_job_that_is_being_cancelled_holds_up_no_other(connect: Connect) -> No
     assert exchange(done, failed) == {done[0]: "lost", failed[0]: "lost"}
 
 
+@pytest.mark.every_version
+def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
+    connect: Connect,
+) -> None:
+    operator, later, worker = connect(), connect(), connect()
+    held, since, *free = running(worker, 4)
+    worker.execute("set lock_timeout = '1s'")
+    worker.execute("begin isolation level repeatable read; select from jobq.job")
+    operator.execute("begin; select pg_current_xact_id(); savepoint s")
+    later.execute("begin; select pg_current_xact_id()")
+    assert value(operator, CANCEL, held) == "cancel_requested"
+    assert value(later, CANCEL, since) == "cancel_requested"
+    exchange = "select job_id, outcome from jobq.exchange('{}', 'w', 0, %s, '{1,1,1}')"
+    told = worker.execute(exchange, [[held, since, free[0]]]).fetchall()
+    assert dict(told) == {held: "held", since: "held"}
+    worker.execute("commit")
+    release = "select job_id, state from jobq.release_many(%s, '{1,1}')"
+    told = worker.execute(release, [[held, free[1]]]).fetchall()
+    assert dict(told) == {held: "held", free[1]: "queued"}
+    for session in (operator, later):
+        session.execute("commit")
+    told = worker.execute(release, [[held, free[1]]]).fetchall()
+    assert dict(told) == {held: "cancelled", free[1]: None}
+    assert state(worker, free[0]) == "succeeded"
+
+
+@pytest.mark.every_version
+def test_a_savepoint_of_its_own_does_not_keep_a_job_from_its_end(connect: Connect) -> None:
+    worker = connect()
+    worker.execute("select jobq.enqueue('work') from generate_series(1, 3)")
+    with worker.transaction():
+        with worker.transaction():
+            ids = column(worker, "select job_id from jobq.claim('{default}', 'w', 3)")
+        results = Jsonb(["a", "b", "c"])
+        exchange = "select job_id, outcome from jobq.exchange('{}', 'w', 0, %s, '{1,1,2}', %s)"
+        assert worker.execute(exchange, [ids, results]).fetchall() == [(ids[2], "lost")]
+    found = worker.execute(
+        "select state, result from jobq.job where job_id = any(%s) order by result", [ids]
+    ).fetchall()
+    assert found == [("succeeded", "a"), ("succeeded", "b"), ("running", None)]
+
+
 def test_an_attempt_that_was_cancelled_cannot_complete(connect: Connect) -> None:
     first, second, watcher = connect(), connect(), connect()
     [job_id] = running(first)

@@ -3,12 +3,11 @@
 -- foreign key refuses an illegal change. The state is deliberately not compared with
 -- 'running', and the ids stand as an array, so that only the primary key can serve the
 -- delete, whatever the statistics say, in the order of ids that every batch uses.
--- What a transaction of busy has locked or changed is left alone; whatever else is locked is
--- waited for. Clients that wait for these jobs are told, also of those that did not move:
--- they look.
+-- What another transaction holds is waited for, or passed over where that is asked for.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb, busy xid[],
+    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
     out moved integer, out finished_at timestamptz
 )
 language plpgsql
@@ -23,6 +22,10 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
+    _snapshot constant pg_snapshot := pg_current_snapshot();
+    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
+    _next constant xid8 := pg_snapshot_xmax(_snapshot);
+    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _queues text[];
     _lanes uuid[];
     _kinds text[];
@@ -42,7 +45,12 @@ begin
         and j.job_id = f.job_id
         and j.attempt = f.attempt
         and (j.lease_expires_at is not null or j.state = archive_jobs.state)
-        and j.xmax <> all(archive_jobs.busy)
+        and (
+            not archive_jobs.skip_held
+            or age(j.xmax) > _open
+            or j.xmax = _self
+            or jobq_private.is_over(j.xmax, _next)
+        )
         returning j.*, nullif(f.result, 'null') as result
     ),
     stored as (

@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null, '{}'
+        array[new.job_id], array[new.attempt], new.state, null, false
     );
     return null;
 end

@@ -1,10 +1,10 @@
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs, or whose jobs a
--- transaction of busy has locked; null for none.
+-- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
+-- another transaction holds is left alone; what a savepoint of this one holds is not.
+-- Returns the positions, from 1, of those that did not move; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb, busy xid[]
+    job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
 returns bigint[]
 language plpgsql
@@ -16,16 +16,17 @@ as $$
 declare
     _moved integer;
     _finished_at timestamptz;
+    _left bigint[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
     from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, busy
+        job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
     if _moved = cardinality(job_ids) then
         return null;
     end if;
-    return array(
+    _left := array(
         select s.n
         from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
         where not exists (
@@ -35,10 +36,14 @@ begin
             and a.finished_at = _finished_at
         )
     );
+    return case
+        when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
+        else _left
+    end;
 end
 $$;
 
 revoke all on function jobq_private.settle_successes from public;
 
 comment on function jobq_private.settle_successes is
-'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+'Finishes attempts as succeeded and returns the positions of those that did not move.';

@@ -42,7 +42,7 @@ update jobq_private.job set run_at = '2026-01-01Z';
 set local session_replication_role = origin;
 select to_jsonb(j) as live from jobq_private.job as j \gset
 
-select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null, '{}');
+select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null, false);
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
     '{lease_expires_at,place,previous_state,state}', 'the archive has all that a job had'

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jobq.errors import DatabaseUnavailable, JobNotFound, JobqError, LeaseLost
+from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.redaction import error_text
 from jobq.settlement import CancelConfirmed, Failed, Released, Succeeded
 from jobq.worker.protocol import until_of
@@ -34,7 +34,8 @@ class Claimed:
 
     Attributes:
         jobs: what was claimed.
-        outcomes: of each settled attempt the state that its job is in now, or ``lost``.
+        outcomes: of each settled attempt the state that its job is in now, ``lost``, or ``held``
+            where another transaction holds the job.
     """
 
     jobs: list[Held]
@@ -114,7 +115,7 @@ class Exchange:
             if isinstance(held.settlement, Released):
                 released[until_of(held.settlement)].append(held)
             elif isinstance(held.settlement, CancelConfirmed):
-                outcomes[held.key] = await self._confirm_cancel(held)
+                released[None].append(held)  # which ends what was asked to be cancelled
         for until, jobs in released.items():
             outcomes |= await self._release(jobs, until)
         return outcomes
@@ -127,19 +128,6 @@ class Exchange:
             raise
         except JobqError as error:
             logger.info("the key of job %s is not held: %s", held.job_id, error)
-
-    async def _confirm_cancel(self, held: Held) -> str:
-        try:
-            await self._protocol.confirm_cancel(held)
-        except (LeaseLost, JobNotFound) as error:
-            logger.info("job %s could not be cancelled: %s", held.job_id, error)
-            return "lost"
-        except DatabaseUnavailable:
-            raise
-        except JobqError as error:
-            logger.warning("job %s is given back, not cancelled: %s", held.job_id, error)
-            return (await self._release([held], None))[held.key]
-        return "cancelled"
 
     async def _release(
         self, jobs: Sequence[Held], until: datetime | timedelta | None

@@ -42,7 +42,6 @@ HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, 
 HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
-CONFIRM_CANCEL: Final = "select jobq.confirm_cancel(%s, %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
 DUE_IN: Final = "select jobq.due_in(%s)"
 MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
@@ -52,7 +51,7 @@ SET_PROGRESS: Final = "select jobq.set_progress(%s, %s, %s)"
 LOG: Final = "select jobq.log(%s, %s, %s, %s)"
 SAVE_STEPS: Final = "select value, outcome from jobq.save_steps(%s, %s, %s, %s)"
 
-_RELEASED: Final = {"queued": "released", "cancelled": "cancelled", None: "lost"}
+_RELEASED: Final = {"queued": "released", "cancelled": "cancelled", "held": "held", None: "lost"}
 
 
 class Protocol:
@@ -113,10 +112,6 @@ class Protocol:
         statement = RELEASE_IN if isinstance(until, timedelta) else RELEASE_MANY
         rows = await self._links.call(statement, (*_keys(jobs), until))
         return {(job_id, attempt): _RELEASED[state] for job_id, attempt, state in rows}
-
-    async def confirm_cancel(self, held: Held) -> None:
-        """End an attempt as cancelled."""
-        await self._links.call(CONFIRM_CANCEL, held.key)
 
     async def heartbeat(self, jobs: Sequence[Held]) -> dict[Key, str]:
         """Extend the leases of jobs; return what is known of each."""
