@@ -423,6 +423,16 @@ add constraint transition_lane_transition_fkey foreign key (from_state, to_state
 references jobq_private.transition (from_state, to_state)
 on update cascade on delete cascade;
 
+-- Checks of one column stand in domains: PostgreSQL reads the text of a table's checks anew for
+-- each statement, that of a domain's once a session.
+create domain jobq_private.dedup as text
+constraint job_dedup_check check (value in ('skip', 'replace', 'debounce'));
+create domain jobq_private.last_error as text
+constraint job_last_error_check check (length(value) <= 512);
+
+comment on domain jobq_private.dedup is 'How a job that holds its dedup key meets another.';
+comment on domain jobq_private.last_error is 'An error''s text, cut.';
+
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
 -- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
@@ -456,10 +466,10 @@ create table jobq_private.job (
     worker text,
     idempotency_key text,
     dedup_key text,
-    dedup text,
+    dedup jobq_private.dedup,
     cancel_reason text,
     last_error_code text,
-    last_error text,
+    last_error jobq_private.last_error,
     last_error_details jsonb,
     metadata jsonb not null default '{}',
     progress jsonb,
@@ -474,10 +484,8 @@ create table jobq_private.job (
     constraint job_lease_check
     check ((state = 'running') = (lease_expires_at is not null)),
     constraint job_attempt_check
-    check (state not in ('queued', 'retrying') or attempt - uncounted < max_attempts),
-    constraint job_lane_check check (concurrency_key is null or lane_id is not null),
-    constraint job_dedup_check check (dedup in ('skip', 'replace', 'debounce')),
-    constraint job_last_error_check check (length(last_error) <= 512)
+    check (claimed_at is not null or attempt - uncounted < max_attempts),
+    constraint job_lane_check check (concurrency_key is null or lane_id is not null)
 )
 with (
     fillfactor = 70,
@@ -534,7 +542,9 @@ comment on table jobq_private.throttle is 'The last job that each throttled dedu
 comment on table jobq_private.idempotency_key is 'The job that each idempotency key of a kind has made.';
 
 -- What has happened: append-only, partitioned by day, dropped a day at a time. The default
--- partitions take what comes on a day that nobody has made ready.
+-- partitions take what comes on a day that nobody has made ready. The lane is null for a job that
+-- has succeeded, as nearly all do: a check says that then the change is running to succeeded,
+-- which costs less than to look that up among the transitions.
 create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
@@ -542,16 +552,13 @@ create table jobq_private.job_archive (
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
     references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_archive_state_check
-    check (
-        previous_state is not null
-        and (
-            state not in ('running', 'retrying')
-            or previous_state not in ('queued', 'running', 'retrying')
-        )
-    )
+    constraint job_archive_state_check check (previous_state is not null),
+    constraint job_archive_lane_check
+    check (lane is not null or (previous_state = 'running' and state = 'succeeded'))
 )
 partition by range (finished_at);
+
+alter table jobq_private.job_archive alter column lane drop not null;
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue)
@@ -2616,8 +2623,8 @@ from (
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
-        j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-        j.region, j.created_at, null::timestamptz as finished_at,
+        j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
+        j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
         j.delivery_version
     from jobq_private.job as j
     union all
@@ -2627,7 +2634,7 @@ from (
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
-        a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+        a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version
     from jobq_private.job_archive as a
 ) as u
@@ -2707,16 +2714,16 @@ before update on jobq_private.job_archive
 for each row execute function jobq_private.guard_archive();
 
 -- Purpose: move live jobs into the archive in a final state, as one statement.
--- Invariant: only the attempt that holds the lease moves a running job; the archive's
--- foreign key refuses an illegal change. The state is deliberately not compared with
--- 'running', and the ids stand as an array, so that only the primary key can serve the
--- delete, whatever the statistics say, in the order of ids that every batch uses.
--- What a transaction of busy has locked or changed is left alone; whatever else is locked is
--- waited for. Clients that wait for these jobs are told, also of those that did not move:
--- they look.
+-- Invariant: only the attempt that holds the lease moves a running job, and only to be
+-- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
+-- and its check what is no success where the lane is null. The state is deliberately not
+-- compared with 'running', and the ids stand as an array, so that only the primary key can
+-- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
+-- What another transaction holds is waited for, or passed over where that is asked for.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb, busy xid[],
+    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
     out moved integer, out finished_at timestamptz
 )
 language plpgsql
@@ -2731,6 +2738,10 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
+    _snapshot constant pg_snapshot := pg_current_snapshot();
+    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
+    _next constant xid8 := pg_snapshot_xmax(_snapshot);
+    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _queues text[];
     _lanes uuid[];
     _kinds text[];
@@ -2749,8 +2760,16 @@ begin
         where j.job_id = any(archive_jobs.job_ids)
         and j.job_id = f.job_id
         and j.attempt = f.attempt
-        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
-        and j.xmax <> all(archive_jobs.busy)
+        and (
+            j.lease_expires_at is not null
+            or archive_jobs.state in (j.state, 'cancelled')
+        )
+        and (
+            not archive_jobs.skip_held
+            or age(j.xmax) > _open
+            or j.xmax = _self
+            or jobq_private.is_over(j.xmax, _next)
+        )
         returning j.*, nullif(f.result, 'null') as result
     ),
     stored as (
@@ -2760,7 +2779,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key
+            finished_at, result, lane_id, concurrency_key, lane
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -2771,7 +2790,8 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
         from gone as g
     )
     select
@@ -2882,6 +2902,69 @@ create or replace trigger archive_redrive
 before update on jobq_private.job_archive
 for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
+
+-- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
+-- asking their workers.
+-- Invariant: a statement for each step, whatever their number; what waits goes straight into
+-- the archive, whose foreign key checks the change. Raises: nothing of its own.
+create or replace function jobq_private.cancel_jobs(job_ids uuid[], reason text)
+returns table (job_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _asked text[];
+    _waiting uuid[];
+    _attempts integer[];
+begin
+    with asked as (
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel_jobs.reason)
+        where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is not null
+        returning j.queue
+    )
+    select array_agg(distinct a.queue) into _asked from asked as a;
+    perform jobq_private.notify('jobq_cancel', q) from unnest(_asked) as q;
+
+    if cancel_jobs.reason is not null then
+        update jobq_private.job as j
+        set cancel_reason = cancel_jobs.reason
+        where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is null;
+    end if;
+    select array_agg(j.job_id), array_agg(j.attempt) into _waiting, _attempts
+    from jobq_private.job as j
+    where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is null;
+    if _waiting is not null then
+        perform jobq_private.archive_jobs(_waiting, _attempts, 'cancelled', null, false);
+    end if;
+    insert into jobq_private.audit (action, subject, reason)
+    select 'cancel', c.job_id::text, cancel_jobs.reason
+    from unnest(cancel_jobs.job_ids) as c (job_id);
+    return query
+    select c.job_id, case
+        when exists (
+            select from jobq_private.job as j where j.job_id = c.job_id
+        )
+        then 'cancel_requested'
+        else 'cancelled'
+    end
+    from unnest(cancel_jobs.job_ids) as c (job_id);
+end
+$$;
+
+revoke all on function jobq_private.cancel_jobs from public;
+
+comment on function jobq_private.cancel_jobs is
+'Cancels jobs that the caller has locked, and says of each how.';
 
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
@@ -3722,9 +3805,36 @@ revoke all on function jobq_private.is_key_free from public;
 comment on function jobq_private.is_key_free is
 'Says whether an idempotency key that stands for a job may pass to another one.';
 
+-- Purpose: whether the transaction that left its mark on a row has ended; next is the one
+-- that comes after all that the caller's snapshot knows.
+-- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
+-- since the snapshot it says no. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.is_over(mark xid, next xid8)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when pg_catalog.age(mark) > pg_catalog.age(next::xid)
+        then pg_catalog.pg_xact_status(
+            (next::text::bigint + pg_catalog.age(next::xid) - pg_catalog.age(mark))
+            ::text::xid8
+        ) <> 'in progress'
+        else false
+    end
+$$;
+
+revoke all on function jobq_private.is_over from public;
+
+comment on function jobq_private.is_over is
+'Whether the transaction that left its mark on a row has ended.';
+
 -- Purpose: a live job that reaches a final state leaves for the archive.
 -- Invariant: so `update … set state` is enough, for functions and for psql alike; the
--- foreign key has been checked before, by its name. Raises: nothing of its own.
+-- foreign key has been checked before, by its name. The WHEN clause is short, since
+-- PostgreSQL reads its text again for every statement. Raises: nothing of its own.
 create or replace function jobq_private.archive_finished()
 returns trigger
 language plpgsql
@@ -3734,9 +3844,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null, '{}'
-    );
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        perform jobq_private.archive_jobs(
+            array[new.job_id], array[new.attempt], new.state, null, false
+        );
+    end if;
     return null;
 end
 $$;
@@ -3749,12 +3861,13 @@ comment on function jobq_private.archive_finished is
 create or replace trigger job_archive
 after update on jobq_private.job
 for each row
-when (new.state in ('succeeded', 'dead', 'cancelled'))
+when (new.lease_expires_at is null)
 execute function jobq_private.archive_finished();
 
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record.
+-- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -3765,6 +3878,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state = 'succeeded' then
+        return null;
+    end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, region
@@ -3791,7 +3907,7 @@ comment on function jobq_private.record_attempt is
 create or replace trigger job_attempt
 after update on jobq_private.job
 for each row
-when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
@@ -4767,7 +4883,7 @@ comment on function jobq.cancel is
 'Cancels a waiting job, asks the worker of a running one, and says which.';
 
 -- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction. Raises: 22004, 22023, JQ001, JQ002.
+-- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004, 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -4811,14 +4927,15 @@ begin
             else array[cancel_many.state]
         end
     );
+    if not cancel_many.dry_run then
+        return query
+        select c.* from jobq_private.cancel_jobs(_chosen, cancel_many.reason) as c;
+        return;
+    end if;
     return query
-    select c.job_id, case
-        when cancel_many.dry_run then (
-            select j.state from jobq_private.job as j where j.job_id = c.job_id
-        )
-        else jobq.cancel(c.job_id, cancel_many.reason)
-    end
-    from unnest(_chosen) as c (job_id);
+    select c.job_id, j.state
+    from unnest(_chosen) as c (job_id)
+    join jobq_private.job as j on j.job_id = c.job_id;
 end
 $$;
 
@@ -10953,7 +11070,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if not exists (
+    if new.state <> 'running' or old.state = 'running' or not exists (
         select from jobq_private.endpoint as e
         where e.endpoint = old.kind
         and e.paused_at is not null
@@ -10986,7 +11103,7 @@ comment on function jobq_private.park_delivery is
 create or replace trigger job_delivery
 before update on jobq_private.job
 for each row
-when (old.delivery_version is not null and new.state = 'running' and old.state <> 'running')
+when (old.delivery_version is not null)
 execute function jobq_private.park_delivery();
 
 -- Purpose: when jobs are due that wait for a paused endpoint: the last day that a job may have.
@@ -12765,13 +12882,59 @@ revoke all on function jobq_private.settle_failures from public;
 comment on function jobq_private.settle_failures is
 'Ends failed attempts as retrying, dead or cancelled.';
 
+-- Purpose: finish what a batch that passes over held jobs has left, at these positions, but is
+-- not held after all: by a savepoint of this transaction, or by several that only look.
+-- Invariant: what moves here is locked before, so nothing waits.
+-- Returns the positions of those that did not move. Raises: nothing of its own.
+create or replace function jobq_private.settle_rest(
+    job_ids uuid[], attempts integer[], results jsonb, positions bigint[]
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held constant uuid[] := jobq_private.held_jobs(
+        array(select job_ids[n] from unnest(positions) as n)
+    );
+    _late constant bigint[] := array(
+        select n
+        from unnest(positions) as n
+        join jobq_private.job as j
+            on j.job_id = job_ids[n]
+            and j.attempt = attempts[n]
+            and j.lease_expires_at is not null
+        where j.job_id <> all(_held)
+    );
+begin
+    if _late <> '{}' then
+        perform jobq_private.archive_jobs(
+            array(select job_ids[n] from unnest(_late) as n),
+            array(select attempts[n] from unnest(_late) as n),
+            'succeeded',
+            (select jsonb_agg(results -> (n - 1)::integer) from unnest(_late) as n),
+            false
+        );
+    end if;
+    return array(select n from unnest(positions) as n where n <> all(_late));
+end
+$$;
+
+revoke all on function jobq_private.settle_rest from public;
+
+comment on function jobq_private.settle_rest is
+'Finishes what a batch has left but nobody holds, and returns the positions of the rest.';
+
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs, or whose jobs a
--- transaction of busy has locked; null for none.
+-- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
+-- another transaction holds is left alone; what a savepoint of this one holds is not.
+-- Returns the positions, from 1, of those that did not move; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb, busy xid[]
+    job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
 returns bigint[]
 language plpgsql
@@ -12783,16 +12946,17 @@ as $$
 declare
     _moved integer;
     _finished_at timestamptz;
+    _left bigint[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
     from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, busy
+        job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
     if _moved = cardinality(job_ids) then
         return null;
     end if;
-    return array(
+    _left := array(
         select s.n
         from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
         where not exists (
@@ -12802,13 +12966,17 @@ begin
             and a.finished_at = _finished_at
         )
     );
+    return case
+        when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
+        else _left
+    end;
 end
 $$;
 
 revoke all on function jobq_private.settle_successes from public;
 
 comment on function jobq_private.settle_successes is
-'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
@@ -13305,7 +13473,7 @@ begin
         else 'lost'
     end
     from unnest(jobq_private.settle_successes(
-        complete_many.job_ids, complete_many.attempts, complete_many.results, '{}'
+        complete_many.job_ids, complete_many.attempts, complete_many.results, false
     )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
@@ -13461,26 +13629,11 @@ as $$
 declare
     _lost bigint[];
     _held uuid[] := array[]::uuid[];
-    _busy xid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
-        _busy := array(select b.id::xid from pg_snapshot_xip(pg_current_snapshot()) as b (id));
-        -- A snapshot does not name those that began after the last one that has ended.
-        if pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id() then
-            _busy := _busy || array(
-                select n::text::xid8::xid
-                from generate_series(
-                    greatest(
-                        pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
-                        pg_current_xact_id()::text::bigint - 1000
-                    ),
-                    pg_current_xact_id()::text::bigint - 1
-                ) as n
-            );
-        end if;
         _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results, _busy
+            exchange.job_ids, exchange.attempts, exchange.results, true
         );
     end if;
     if _lost is not null then
@@ -13935,7 +14088,8 @@ comment on function jobq.recover is
 'Takes back jobs whose lease has expired, and tells their new state.';
 
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
--- Invariant: the attempt is not counted; a stale one changes nothing.
+-- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
+-- that holds the job.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled where that was asked for.
@@ -13953,6 +14107,7 @@ as $$
 declare
     _state text;
 begin
+    perform from jobq_private.job as j where j.job_id = release.job_id for update;
     select r.state into _state
     from jobq.release_many(
         array[release.job_id], array[release.attempt], release.run_at
@@ -13972,12 +14127,14 @@ comment on function jobq.release is
 
 -- Purpose: give many leased jobs back unfinished: shutdown, recycling.
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
--- cancelled. A stale attempt changes nothing and comes back with state null.
+-- cancelled. A stale attempt changes nothing and comes back with state null. A job that
+-- another open transaction holds holds up none of the others.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
--- Column state: queued, or cancelled where that was asked for; null where the attempt
--- no longer held the job.
+-- Column state: queued, or cancelled where that was asked for; held where another
+-- transaction holds the job, to be released again by a later call; null where the attempt no
+-- longer held the job.
 -- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
@@ -14014,7 +14171,7 @@ begin
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
-        for update of j
+        for update of j skip locked
     ),
     released as (
         update jobq_private.job as j
@@ -14028,7 +14185,15 @@ begin
         and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.state
     )
-    select f.job_id, f.attempt, r.state
+    select f.job_id, f.attempt, case
+        when r.job_id is null and exists (
+            select from jobq_private.job as j
+            where j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        ) then 'held'
+        else r.state
+    end
     from unnest(release_many.job_ids, release_many.attempts)
         with ordinality as f (job_id, attempt, n)
     left join released as r on r.job_id = f.job_id and r.attempt = f.attempt
@@ -15686,19 +15851,25 @@ comment on function jobq_private.charge_gates is
 
 -- Purpose: the lane of a job: its queue and concurrency key; null without a key.
 -- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. No SET clause, so that it is inlined. Raises: nothing.
+-- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
+-- called. Not inlined: a statement would set up each function within for every job.
+-- Raises: nothing.
 create or replace function jobq_private.lane_id(queue text, concurrency_key text)
 returns uuid
-language sql
+language plpgsql
 stable
+strict
 parallel safe
 security invoker
 as $$
-    select case when concurrency_key is not null then pg_catalog.encode(
+begin
+    return pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            pg_catalog.length(queue) || ':' || queue || concurrency_key, 'UTF8'
+            pg_catalog.length(queue) || ':'
+            || queue || concurrency_key, 'UTF8'
         )), 1, 16), 'hex'
-    )::uuid end
+    )::pg_catalog.uuid;
+end
 $$;
 
 revoke all on function jobq_private.lane_id from public;
@@ -16404,20 +16575,25 @@ for each row when (old.kind is not null)
 execute function jobq_private.follow_gates();
 
 -- Purpose: the lane of jobs without a key, of a kind that has limits.
--- Invariant: never that of a key, whose hash begins otherwise. No SET clause, so that it is
--- inlined. Raises: nothing.
+-- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
 create or replace function jobq_private.kind_lane_id(queue text, kind text)
 returns uuid
-language sql
+language plpgsql
 stable
+strict
 parallel safe
 security invoker
 as $$
-    select pg_catalog.encode(
+begin
+    return pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            'kind ' || pg_catalog.length(queue) || ':' || queue || kind, 'UTF8'
+            'kind ' || pg_catalog.length(queue)
+            || ':' || queue
+            || kind, 'UTF8'
         )), 1, 16), 'hex'
-    )::uuid
+    )::pg_catalog.uuid;
+end
 $$;
 
 revoke all on function jobq_private.kind_lane_id from public;

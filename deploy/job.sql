@@ -43,8 +43,8 @@ from (
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
-        j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-        j.region, j.created_at, null::timestamptz as finished_at,
+        j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
+        j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
         j.delivery_version
     from jobq_private.job as j
     union all
@@ -54,7 +54,7 @@ from (
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
-        a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+        a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version
     from jobq_private.job_archive as a
 ) as u
@@ -134,16 +134,16 @@ before update on jobq_private.job_archive
 for each row execute function jobq_private.guard_archive();
 
 -- Purpose: move live jobs into the archive in a final state, as one statement.
--- Invariant: only the attempt that holds the lease moves a running job; the archive's
--- foreign key refuses an illegal change. The state is deliberately not compared with
--- 'running', and the ids stand as an array, so that only the primary key can serve the
--- delete, whatever the statistics say, in the order of ids that every batch uses.
--- What a transaction of busy has locked or changed is left alone; whatever else is locked is
--- waited for. Clients that wait for these jobs are told, also of those that did not move:
--- they look.
+-- Invariant: only the attempt that holds the lease moves a running job, and only to be
+-- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
+-- and its check what is no success where the lane is null. The state is deliberately not
+-- compared with 'running', and the ids stand as an array, so that only the primary key can
+-- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
+-- What another transaction holds is waited for, or passed over where that is asked for.
+-- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
-    job_ids uuid[], attempts integer[], state text, results jsonb, busy xid[],
+    job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
     out moved integer, out finished_at timestamptz
 )
 language plpgsql
@@ -158,6 +158,10 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
+    _snapshot constant pg_snapshot := pg_current_snapshot();
+    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
+    _next constant xid8 := pg_snapshot_xmax(_snapshot);
+    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _queues text[];
     _lanes uuid[];
     _kinds text[];
@@ -176,8 +180,16 @@ begin
         where j.job_id = any(archive_jobs.job_ids)
         and j.job_id = f.job_id
         and j.attempt = f.attempt
-        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
-        and j.xmax <> all(archive_jobs.busy)
+        and (
+            j.lease_expires_at is not null
+            or archive_jobs.state in (j.state, 'cancelled')
+        )
+        and (
+            not archive_jobs.skip_held
+            or age(j.xmax) > _open
+            or j.xmax = _self
+            or jobq_private.is_over(j.xmax, _next)
+        )
         returning j.*, nullif(f.result, 'null') as result
     ),
     stored as (
@@ -187,7 +199,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key
+            finished_at, result, lane_id, concurrency_key, lane
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -198,7 +210,8 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
         from gone as g
     )
     select
@@ -309,6 +322,69 @@ create or replace trigger archive_redrive
 before update on jobq_private.job_archive
 for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
+
+-- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
+-- asking their workers.
+-- Invariant: a statement for each step, whatever their number; what waits goes straight into
+-- the archive, whose foreign key checks the change. Raises: nothing of its own.
+create or replace function jobq_private.cancel_jobs(job_ids uuid[], reason text)
+returns table (job_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+    _asked text[];
+    _waiting uuid[];
+    _attempts integer[];
+begin
+    with asked as (
+        update jobq_private.job as j
+        set
+            cancel_requested_at = coalesce(j.cancel_requested_at, now()),
+            cancel_reason = coalesce(j.cancel_reason, cancel_jobs.reason)
+        where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is not null
+        returning j.queue
+    )
+    select array_agg(distinct a.queue) into _asked from asked as a;
+    perform jobq_private.notify('jobq_cancel', q) from unnest(_asked) as q;
+
+    if cancel_jobs.reason is not null then
+        update jobq_private.job as j
+        set cancel_reason = cancel_jobs.reason
+        where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is null;
+    end if;
+    select array_agg(j.job_id), array_agg(j.attempt) into _waiting, _attempts
+    from jobq_private.job as j
+    where j.job_id = any(cancel_jobs.job_ids) and j.lease_expires_at is null;
+    if _waiting is not null then
+        perform jobq_private.archive_jobs(_waiting, _attempts, 'cancelled', null, false);
+    end if;
+    insert into jobq_private.audit (action, subject, reason)
+    select 'cancel', c.job_id::text, cancel_jobs.reason
+    from unnest(cancel_jobs.job_ids) as c (job_id);
+    return query
+    select c.job_id, case
+        when exists (
+            select from jobq_private.job as j where j.job_id = c.job_id
+        )
+        then 'cancel_requested'
+        else 'cancelled'
+    end
+    from unnest(cancel_jobs.job_ids) as c (job_id);
+end
+$$;
+
+revoke all on function jobq_private.cancel_jobs from public;
+
+comment on function jobq_private.cancel_jobs is
+'Cancels jobs that the caller has locked, and says of each how.';
 
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
@@ -1149,9 +1225,36 @@ revoke all on function jobq_private.is_key_free from public;
 comment on function jobq_private.is_key_free is
 'Says whether an idempotency key that stands for a job may pass to another one.';
 
+-- Purpose: whether the transaction that left its mark on a row has ended; next is the one
+-- that comes after all that the caller's snapshot knows.
+-- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
+-- since the snapshot it says no. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.is_over(mark xid, next xid8)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when pg_catalog.age(mark) > pg_catalog.age(next::xid)
+        then pg_catalog.pg_xact_status(
+            (next::text::bigint + pg_catalog.age(next::xid) - pg_catalog.age(mark))
+            ::text::xid8
+        ) <> 'in progress'
+        else false
+    end
+$$;
+
+revoke all on function jobq_private.is_over from public;
+
+comment on function jobq_private.is_over is
+'Whether the transaction that left its mark on a row has ended.';
+
 -- Purpose: a live job that reaches a final state leaves for the archive.
 -- Invariant: so `update … set state` is enough, for functions and for psql alike; the
--- foreign key has been checked before, by its name. Raises: nothing of its own.
+-- foreign key has been checked before, by its name. The WHEN clause is short, since
+-- PostgreSQL reads its text again for every statement. Raises: nothing of its own.
 create or replace function jobq_private.archive_finished()
 returns trigger
 language plpgsql
@@ -1161,9 +1264,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null, '{}'
-    );
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        perform jobq_private.archive_jobs(
+            array[new.job_id], array[new.attempt], new.state, null, false
+        );
+    end if;
     return null;
 end
 $$;
@@ -1176,12 +1281,13 @@ comment on function jobq_private.archive_finished is
 create or replace trigger job_archive
 after update on jobq_private.job
 for each row
-when (new.state in ('succeeded', 'dead', 'cancelled'))
+when (new.lease_expires_at is null)
 execute function jobq_private.archive_finished();
 
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record.
+-- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -1192,6 +1298,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state = 'succeeded' then
+        return null;
+    end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, region
@@ -1218,7 +1327,7 @@ comment on function jobq_private.record_attempt is
 create or replace trigger job_attempt
 after update on jobq_private.job
 for each row
-when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
@@ -2194,7 +2303,7 @@ comment on function jobq.cancel is
 'Cancels a waiting job, asks the worker of a running one, and says which.';
 
 -- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction. Raises: 22004, 22023, JQ001, JQ002.
+-- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004, 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -2238,14 +2347,15 @@ begin
             else array[cancel_many.state]
         end
     );
+    if not cancel_many.dry_run then
+        return query
+        select c.* from jobq_private.cancel_jobs(_chosen, cancel_many.reason) as c;
+        return;
+    end if;
     return query
-    select c.job_id, case
-        when cancel_many.dry_run then (
-            select j.state from jobq_private.job as j where j.job_id = c.job_id
-        )
-        else jobq.cancel(c.job_id, cancel_many.reason)
-    end
-    from unnest(_chosen) as c (job_id);
+    select c.job_id, j.state
+    from unnest(_chosen) as c (job_id)
+    join jobq_private.job as j on j.job_id = c.job_id;
 end
 $$;
 

@@ -548,13 +548,59 @@ revoke all on function jobq_private.settle_failures from public;
 comment on function jobq_private.settle_failures is
 'Ends failed attempts as retrying, dead or cancelled.';
 
+-- Purpose: finish what a batch that passes over held jobs has left, at these positions, but is
+-- not held after all: by a savepoint of this transaction, or by several that only look.
+-- Invariant: what moves here is locked before, so nothing waits.
+-- Returns the positions of those that did not move. Raises: nothing of its own.
+create or replace function jobq_private.settle_rest(
+    job_ids uuid[], attempts integer[], results jsonb, positions bigint[]
+)
+returns bigint[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held constant uuid[] := jobq_private.held_jobs(
+        array(select job_ids[n] from unnest(positions) as n)
+    );
+    _late constant bigint[] := array(
+        select n
+        from unnest(positions) as n
+        join jobq_private.job as j
+            on j.job_id = job_ids[n]
+            and j.attempt = attempts[n]
+            and j.lease_expires_at is not null
+        where j.job_id <> all(_held)
+    );
+begin
+    if _late <> '{}' then
+        perform jobq_private.archive_jobs(
+            array(select job_ids[n] from unnest(_late) as n),
+            array(select attempts[n] from unnest(_late) as n),
+            'succeeded',
+            (select jsonb_agg(results -> (n - 1)::integer) from unnest(_late) as n),
+            false
+        );
+    end if;
+    return array(select n from unnest(positions) as n where n <> all(_late));
+end
+$$;
+
+revoke all on function jobq_private.settle_rest from public;
+
+comment on function jobq_private.settle_rest is
+'Finishes what a batch has left but nobody holds, and returns the positions of the rest.';
+
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
--- Invariant: each attempt counts once; a stale one changes nothing.
--- Returns the positions, from 1, of those that no longer held their jobs, or whose jobs a
--- transaction of busy has locked; null for none.
+-- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
+-- another transaction holds is left alone; what a savepoint of this one holds is not.
+-- Returns the positions, from 1, of those that did not move; null for none.
 -- Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
-    job_ids uuid[], attempts integer[], results jsonb, busy xid[]
+    job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
 returns bigint[]
 language plpgsql
@@ -566,16 +612,17 @@ as $$
 declare
     _moved integer;
     _finished_at timestamptz;
+    _left bigint[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
     select a.moved, a.finished_at into _moved, _finished_at
     from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, busy
+        job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
     if _moved = cardinality(job_ids) then
         return null;
     end if;
-    return array(
+    _left := array(
         select s.n
         from unnest(job_ids, attempts) with ordinality as s (job_id, attempt, n)
         where not exists (
@@ -585,13 +632,17 @@ begin
             and a.finished_at = _finished_at
         )
     );
+    return case
+        when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
+        else _left
+    end;
 end
 $$;
 
 revoke all on function jobq_private.settle_successes from public;
 
 comment on function jobq_private.settle_successes is
-'Finishes attempts as succeeded and returns the positions of those that had lost their jobs.';
+'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
@@ -1088,7 +1139,7 @@ begin
         else 'lost'
     end
     from unnest(jobq_private.settle_successes(
-        complete_many.job_ids, complete_many.attempts, complete_many.results, '{}'
+        complete_many.job_ids, complete_many.attempts, complete_many.results, false
     )) as l (n)
     right join unnest(complete_many.job_ids, complete_many.attempts)
         with ordinality as s (job_id, attempt, n)
@@ -1244,26 +1295,11 @@ as $$
 declare
     _lost bigint[];
     _held uuid[] := array[]::uuid[];
-    _busy xid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
-        _busy := array(select b.id::xid from pg_snapshot_xip(pg_current_snapshot()) as b (id));
-        -- A snapshot does not name those that began after the last one that has ended.
-        if pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id() then
-            _busy := _busy || array(
-                select n::text::xid8::xid
-                from generate_series(
-                    greatest(
-                        pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
-                        pg_current_xact_id()::text::bigint - 1000
-                    ),
-                    pg_current_xact_id()::text::bigint - 1
-                ) as n
-            );
-        end if;
         _lost := jobq_private.settle_successes(
-            exchange.job_ids, exchange.attempts, exchange.results, _busy
+            exchange.job_ids, exchange.attempts, exchange.results, true
         );
     end if;
     if _lost is not null then
@@ -1718,7 +1754,8 @@ comment on function jobq.recover is
 'Takes back jobs whose lease has expired, and tells their new state.';
 
 -- Purpose: give a leased job back unfinished: shutdown, or a snooze until run_at.
--- Invariant: the attempt is not counted; a stale one changes nothing.
+-- Invariant: the attempt is not counted; a stale one changes nothing. Waits for a transaction
+-- that holds the job.
 -- Raises: 22004, 22023, JQ001, JQ003.
 -- Argument run_at: not before this instant; null means as soon as possible.
 -- Returns: the new state: queued, or cancelled where that was asked for.
@@ -1736,6 +1773,7 @@ as $$
 declare
     _state text;
 begin
+    perform from jobq_private.job as j where j.job_id = release.job_id for update;
     select r.state into _state
     from jobq.release_many(
         array[release.job_id], array[release.attempt], release.run_at
@@ -1755,12 +1793,14 @@ comment on function jobq.release is
 
 -- Purpose: give many leased jobs back unfinished: shutdown, recycling.
 -- Invariant: the attempt is not counted; a job that was asked to be cancelled becomes
--- cancelled. A stale attempt changes nothing and comes back with state null.
+-- cancelled. A stale attempt changes nothing and comes back with state null. A job that
+-- another open transaction holds holds up none of the others.
 -- Raises: 22004, 22023.
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run_at: not before this instant; null means as soon as possible.
--- Column state: queued, or cancelled where that was asked for; null where the attempt
--- no longer held the job.
+-- Column state: queued, or cancelled where that was asked for; held where another
+-- transaction holds the job, to be released again by a later call; null where the attempt no
+-- longer held the job.
 -- Example: select * from jobq.release_many(array[:'running'::uuid], '{1}');
 create or replace function jobq.release_many(
     job_ids uuid[], attempts integer[], run_at timestamptz default null
@@ -1797,7 +1837,7 @@ begin
             and j.attempt = f.attempt
             and j.lease_expires_at is not null
         order by j.job_id
-        for update of j
+        for update of j skip locked
     ),
     released as (
         update jobq_private.job as j
@@ -1811,7 +1851,15 @@ begin
         and j.job_id = h.job_id
         returning j.job_id, j.attempt, j.state
     )
-    select f.job_id, f.attempt, r.state
+    select f.job_id, f.attempt, case
+        when r.job_id is null and exists (
+            select from jobq_private.job as j
+            where j.job_id = f.job_id
+            and j.attempt = f.attempt
+            and j.lease_expires_at is not null
+        ) then 'held'
+        else r.state
+    end
     from unnest(release_many.job_ids, release_many.attempts)
         with ordinality as f (job_id, attempt, n)
     left join released as r on r.job_id = f.job_id and r.attempt = f.attempt

@@ -1,5 +1,5 @@
 -- Purpose: stop many jobs: those that wait at once, those that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction. Raises: 22004, 22023, JQ001, JQ002.
+-- Invariant: each as by cancel(), in one transaction and few statements. Raises: 22004, 22023, JQ001, JQ002.
 -- Argument job_ids: these jobs; none may have ended. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -43,14 +43,15 @@ begin
             else array[cancel_many.state]
         end
     );
+    if not cancel_many.dry_run then
+        return query
+        select c.* from jobq_private.cancel_jobs(_chosen, cancel_many.reason) as c;
+        return;
+    end if;
     return query
-    select c.job_id, case
-        when cancel_many.dry_run then (
-            select j.state from jobq_private.job as j where j.job_id = c.job_id
-        )
-        else jobq.cancel(c.job_id, cancel_many.reason)
-    end
-    from unnest(_chosen) as c (job_id);
+    select c.job_id, j.state
+    from unnest(_chosen) as c (job_id)
+    join jobq_private.job as j on j.job_id = c.job_id;
 end
 $$;
 

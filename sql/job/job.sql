@@ -17,8 +17,8 @@ from (
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
-        j.last_error_code, j.last_error, j.metadata, j.progress, j.schedule_id, j.slot_at,
-        j.region, j.created_at, null::timestamptz as finished_at,
+        j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
+        j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
         j.delivery_version
     from jobq_private.job as j
     union all
@@ -28,7 +28,7 @@ from (
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
-        a.last_error_code, a.last_error, a.metadata, a.progress, a.schedule_id, a.slot_at,
+        a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version
     from jobq_private.job_archive as a
 ) as u

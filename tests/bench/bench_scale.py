@@ -1,6 +1,6 @@
 """Print what calls cost in a large database, each once warm.
 
-Usage: make bench PART=scale ARGS="[--jobs 1000000] [--batch 100000]"
+Usage: make bench PART=scale ARGS="[--jobs 1000000] [--batch 100000] [--priorities 20000]"
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LARGE = {
     "due_in of 1,000 empty queues": "select jobq.due_in('{queues}')",
 }
 PRIORITIES = {
-    "claim, 20,000 priorities due later": "select count(*) from jobq.claim('{{later}}', 'w')",
-    "due_in, 20,000 priorities due later": "select jobq.due_in('{{later}}')",
+    "claim, {count:,} priorities due later": "select count(*) from jobq.claim('{{later}}', 'w')",
+    "due_in, {count:,} priorities due later": "select jobq.due_in('{{later}}')",
 }
 ROW_TRIGGER = """
     create function enqueue_order() returns trigger language plpgsql as
@@ -52,7 +52,8 @@ SETS = {
             from generate_series(1, {batch}) as n))
     """,
     "an insert whose row trigger enqueues": """
-        insert into "order" select generate_series(1, {batch})
+        with stored as (insert into "order" select generate_series(1, {batch}) returning id)
+        select count(*) from stored
     """,
     "claim and fail for good, 1,000 at a time": """
         select sum(f.jobs) from generate_series(1, {batch} / 1000) as n
@@ -60,11 +61,11 @@ SETS = {
             select count(*) as jobs from jobq.fail_many((
                 select jsonb_agg(jsonb_build_object(
                     'job_id', c.job_id, 'attempt', c.attempt, 'retryable', n < 0))
-                from jobq.claim('{{default}}', 'w', 1000) as c))
+                from jobq.claim('{{default}}', 'w' || n, 1000) as c))
         ) as f
     """,
     "redrive_many": "select count(*) from jobq.redrive_many(max_jobs => {batch})",
-    "cancel": "select count(jobq.cancel(job_id)) from jobq.job where state = 'queued'",
+    "cancel_many": "select count(*) from jobq.cancel_many(queue => 'default', max_jobs => {batch})",
 }
 
 
@@ -73,6 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=100_000)
+    parser.add_argument("--priorities", type=int, default=20_000)
     options = parser.parse_args()
     with database() as (connection, _url):
         print(f"{options.jobs:,} jobs wait")
@@ -90,25 +92,33 @@ def main() -> None:
 
         clear(connection)
         fill = FILL.format(priority="n - 10000", run_at="now() + interval '1 h'")
-        connection.execute(fill, ("later", 20_000))
+        connection.execute(fill, ("later", options.priorities))
         connection.execute("vacuum analyze jobq_private.job")
         for name, query in PRIORITIES.items():
-            show(connection, name, query.format())
+            show(connection, name.format(count=options.priorities), query.format())
 
         clear(connection)
         connection.execute(ROW_TRIGGER)
         print(f"sets of {options.batch:,}")
         for name, query in SETS.items():
-            show(connection, name, query.format(batch=options.batch), warm=False)
+            show_set(connection, name, query.format(batch=options.batch))
 
 
-def show(connection: Connection, name: str, query: str, *, warm: bool = True) -> None:
-    """Print how long a query takes."""
-    if warm:
-        connection.execute(query.encode())
+def show(connection: Connection, name: str, query: str) -> None:
+    """Print how long a query takes that has run once before."""
+    connection.execute(query.encode())
     started = time.perf_counter()
     connection.execute(query.encode())
     print(f"  {name}: {1000 * (time.perf_counter() - started):,.1f} ms", flush=True)
+
+
+def show_set(connection: Connection, name: str, query: str) -> None:
+    """Print how long a query takes, and how many jobs it was about."""
+    started = time.perf_counter()
+    row = connection.execute(query.encode()).fetchone()
+    took = 1000 * (time.perf_counter() - started)
+    assert row is not None
+    print(f"  {name}: {took:,.1f} ms, {row[0]:,} jobs", flush=True)
 
 
 if __name__ == "__main__":

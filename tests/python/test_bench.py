@@ -54,6 +54,11 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             "--jobs 300 --sessions 4 --batches 1,20",
             [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],
         ),
+        (
+            "scale",
+            "--jobs 200 --batch 1000 --priorities 20",
+            [r"explain, head of the queue: +[\d.]+ ms", r"cancel_many: +[\d.]+ ms, 1,000 jobs"],
+        ),
     ],
 )
 def test_a_part_prints_its_figures(part: str, options: str, lines: list[str]) -> None:

@@ -31,6 +31,14 @@ def test_quick_jobs_are_claimed_ahead_in_whole_batches() -> None:
     assert appetite.room(PREFETCH + 60) == 0
 
 
+def test_one_round_of_quick_jobs_is_enough_to_ask_for_the_most() -> None:
+    appetite = Appetite(slots=50)
+    for _ in range(50):
+        appetite.took(0.0001)
+    appetite.look_ahead()
+    assert appetite.room(50) == BATCH
+
+
 def test_slow_jobs_are_not_claimed_ahead() -> None:
     appetite = Appetite(slots=10, mean=60.0)
     appetite.look_ahead()

@@ -13,7 +13,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if not exists (
+    if new.state <> 'running' or old.state = 'running' or not exists (
         select from jobq_private.endpoint as e
         where e.endpoint = old.kind
         and e.paused_at is not null
@@ -46,5 +46,5 @@ comment on function jobq_private.park_delivery is
 create or replace trigger job_delivery
 before update on jobq_private.job
 for each row
-when (old.delivery_version is not null and new.state = 'running' and old.state <> 'running')
+when (old.delivery_version is not null)
 execute function jobq_private.park_delivery();

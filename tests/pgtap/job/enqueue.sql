@@ -29,8 +29,9 @@ select results_eq(
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
             (pg_backend_pid() & 1023)::smallint,
             'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',
-            null::uuid, null::text, null::smallint, null::text, null::text, null::text, null::text, null::text, null::text,
-            null::text, null::jsonb, '{}'::jsonb, null::jsonb, '{}'::jsonb
+            null::uuid, null::text, null::smallint, null::text, null::text, null::text,
+            null::jobq_private.dedup, null::text, null::text, null::jobq_private.last_error,
+            null::jsonb, '{}'::jsonb, null::jsonb, '{}'::jsonb
         $$,
         :'plain'
     ),
@@ -53,7 +54,7 @@ select results_eq(
         $$
         select j.kind, j.payload, j.queue, j.run_at, j.priority::integer,
             j.max_attempts,
-            j.timeout, j.idempotency_key, j.dedup_key, j.dedup, j.metadata, j.state
+            j.timeout, j.idempotency_key, j.dedup_key, j.dedup::text, j.metadata, j.state
         from jobq_private.job as j where j.job_id = %L
         $$,
         :'full'

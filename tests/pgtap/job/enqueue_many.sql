@@ -38,7 +38,7 @@ from batch as b
 join jobq_private.job as j on j.job_id = b.job_id;
 select results_eq(
     'select kind, payload, queue, run_at, priority::integer, max_attempts, timeout,
-    idempotency_key, dedup_key, dedup, metadata from stored where ordinal = 1',
+    idempotency_key, dedup_key, dedup::text, metadata from stored where ordinal = 1',
     $$
     values ('a', '{"n": 1}'::jsonb, 'q', timestamptz '2999-01-01 00:00+00', 7, 2,
         interval '90 s', 'ik', 'dk', 'replace', '{"m": 1}'::jsonb)

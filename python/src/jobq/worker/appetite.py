@@ -20,6 +20,7 @@ LOAD: Final = 16 * 1024 * 1024
 # Seconds: what is claimed ahead starts within it, so that other workers need not wait for it.
 HORIZON: Final = 0.05
 # Share of a new duration in the mean: about a hundred jobs, which is a moment for quick ones.
+# The first hundred count alike, so that the guess is forgotten after the first answer.
 SMOOTHING: Final = 0.01
 # Seconds that a job takes, until any has ended.
 FIRST_GUESS: Final = 0.1
@@ -37,6 +38,7 @@ class Appetite:
         mean: seconds that a job takes.
         weight: bytes of a payload.
         most: jobs that one answer has been able to bring.
+        known: how many durations are in the mean.
     """
 
     slots: int
@@ -44,6 +46,7 @@ class Appetite:
     mean: float = FIRST_GUESS
     weight: float = 1.0
     most: int = BATCH
+    known: int = 1
 
     def room(self, held: int) -> int:
         """Return how many jobs to ask for, when so many are held or asked for already."""
@@ -61,7 +64,8 @@ class Appetite:
 
     def took(self, seconds: float) -> None:
         """Learn how long a job took."""
-        self.mean += (seconds - self.mean) * SMOOTHING
+        self.known += 1
+        self.mean += (seconds - self.mean) * max(SMOOTHING, 1 / self.known)
 
     def came(self, payloads: Iterable[int]) -> None:
         """Learn how long the payloads of claimed jobs are; a rise counts at once."""
