@@ -73,56 +73,61 @@ begin
     with looked as materialized (
         select l.*, row_number() over (order by l.job_id desc) as n
         from (
-            (
-                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                    j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
-                    j.attempt - j.uncounted as attempts, j.max_attempts,
-                    j.last_error_code, j.last_error, j.metadata
-                from jobq_private.job as j
-                where _is_live and not _is_leased
-                and j.job_id < _to and j.job_id >= _from
-                order by j.job_id desc
-                limit show_jobs.max_looked + 1
-            )
-            union all
-            (
-                select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                    j.claimed_at, null::timestamptz, j.worker, j.priority,
-                    j.attempt - j.uncounted, j.max_attempts,
-                    j.last_error_code, j.last_error, j.metadata
-                from jobq_private.job as j
-                where _is_leased and j.state = 'running'
-                and j.job_id < _to and j.job_id >= _from
-                order by j.job_id desc
-                limit show_jobs.max_looked + 1
-            )
-            union all
-            (
-                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                    a.claimed_at, a.finished_at, a.worker, a.priority,
-                    a.attempt - a.uncounted, a.max_attempts,
-                    a.last_error_code, a.last_error, a.metadata
-                from jobq_private.job_archive as a
-                where 'succeeded' = any (_states)
-                and a.job_id < _to and a.job_id >= _from
-                order by a.job_id desc
-                limit show_jobs.max_looked + 1
-            )
-            union all
-            select r.*
-            from unnest(_rare) as s (state)
-            cross join lateral (
-                select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                    a.claimed_at, a.finished_at, a.worker, a.priority,
-                    a.attempt - a.uncounted, a.max_attempts,
-                    a.last_error_code, a.last_error, a.metadata
-                from jobq_private.job_archive as a
-                where s.state = any (_states) and 'succeeded' <> all (_states)
-                and a.state = s.state and a.state <> 'succeeded'
-                and a.job_id < _to and a.job_id >= _from
-                order by a.job_id desc
-                limit show_jobs.max_looked + 1
-            ) as r
+            select u.*
+            from (
+                (
+                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                        j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
+                        j.attempt - j.uncounted as attempts, j.max_attempts,
+                        j.last_error_code, j.last_error, j.metadata
+                    from jobq_private.job as j
+                    where _is_live and not _is_leased
+                    and j.job_id < _to and j.job_id >= _from
+                    order by j.job_id desc
+                    limit show_jobs.max_looked + 1
+                )
+                union all
+                (
+                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
+                        j.claimed_at, null::timestamptz, j.worker, j.priority,
+                        j.attempt - j.uncounted, j.max_attempts,
+                        j.last_error_code, j.last_error, j.metadata
+                    from jobq_private.job as j
+                    where _is_leased and j.state = 'running'
+                    and j.job_id < _to and j.job_id >= _from
+                    order by j.job_id desc
+                    limit show_jobs.max_looked + 1
+                )
+                union all
+                (
+                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                        a.claimed_at, a.finished_at, a.worker, a.priority,
+                        a.attempt - a.uncounted, a.max_attempts,
+                        a.last_error_code, a.last_error, a.metadata
+                    from jobq_private.job_archive as a
+                    where 'succeeded' = any (_states)
+                    and a.job_id < _to and a.job_id >= _from
+                    order by a.job_id desc
+                    limit show_jobs.max_looked + 1
+                )
+                union all
+                select r.*
+                from unnest(_rare) as s (state)
+                cross join lateral (
+                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
+                        a.claimed_at, a.finished_at, a.worker, a.priority,
+                        a.attempt - a.uncounted, a.max_attempts,
+                        a.last_error_code, a.last_error, a.metadata
+                    from jobq_private.job_archive as a
+                    where s.state = any (_states) and 'succeeded' <> all (_states)
+                    and a.state = s.state and a.state <> 'succeeded'
+                    and a.job_id < _to and a.job_id >= _from
+                    order by a.job_id desc
+                    limit show_jobs.max_looked + 1
+                ) as r
+            ) as u
+            order by u.job_id desc
+            limit show_jobs.max_looked + 1
         ) as l
     ),
     fitting as materialized (

@@ -168,8 +168,9 @@ async def test_every_page_and_action(database: str) -> None:
         database, ["operate"], color_scheme="dark", viewport={"width": 1180, "height": 760}
     ) as (page, api, wrong):
         for name in PAGES:
-            await page.goto(f"/console/{name}")
-            await check(page, f"{name or 'overview'}-dark")
+            if name not in {"queues", "dead"}:
+                await page.goto(f"/console/{name}")
+                await check(page, f"{name or 'overview'}-dark")
         await page.goto("/console/schedules")
         await page.get_by_role("link", name="nightly report").first.click()
         await check(page, "schedule")

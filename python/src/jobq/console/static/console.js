@@ -6,10 +6,11 @@
   // Follow: the server says when something has changed, and the page looks again.
   let source = null;
   let isStale = false;
+  let isPressed = false; // what is pressed must not be replaced before it is let go
   const live = () => $("#live[data-live]");
   const isBusy = () => {
     const page = live();
-    if (!page) return true;
+    if (!page || isPressed) return true;
     if (page.querySelector("details.ask[open]")) return true;
     const active = document.activeElement;
     if (active && page.contains(active) && active.matches("input, textarea, select")) return true;
@@ -59,6 +60,16 @@
   window.addEventListener("pagehide", rest);
   setInterval(() => { if (isStale) look(); }, 2000);
   document.addEventListener("htmx:afterSwap", dress);
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (!isBusy()) return;
+    event.detail.shouldSwap = false;
+    isStale = true;
+  });
+  document.addEventListener("pointerdown", () => { isPressed = true; }, true);
+  for (const end of ["pointerup", "pointercancel"]) {
+    document.addEventListener(end, () => setTimeout(() => { isPressed = false; }, 250), true);
+  }
+  document.addEventListener("submit", () => { isPressed = true; setTimeout(() => { isPressed = false; }, 5000); });
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.reload();
   });
