@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(49);
+select plan(51);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -182,6 +182,17 @@ select results_eq(
     'select job_id from jobq.claim(''{line}'', ''w'', 9)', format('select %L::uuid', :'head'),
     'until it is redriven'
 );
+
+-- What nobody told of
+select jobq.put_queue('raw', key_max_running => 1);
+select jobq.enqueue('k', queue => 'raw', concurrency_key => 'a') from generate_series(1, 2);
+select pg_temp.claimed('raw') + pg_temp.claimed('raw');
+set local role jobq_owner;
+delete from jobq_private.job where queue = 'raw' and state = 'running';
+reset role;
+select is(pg_temp.claimed('raw'), 0, 'a lane stays closed where a running job is deleted by raw SQL');
+select from jobq.recover();
+select is(pg_temp.claimed('raw'), 1, 'until recover() opens it');
 
 select * from finish();
 rollback;
