@@ -16,4 +16,16 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 USER jobq
 
+# A host of docs/failover: PostgreSQL, Patroni and etcd.
+FROM postgres:18 AS patroni
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends etcd-server python3-venv \
+    && rm -rf /var/lib/apt/lists/* \
+    && python3 -m venv /opt/patroni \
+    && /opt/patroni/bin/pip install --no-cache-dir 'patroni[etcd3,psycopg3]==4.1.5' \
+    && install -d -o postgres -g postgres -m 700 /var/lib/etcd /var/lib/patroni
+COPY docs/failover/patroni.yml /etc/patroni.yml
+USER postgres
+CMD ["/opt/patroni/bin/patroni", "/etc/patroni.yml"]
+
 FROM base AS jobq

@@ -12,7 +12,7 @@ CODE := python sql tests docs clients
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test lint format bench bench-peers fault snapshot docs site clean
+.PHONY: help setup setup-patroni run test lint format bench bench-peers fault snapshot docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -36,7 +36,7 @@ lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to d
 format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)
 
-fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it
+fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it, ARGS=patroni for failovers
 	@PYTHONPATH=tests/python:sql $(BIN)/python tests/fault/run.py $(ARGS)
 
 bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, schedules, pick_up, producers, flat, flow, drain, sessions, scale, worker, workflows, steady
@@ -44,6 +44,10 @@ bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delive
 
 bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less
 	@$(BIN)/python tests/bench/peers/run.py $(ARGS)
+
+setup-patroni: $(VENV)/.test ## Install what `make fault ARGS=patroni` needs besides: etcd and Patroni
+	@.ci/packages patroni
+	@$(BIN)/pip install -q --disable-pip-version-check 'patroni[etcd3,psycopg3]==4.1.5'
 
 snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
 	@$(PYTHON) sql/snapshot.py

@@ -563,6 +563,27 @@ as $$
         format('the slowest listener lags by %s %% of the queue',
             round(100 * pg_notification_queue_usage()::numeric)),
         'end the session that listens and stays idle in a transaction'
+    union all
+    select
+        'failover', r.standbys = 0 or s.setting <> '' or pg_is_in_recovery(),
+        case
+            when r.standbys = 0 then 'no standby follows'
+            when s.setting <> '' then 'commits wait for ' || left(s.setting, 200)
+            else format('%s follow, and no commit waits for them', r.standbys)
+        end,
+        'set synchronous_standby_names (with Patroni synchronous_mode): a failover loses what was'
+        ' acknowledged and has not reached the standby'
+    from pg_settings as s
+    cross join (
+        select count(*) as standbys
+        from pg_stat_replication as w
+        where w.state is distinct from 'backup'
+        and not exists (
+            select from pg_replication_slots as l
+            where l.active_pid = w.pid and l.slot_type = 'logical'
+        )
+    ) as r
+    where s.name = 'synchronous_standby_names'
 $$;
 
 revoke all on function jobq_private.server_health from public;

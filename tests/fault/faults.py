@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from hostile import hostile_handlers
 from limits import limit_of_one, rate_under
+from patroni_cluster import PATRONI_FAULTS, PATRONI_NEEDS
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
@@ -455,6 +456,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "deploy killed": deploy_killed,
     "upgrade": upgrade,
     "failover": failover,
+    **PATRONI_FAULTS,
 }
 SHORT = (
     "worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable",
@@ -469,4 +471,5 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "deploy killed": ("sqitch",),
     "upgrade": ("sqitch",),
     "failover": ("setpriv", str(DEBIAN_15 / "pg_basebackup")),
+    **dict.fromkeys(PATRONI_FAULTS, PATRONI_NEEDS),
 }

@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep journals and logs")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    names = options.faults or (SHORT if options.short else FAULTS)
+    names = chosen(options.faults) or (SHORT if options.short else FAULTS)
     seconds = options.seconds or (1.5 if options.short else 20.0)
 
     print(f"seed {options.seed}")
@@ -82,6 +82,14 @@ def main() -> int:
     if problems:
         print(f"repeat with --seed {options.seed}")
     return 1 if problems else 0
+
+
+def chosen(given: list[str]) -> list[str]:
+    """Return the faults of these names; the name before a colon stands for its whole group."""
+    unknown = [g for g in given if not any(g in (f, f.partition(":")[0]) for f in FAULTS)]
+    if unknown:
+        raise SystemExit(f"no such fault: {', '.join(unknown)}; there are {', '.join(FAULTS)}")
+    return [f for g in given for f in FAULTS if g in (f, f.partition(":")[0])]
 
 
 def one(name: str, rig: Rig) -> list[str]:

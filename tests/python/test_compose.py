@@ -21,6 +21,9 @@ from servers import ROOT
 SCHEMA = Path(__file__).parent / "compose_spec" / "compose_spec.json"
 
 
+FAILOVER = ROOT / "docs" / "failover"
+
+
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
     """docker-compose.yml, parsed."""
@@ -28,9 +31,11 @@ def compose() -> dict[str, Any]:
     return parsed
 
 
-def test_it_fits_the_schema(compose: dict[str, Any]) -> None:
+@pytest.mark.parametrize("folder", [ROOT, FAILOVER], ids=["one server", "failover"])
+def test_it_fits_the_schema(folder: Path) -> None:
     schema = json.loads(SCHEMA.read_text())
-    jsonschema.Draft7Validator(schema).validate(compose)
+    parsed = yaml.safe_load((folder / "docker-compose.yml").read_text())
+    jsonschema.Draft7Validator(schema).validate(parsed)
 
 
 def test_the_schema_refuses_a_misspelt_field(compose: dict[str, Any]) -> None:
@@ -76,3 +81,20 @@ def test_its_command_is_one_of_the_cli(
 def test_health_is_asked_of_every_long_lived_service(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert all("healthcheck" in services[name] for name in ("database", "api", "worker"))
+
+
+def test_failover_has_three_nodes_of_each(compose: dict[str, Any]) -> None:
+    services = yaml.safe_load((FAILOVER / "docker-compose.yml").read_text())["services"]
+    assert set(services) == {*(f"{n}{i}" for n in ("etcd", "node") for i in (1, 2, 3)),
+                             "migrate", "api", "worker"}  # fmt: skip
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert {service["build"]["target"] for service in services.values()} <= set(stages)
+    for name in ("migrate", "api", "worker"):
+        assert services[name]["command"] == compose["services"][name]["command"]
+        assert "target_session_attrs=read-write" in services[name]["environment"]["DATABASE_URL"]
+
+
+def test_failover_waits_for_a_standby() -> None:
+    patroni = yaml.safe_load((FAILOVER / "patroni.yml").read_text())["bootstrap"]["dcs"]
+    assert patroni["synchronous_mode"] and patroni["synchronous_mode_strict"]
+    assert patroni["ttl"] >= patroni["loop_wait"] + 2 * patroni["retry_timeout"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -146,6 +147,17 @@ def hung_listener(url: str) -> Iterator[None]:
 
 
 @contextmanager
+def standby(url: str, folder: Path, programs: Path) -> Iterator[None]:
+    """Let somebody follow the server's log, as a standby does."""
+    follower = subprocess.Popen([programs / "pg_receivewal", "-D", folder, "-d", url])
+    try:
+        yield
+    finally:
+        follower.terminate()
+        follower.wait()
+
+
+@contextmanager
 def statement(url: str, query: str) -> Iterator[None]:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(query)
@@ -247,9 +259,13 @@ def test_each_threat_is_named_first_with_its_remedy(sound: str, threat: str) -> 
 
 
 def eventually_bad(database: str, subject: str) -> dict[str, Any]:
-    """Return the finding as soon as it is bad: a reloaded setting takes a moment."""
+    return eventually(database, subject, is_ok=False)
+
+
+def eventually(database: str, subject: str, *, is_ok: bool) -> dict[str, Any]:
+    """Return the finding as soon as it is so: a reloaded setting takes a moment."""
     deadline = time.monotonic() + PATIENCE
-    while (found := findings(database)[subject])["is_ok"]:
+    while (found := findings(database)[subject])["is_ok"] is not is_ok:
         assert time.monotonic() < deadline, found
     return found
 
@@ -277,6 +293,24 @@ def test_a_client_whose_clock_is_wrong_is_told(sound: str) -> None:
     seconds = [float(row[1].split()[3]) for row in (behind, ahead)]
     assert 3600 - PATIENCE < seconds[0] <= 3600 <= seconds[1] < 3600 + PATIENCE
     assert "NTP" in ahead[2]
+
+
+def test_a_standby_that_no_commit_waits_for_is_named(
+    sound: str, server: Server, tmp_path: Path
+) -> None:
+    with standby(sound, tmp_path, server.programs):
+        found = eventually_bad(sound, "failover")
+        assert found["finding"] == "1 follow, and no commit waits for them"
+        assert "synchronous_standby_names" in found["remedy"]
+        with psycopg.connect(sound, autocommit=True) as connection:
+            connection.execute("set synchronous_commit = local")
+            connection.execute("alter system set synchronous_standby_names = 'ANY 1 (*)'")
+            connection.execute("select pg_reload_conf()")
+            try:
+                eventually(sound, "failover", is_ok=True)
+            finally:
+                connection.execute("alter system reset synchronous_standby_names")
+                connection.execute("select pg_reload_conf()")
 
 
 def test_what_differs_from_the_release_is_named(sound: str) -> None:
