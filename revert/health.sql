@@ -3,6 +3,7 @@
 begin;
 set local role jobq_owner;
 
+drop function if exists jobq.replica_lag;
 drop function if exists jobq.ready;
 drop function if exists jobq.queue_stats;
 drop function if exists jobq.metrics;

@@ -12,6 +12,7 @@ begin
         ('function', 'jobq.metrics', '', 1),
         ('function', 'jobq.queue_stats', '', 1),
         ('function', 'jobq.ready', '', 1),
+        ('function', 'jobq.replica_lag', '', 1),
         ('function', 'jobq_private.client_health', '', 1),
         ('function', 'jobq_private.multixact_members', '', 1),
         ('function', 'jobq_private.prune', '', 1),

@@ -204,7 +204,8 @@ AIMED: dict[str, list[str]] = {
 HARMLESS = {
     "act_for", "backoff", "begin_wait", "claim_calls", "create_api_key", "end_wait",
     "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
-    "preview_cron", "ready", "revoke_queue", "show_login", "show_pulse", "tick_in", "work",
+    "preview_cron", "ready", "replica_lag", "revoke_queue", "show_login", "show_pulse",
+    "tick_in", "work",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.

@@ -39,6 +39,7 @@ class Call(Generic[T]):
         row_factory: makes rows, as psycopg's row factories do.
         inputs: kinds and payloads, to be checked against schemas that the database cannot
             enforce by itself.
+        may_lag: whether a standby may answer, where the client has one.
     """
 
     function: str
@@ -46,6 +47,7 @@ class Call(Generic[T]):
     read: Callable[[list[Any]], T]
     row_factory: Any = tuple_row
     inputs: Sequence[tuple[str, Json]] = ()
+    may_lag: bool = False
 
     @property
     def given(self) -> dict[str, object]:

@@ -114,6 +114,8 @@ class Client:
             it waits. None polls.
         is_pooled: whether ``database`` leads to such a pooler; implied by
             ``listen_database``. A pooler takes no settings, and knows no prepared statements.
+        read_database: a libpq URL of a standby, which answers `list_jobs`, `queue_stats`,
+            `list_schedules` and `list_definitions`, as of `replica_lag` ago.
 
     Raises:
         JobqError: every method, as the function of its name in ``jobq.jobs`` and its like
@@ -128,17 +130,19 @@ class Client:
         patience: float = PATIENCE,
         listen_database: str | None = None,
         is_pooled: bool = False,
+        read_database: str | None = None,
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
-        self._home: Connection[Any] | ConnectionPool = (
-            ConnectionPool(
-                conninfo(database, "jobq client", is_pooled=is_pooled),
+
+        def pool(url: str) -> ConnectionPool:
+            return ConnectionPool(
+                conninfo(url, "jobq client", is_pooled=is_pooled),
                 **_pool(pool_size, patience, is_pooled=is_pooled),
                 **pool_options(),
             )
-            if isinstance(database, str)
-            else database
-        )
+
+        self._home = pool(database) if isinstance(database, str) else database
+        self._standby = self._home if read_database is None else pool(read_database)
         self._listen_database = listen_database
         self._schemas = JsonSchemas()
 
@@ -150,8 +154,9 @@ class Client:
 
     def close(self) -> None:
         """Close the client's own connections; the caller's are left alone."""
-        if isinstance(self._home, ConnectionPool):
-            self._home.close()
+        for home in {self._home, self._standby}:
+            if isinstance(home, ConnectionPool):
+                home.close()
 
     @property
     def conninfo(self) -> str | None:
@@ -166,7 +171,7 @@ class Client:
         text = statement(call.function, tuple(given))
         with (
             translate(),
-            self._connected() as connection,
+            self._connected(call) as connection,
             confirmed(connection),
             reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
         ):
@@ -181,12 +186,13 @@ class Client:
         self._schemas.check(inputs)
 
     @contextmanager
-    def _connected(self) -> Iterator[Connection[Any]]:
-        if not isinstance(self._home, ConnectionPool):
-            yield self._home
+    def _connected(self, call: Call[Any]) -> Iterator[Connection[Any]]:
+        home = self._standby if call.may_lag else self._home
+        if not isinstance(home, ConnectionPool):
+            yield home
             return
-        self._home.open()
-        with self._home.connection() as connection:
+        home.open()
+        with home.connection() as connection:
             yield connection
 
     enqueue = _waiting(jobs.enqueue)
@@ -201,6 +207,7 @@ class Client:
     signal = _waiting(workflows.signal)
     list_steps = _waiting(workflows.list_steps)
     queue_stats = _waiting(queues.queue_stats)
+    replica_lag = _waiting(queues.replica_lag)
     settings = _waiting(defaults.settings)
     cancel = _waiting(jobs.cancel)
     redrive = _waiting(jobs.redrive)
@@ -315,6 +322,7 @@ class AsyncClient:
         listen_database: as `Client` has it, but one connection serves all that wait, and
             stays open.
         is_pooled: as `Client` has it.
+        read_database: as `Client` has it.
     """
 
     def __init__(
@@ -325,17 +333,19 @@ class AsyncClient:
         patience: float = PATIENCE,
         listen_database: str | None = None,
         is_pooled: bool = False,
+        read_database: str | None = None,
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
-        self._home: AsyncConnection[Any] | AsyncConnectionPool = (
-            AsyncConnectionPool(
-                conninfo(database, "jobq client", is_pooled=is_pooled),
+
+        def pool(url: str) -> AsyncConnectionPool:
+            return AsyncConnectionPool(
+                conninfo(url, "jobq client", is_pooled=is_pooled),
                 **_pool(pool_size, patience, is_pooled=is_pooled),
                 **pool_options_async(),
             )
-            if isinstance(database, str)
-            else database
-        )
+
+        self._home = pool(database) if isinstance(database, str) else database
+        self._standby = self._home if read_database is None else pool(read_database)
         self._endings = None if listen_database is None else Endings(listen_database)
         self._schemas = JsonSchemas()
 
@@ -349,8 +359,9 @@ class AsyncClient:
         """Close the client's own connections; the caller's are left alone."""
         if self._endings is not None:
             await self._endings.close()
-        if isinstance(self._home, AsyncConnectionPool):
-            await self._home.close()
+        for home in {self._home, self._standby}:
+            if isinstance(home, AsyncConnectionPool):
+                await home.close()
 
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
@@ -360,7 +371,7 @@ class AsyncClient:
         text = statement(call.function, tuple(given))
         with translate():
             async with (
-                self._connected() as connection,
+                self._connected(call) as connection,
                 reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
             ):
                 with confirmed(connection):
@@ -377,12 +388,13 @@ class AsyncClient:
             await asyncio.to_thread(self._schemas.check, inputs)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[AsyncConnection[Any]]:
-        if not isinstance(self._home, AsyncConnectionPool):
-            yield self._home
+    async def _connected(self, call: Call[Any]) -> AsyncIterator[AsyncConnection[Any]]:
+        home = self._standby if call.may_lag else self._home
+        if not isinstance(home, AsyncConnectionPool):
+            yield home
             return
-        await self._home.open()
-        async with self._home.connection() as connection:
+        await home.open()
+        async with home.connection() as connection:
             yield connection
 
     enqueue = _awaiting(jobs.enqueue)
@@ -397,6 +409,7 @@ class AsyncClient:
     signal = _awaiting(workflows.signal)
     list_steps = _awaiting(workflows.list_steps)
     queue_stats = _awaiting(queues.queue_stats)
+    replica_lag = _awaiting(queues.replica_lag)
     settings = _awaiting(defaults.settings)
     cancel = _awaiting(jobs.cancel)
     redrive = _awaiting(jobs.redrive)

@@ -259,7 +259,9 @@ def list_definitions(
         max_definitions: at most so many.
     """
     arguments = {"type": type, "after": after, "max_definitions": max_definitions}
-    return Call("page_definitions", arguments, lambda rows: [item for item, _ in rows])
+    return Call(
+        "page_definitions", arguments, lambda rows: [item for item, _ in rows], may_lag=True
+    )
 
 
 def list_versions(type: Sort, name: str) -> Call[list[Version]]:  # noqa: A002

@@ -169,7 +169,7 @@ def list_jobs(
         "before": None if before is None else as_uuid(before),
         "max_jobs": max_jobs,
     }
-    return Call("list_jobs", arguments, list, record(Job))
+    return Call("list_jobs", arguments, list, record(Job), may_lag=True)
 
 
 def attempts(job_id: UUID | str) -> Call[list[Attempt]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from jobq.call import Call, nothing
+from jobq.call import Call, nothing, scalar
 from jobq.models import QueueStats, record
 
-__all__ = ["pause", "put_queue", "queue_stats", "resume"]
+__all__ = ["pause", "put_queue", "queue_stats", "replica_lag", "resume"]
 
 
 def put_queue(
@@ -94,4 +94,9 @@ def resume(queue: str) -> Call[None]:
 
 def queue_stats() -> Call[list[QueueStats]]:
     """Return one record for each queue that has jobs or is declared."""
-    return Call("queue_stats", {}, list, record(QueueStats))
+    return Call("queue_stats", {}, list, record(QueueStats), may_lag=True)
+
+
+def replica_lag() -> Call[timedelta | None]:
+    """Return how far what the client lists may lie behind; None where the primary answers."""
+    return Call("replica_lag", {}, scalar, may_lag=True)

@@ -274,7 +274,7 @@ def list_schedules(
         "before": None if before is None else as_uuid(before),
         "max_schedules": max_schedules,
     }
-    return Call("list_schedules", arguments, list, SCHEDULE)
+    return Call("list_schedules", arguments, list, SCHEDULE, may_lag=True)
 
 
 def schedule_versions(schedule: UUID | str) -> Call[list[Schedule]]:

@@ -121,6 +121,7 @@ insert into may_execute values
 ('release', 'w'),
 ('release_many', 'w'),
 ('resume_endpoint', 'o'),
+('replica_lag', 'o r'),
 ('resume_queue', 'o'),
 ('resume_schedule', 'o'),
 ('retire_schedule', 'p o'),

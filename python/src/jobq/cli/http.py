@@ -6,7 +6,7 @@ from socket import socket
 
 import click
 
-from jobq.cli.terminal import database, logged, needing
+from jobq.cli.terminal import Seconds, checked, database, logged, needing
 
 __all__ = ["http"]
 
@@ -38,6 +38,20 @@ __all__ = ["http"]
     type=click.Choice(("read", "read,operate")),
     help="What the proxy's users may do.",
 )
+@click.option(
+    "--read-database",
+    "read_database_url",
+    envvar="JOBQ_READ_DATABASE",
+    show_envvar=True,
+    callback=checked,
+    help="A standby that answers lists and figures while it answers and is not far behind.",
+)
+@click.option(
+    "--longest-lag",
+    default=30.0,
+    type=Seconds(0),
+    help="While the standby lies further behind, the database is asked.",
+)
 @logged
 @database
 def http(
@@ -52,6 +66,8 @@ def http(
     proxy_header: str | None,
     proxy_from: tuple[str, ...],
     proxy_scopes: str,
+    read_database_url: str | None,
+    longest_lag: float,
     database_url: str,
 ) -> None:
     """Serve the HTTP API and the console, and log a line for each request."""
@@ -66,5 +82,11 @@ def http(
         raise click.BadParameter(str(error), param_hint="--proxy-from") from error
     listening = None if fd is None else socket(fileno=fd)
     console = Options(hides_payloads=hide_payloads, proxy=proxy or None) if has_console else None
-    settings = Settings(is_metrics_open=is_metrics_open, pool_size=pool_size, console=console)
+    settings = Settings(
+        is_metrics_open=is_metrics_open,
+        pool_size=pool_size,
+        console=console,
+        read_database_url=read_database_url,
+        longest_lag=longest_lag,
+    )
     serve(database_url, host, port, settings, listening=listening)

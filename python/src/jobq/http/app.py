@@ -46,6 +46,7 @@ from jobq.http.database import Database
 from jobq.http.errors import answer
 from jobq.http.maintenance import maintain
 from jobq.http.operation import routes
+from jobq.http.standby import Standby
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -102,6 +103,9 @@ class Settings:
             workers or pg_cron.
         is_metrics_open: whether /metrics answers without a key.
         console: how the console behaves; None for none.
+        read_database_url: of a standby that answers lists and figures; None for none.
+        longest_lag: seconds; while the standby lies further behind, or does not answer,
+            the database is asked.
     """
 
     pool_size: int = 8
@@ -111,6 +115,8 @@ class Settings:
     maintain_every: float = 5.0
     is_metrics_open: bool = True
     console: Options | None = field(default_factory=Options)
+    read_database_url: str | None = None
+    longest_lag: float = 30.0
 
 
 DEFAULTS: Final = Settings()
@@ -125,6 +131,9 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
         settings: how it behaves.
     """
     database = Database(database_url, settings.pool_size, settings.patience)
+    standby = settings.read_database_url and Standby(
+        settings.read_database_url, settings.pool_size, settings.patience, settings.longest_lag
+    )
     keys = Keys(database, settings.requests_per_second)
     console = settings.console and console_of(database_url, settings.console, keys)
 
@@ -133,16 +142,22 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
         await database.open()
         if console:
             await console.open()
-        every = settings.maintain_every
-        upkeep = every and asyncio.create_task(maintain(database, every))
+        tasks = []
+        if every := settings.maintain_every:
+            tasks.append(asyncio.create_task(maintain(database, every)))
+        if standby:
+            await standby.database.open()
+            tasks.append(asyncio.create_task(standby.watch()))
         try:
             yield
         finally:
-            if upkeep:
-                upkeep.cancel()
-                await asyncio.wait([upkeep])
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             if console:
                 await console.close()
+            if standby:
+                await standby.database.close()
             await database.close()
 
     app = Starlette(
@@ -159,6 +174,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
         lifespan=lifespan,
     )
     app.state.database = database
+    app.state.standby = standby
     app.state.specification = SPECIFICATION
     app.state.scrape = metrics.Scrape()
     app.state.is_stopping = False

@@ -220,6 +220,7 @@ class Sort:
                 {200: Answer("A page of them.", self.page)},
                 tag="definitions",
                 query=Paging,
+                may_lag=True,
             ),
             Operation(
                 "GET",

@@ -251,6 +251,7 @@ OPERATIONS = (
             )
         },
         query=JobFilter,
+        may_lag=True,
     ),
     Operation(
         "POST",

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -43,6 +44,11 @@ BUILD: Final = Gauge(
     "1, with the version of this server as a label.",
     ("version",),
     registry=REGISTRY,
+)
+READ_LAG: Final = partial(
+    Gauge,
+    "jobq_read_lag_seconds",
+    "How far the read database lies behind; NaN while it does not answer.",
 )
 BUILD.labels(__version__).set(1)
 
@@ -166,6 +172,8 @@ async def show_metrics(call: Call) -> Response:
         scrape.figures = await figures_of(call, scrape.queues)
     own = CollectorRegistry()
     own.register(scrape.figures)
+    if standby := call.request.app.state.standby:
+        READ_LAG(registry=own).set(standby.lag)
     body = generate_latest(own) + generate_latest(REGISTRY)
     return Response(body, media_type=CONTENT_TYPE_LATEST)
 
@@ -174,11 +182,18 @@ async def figures_of(call: Call, queues: Queues) -> Figures:
     """Ask the database for its figures."""
     try:
         rows = await call.fetch("metrics")
+        is_up = 1.0 if call.request.app.state.standby is None else await is_primary_up(call)
     except psycopg.Error as error:
         logger.warning("metrics: %s", error)
         return Figures([], queues, 0.0)
     queues.see(queue for _, queue, _ in rows if queue is not None)
-    return Figures(rows, queues, 1.0)
+    return Figures(rows, queues, is_up)
+
+
+async def is_primary_up(call: Call) -> float:
+    """Ask the database itself, where the figures may be a standby's."""
+    _, repo = await call.request.app.state.database.ready()
+    return float(repo == "ok")
 
 
 OPERATIONS = (
@@ -190,5 +205,6 @@ OPERATIONS = (
         (),
         {200: Answer("Prometheus' text format.", str, "text/plain")},
         tag="health",
+        may_lag=True,
     ),
 )

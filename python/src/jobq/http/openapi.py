@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import msgspec
 
 from jobq.http.errors import ENQUEUES, Error, meaning
-from jobq.http.operation import Answer, Operation, json
+from jobq.http.operation import LAG, Answer, Operation, json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +58,8 @@ PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "queue": {"type": "string", "minLength": 1, "maxLength": 128},
     "worker": {"type": "string", "minLength": 1, "maxLength": 256},
 }
+
+LAG_MEANING: Final = "Where a standby has answered: by how many seconds it may lie behind."
 
 # Errors that an operation can always have; with a key; with a body.
 ALWAYS: Final = {500: ["INTERNAL_ERROR"], 503: ["REPO_UNAVAILABLE"], 504: ["TIMEOUT"]}
@@ -284,7 +286,8 @@ def fields(model: Any) -> Iterator[msgspec.structs.FieldInfo]:  # noqa: ANN401
 
 def responses(operation: Operation) -> dict[str, Any]:
     """Return every answer of an operation, good and bad, by status."""
-    found = {str(status): good(answer) for status, answer in operation.answers.items()}
+    lag = {LAG: LAG_MEANING} if operation.may_lag else {}
+    found = {str(status): good(answer, lag) for status, answer in operation.answers.items()}
     for status, codes in sorted(errors_of(operation).items()):
         found.setdefault(str(status), bad(codes))
     return found
@@ -307,15 +310,15 @@ def errors_of(operation: Operation) -> dict[int, list[str]]:
     return found
 
 
-def good(answer: Answer) -> dict[str, Any]:
-    """Return a good answer as the specification has it."""
+def good(answer: Answer, headers: Mapping[str, str]) -> dict[str, Any]:
+    """Return a good answer, with its operation's headers, as the specification has it."""
     described: dict[str, Any] = {
         "description": answer.description,
         "headers": {
             "X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"},
             **{
                 name: {"description": meaning, "schema": {"type": "string"}}
-                for name, meaning in answer.headers.items()
+                for name, meaning in {**answer.headers, **headers}.items()
             },
         },
     }

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from jobq.http.database import Condition, Database
+    from jobq.http.standby import Standby
 
 T = TypeVar("T")
 
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# How many seconds an answer may lie behind; where the primary answers there is none.
+LAG: Final = "x-jobq-lag"
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -69,6 +72,7 @@ class Operation:
         headers: the types of the headers that it reads.
         examples: requests, by name.
         is_long: whether it may take longer than the server's time limit.
+        may_lag: whether a standby may answer, where the server has one.
     """
 
     method: str
@@ -84,6 +88,7 @@ class Operation:
     headers: Mapping[str, Any] = field(default_factory=dict)
     examples: Mapping[str, Any] = field(default_factory=dict)
     is_long: bool = False
+    may_lag: bool = False
 
 
 class Call:
@@ -227,7 +232,11 @@ class Endpoint:
         state = scope["app"].state
         is_audited = "operate" in operation.scopes and scope["method"] in CHANGING
         acting_for = f"API key {key.name}" if key and is_audited else None
-        call = Call(Request(scope, receive), state.database, role, acting_for)
+        standby: Standby | None = state.standby if operation.may_lag else None
+        source = standby if standby and standby.is_fit else state
+        call = Call(Request(scope, receive), source.database, role, acting_for)
         async with asyncio.timeout(None if operation.is_long else state.patience):
             response = await operation.handler(call)
+        if source is standby:
+            response.headers[LAG] = f"{standby.lag:.3f}"
         await response(scope, receive, send)

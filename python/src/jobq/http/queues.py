@@ -90,6 +90,7 @@ OPERATIONS = (
         {200: Answer("A page of queues.", QueuePage, example=examples.QUEUES)},
         tag="queues",
         query=Paging,
+        may_lag=True,
     ),
     Operation(
         "POST",
