@@ -15959,7 +15959,7 @@ create or replace function jobq_private.spent(
 )
 returns timestamptz
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$
@@ -16116,6 +16116,7 @@ declare
     _now constant timestamptz := clock_timestamp();
     _left integer := max_jobs;
     _level integer := 32768;
+    _width integer;
     _lanes jobq_private.lane[];
     _jobs tid[];
     _places smallint[];
@@ -16135,9 +16136,10 @@ begin
         if _level = claim_lanes.priority then
             _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
         end if;
+        _width := least(_left, 100);
         for _round in 1 .. 50 loop
             exit when _left = 0;
-            _lanes := jobq_private.pick_lanes(queue, _level, least(_left, 100));
+            _lanes := jobq_private.pick_lanes(queue, _level, _width);
             exit when _lanes = '{}';
             _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
             if _has_rules and _lanes <> '{}' then
@@ -16175,6 +16177,7 @@ begin
             )
             select t.* from taken as t order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
+            _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then
                 perform jobq_private.charge_gates(_ids);
             end if;
@@ -17635,7 +17638,7 @@ create or replace function jobq_private.tokens(
 )
 returns integer
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$
@@ -17661,7 +17664,7 @@ create or replace function jobq_private.token_at(
 )
 returns timestamptz
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$

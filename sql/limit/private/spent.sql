@@ -6,7 +6,7 @@ create or replace function jobq_private.spent(
 )
 returns timestamptz
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$

@@ -5,7 +5,7 @@ create or replace function jobq_private.token_at(
 )
 returns timestamptz
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$

@@ -8,7 +8,7 @@ create or replace function jobq_private.tokens(
 )
 returns integer
 language sql
-immutable
+stable
 parallel safe
 security invoker
 as $$
