@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import re
 import shlex
@@ -39,6 +40,11 @@ def handlers(tmp_path: Path) -> Iterator[ModuleType]:
 @pytest.fixture
 def workflows(tmp_path: Path) -> Iterator[ModuleType]:
     yield from module_of("workflows", tmp_path)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[ModuleType]:
+    yield from module_of("coming-from", tmp_path)
 
 
 def module_of(guide: str, folder: Path) -> Iterator[ModuleType]:
@@ -109,6 +115,41 @@ async def test_the_workflows_do_as_the_guide_says(database: str, workflows: Any)
                 workflows.approve(shared, str(job_id), "ada")
                 assert await client.result(job_id, timeout=20) == "paid 500"
                 assert await result("close_books") == {"net": 10}
+
+
+async def test_the_ten_programs_do_as_they_say(database: str, programs: Any) -> None:
+    """Those of the page for people who come from other queues."""
+    with psycopg.connect(database) as connection:
+        connection.execute("create table member (name text)")
+        connection.commit()
+        programs.sign_up(connection, "bea")
+    async with AsyncClient(database) as client:
+        with Client(database) as waiting:
+            programs.remind(waiting)
+            assert programs.charge_order(waiting, 7)
+            assert not programs.charge_order(waiting, 7)
+            waiting.enqueue("charge", {"card": "expired"})
+            programs.every_morning(waiting)
+            programs.one_by_one(waiting)
+            job_id = programs.call(waiting)
+            async with Worker(database, programs.registry, ["default", "imports"]):
+                assert await client.result(job_id, timeout=60) == "sent to ada"
+                assert await asyncio.to_thread(programs.ask, waiting) == "sent to eve"
+                for job in await client.list_jobs():
+                    if job.kind == "trip":
+                        trip = await client.result(job.job_id, timeout=60)
+                        assert trip == "flight to Rome, hotel in Rome"
+                    elif job.kind == "charge" and job.idempotency_key:
+                        assert await client.result(job.job_id, timeout=60) == 2
+                    elif job.kind == "charge":
+                        with pytest.raises(Exception, match="the card has expired"):
+                            await client.result(job.job_id, timeout=60)
+    assert sorted(programs.sent) == ["ada", "bea", "eve"]
+
+
+def test_the_ten_programs_test_passes(database: str, programs: Any) -> None:
+    with psycopg.connect(database) as connection:
+        programs.check(connection)
 
 
 def test_the_workflows_test_passes(database: str, workflows: Any) -> None:
