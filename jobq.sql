@@ -292,10 +292,12 @@ create table jobq_private.kind (
     rate_limit integer,
     rate_period interval,
     rate_burst integer,
+    keep interval[],
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
     run text,
+    retry_on text[],
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -330,11 +332,15 @@ create table jobq_private.kind (
         and array_ndims(concurrency_key) = 1
         and array_position(concurrency_key, null) is null
     ),
+    constraint kind_retry_on_check
+    check (array_to_string(retry_on, ' ', '-') ~ '^([0-9A-Z]{2}([0-9A-Z]{3})?( |$))*$'),
+    constraint kind_keep_check
+    check (keep[1] >= '0' and keep[2] >= '1 hour' and keep[3] >= '1 hour'),
     constraint kind_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled.';
 
 create type jobq_private.settings as (
     queue text,
@@ -353,7 +359,8 @@ create type jobq_private.settings as (
     concurrency_key text[],
     is_limited boolean,
     dedup_period interval,
-    dedup_max_wait interval
+    dedup_max_wait interval,
+    keep interval[]
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';
@@ -445,6 +452,7 @@ create table jobq_private.job (
     lease_expires_at timestamptz,
     cancel_requested_at timestamptz,
     slot_at timestamptz,
+    expires_at timestamptz,
     lease interval not null,
     timeout interval not null,
     schedule_id uuid,
@@ -471,6 +479,7 @@ create table jobq_private.job (
     last_error_code text,
     last_error jobq_private.last_error,
     last_error_details jsonb,
+    keep interval[],
     metadata jsonb not null default '{}',
     progress jsonb,
     payload jsonb not null default '{}',
@@ -511,6 +520,9 @@ where place is not null;
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
 
+create index job_expiry_idx on jobq_private.job (expires_at)
+where expires_at is not null and state in ('queued', 'retrying');
+
 create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
 where dedup is not null;
 
@@ -549,6 +561,7 @@ create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
     result jsonb,
+    prune_at timestamptz,
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
     references jobq_private.transition_lane (lane, from_state, to_state),
@@ -570,6 +583,9 @@ on jobq_private.job_archive using brin (finished_at) with (autosummarize = on);
 
 create index job_archive_schedule_idx
 on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
+
+create index job_archive_prune_idx
+on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
@@ -630,7 +646,8 @@ create type jobq_private.new_job as (
     metadata jsonb,
     schedule_id uuid,
     slot_at timestamptz,
-    concurrency_key text
+    concurrency_key text,
+    expires_at timestamptz
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
@@ -678,6 +695,7 @@ set local role jobq_owner;
 create table jobq_private.worker (
     worker text not null,
     queues text[] not null,
+    except_kinds text[] not null default '{}',
     started_at timestamptz not null default now(),
     seen_at timestamptz not null default now(),
     region text not null default 'default',
@@ -1648,7 +1666,7 @@ begin
     select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
     if not found then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb; found: %s', run, coalesce((
+            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
                 select string_agg(format(
                     '(%s) returns %s', pg_get_function_arguments(p.oid),
                     pg_get_function_result(p.oid)
@@ -2064,7 +2082,8 @@ as $$
         k.concurrency_key,
         pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
         coalesce(k.dedup_period, interval '10 s'),
-        k.dedup_max_wait
+        k.dedup_max_wait,
+        k.keep
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -2079,9 +2098,10 @@ comment on function jobq_private.settings_for is
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb. Raises: nothing.
+-- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
+-- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean)
+returns table (owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -2091,15 +2111,19 @@ as $$
     select
         p.proowner,
         has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage')
+        and has_schema_privilege(session_user, n.oid, 'usage'),
+        p.prorettype = 'jsonb[]'::regtype
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
     where n.nspname = (parse_ident(sql_function.run))[1]
     and p.proname = (parse_ident(sql_function.run))[2]
-    and p.proargtypes = '3802'::oidvector
-    and p.prorettype = 'jsonb'::regtype
+    and (p.proargtypes, p.prorettype) in (
+        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
+    )
     and p.prokind = 'f'
     and not p.proretset
+    order by p.prorettype desc
+    limit 1
 $$;
 
 revoke all on function jobq_private.sql_function from public;
@@ -2254,6 +2278,64 @@ grant execute on function jobq.delete_queue to jobq_operator;
 comment on function jobq.delete_queue is
 'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
 
+-- Purpose: the kinds that are declared, and what each says; null where the queue or the
+-- default speaks.
+-- Invariant: reads only. Raises: nothing.
+-- Column queue: the queue of its jobs where the call names none.
+-- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Column concurrency_key: the path in the payload at which each job's concurrency key stands.
+-- Column keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
+-- Column keep_dead: the same for dead jobs.
+-- Column keep_cancelled: the same for cancelled jobs.
+-- Column run: the function that work() calls for a job; null where workers have a handler.
+-- Column retry_on: after which errors of run a job is tried again, by SQLSTATE or class.
+-- Column is_endpoint: whether its jobs are delivered to an endpoint.
+-- Column payload_schema: the JSON Schema that payloads must fit.
+-- Column updated_at: when it was declared.
+-- Returns: a row for each kind, by name.
+-- Example: select kind, queue, timeout from jobq.list_kinds();
+create or replace function jobq.list_kinds()
+returns table (
+    kind text,
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    dedup text,
+    concurrency_key text[],
+    keep_succeeded interval,
+    keep_dead interval,
+    keep_cancelled interval,
+    run text,
+    retry_on text[],
+    is_endpoint boolean,
+    payload_schema jsonb,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.kind, k.queue, k.priority::integer, k.max_attempts, k.timeout, k.lease, k.retry_preset,
+        k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
+        k.retry_on,
+        exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
+        coalesce(k.json_schema, k.payload_schema), k.updated_at
+    from jobq_private.kind as k
+    order by k.kind
+$$;
+
+revoke all on function jobq.list_kinds from public;
+grant execute on function jobq.list_kinds to jobq_operator, jobq_reader;
+
+comment on function jobq.list_kinds is
+'Lists the kinds that are declared, with what each says.';
+
 -- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
@@ -2280,6 +2362,45 @@ grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_opera
 
 comment on function jobq.list_payload_schemas is
 'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
+
+-- Purpose: the queues that are declared, and what each says; null where the default speaks.
+-- Invariant: reads only; queue_stats() tells how each stands. Raises: nothing.
+-- Column pause_reason: why it is paused, as the caller said.
+-- Column updated_at: when it was declared, paused or resumed.
+-- Returns: a row for each queue, by name.
+-- Example: select queue, max_depth from jobq.list_queues();
+create or replace function jobq.list_queues()
+returns table (
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    max_depth integer,
+    key_max_running integer,
+    paused_at timestamptz,
+    pause_reason text,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        q.queue, q.priority::integer, q.max_attempts, q.timeout, q.lease, q.retry_preset,
+        q.max_depth, q.key_max_running, q.paused_at, q.pause_reason, q.updated_at
+    from jobq_private.queue as q
+    order by q.queue
+$$;
+
+revoke all on function jobq.list_queues from public;
+grant execute on function jobq.list_queues to jobq_operator, jobq_reader;
+
+comment on function jobq.list_queues is
+'Lists the queues that are declared, with what each says.';
 
 -- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
 -- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
@@ -2339,7 +2460,15 @@ comment on function jobq.pause_queue is
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
 -- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
--- with its schema. null means that workers have a handler.
+-- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
+-- returns a result for each in their order. null means that workers have a handler.
+-- Argument retry_on: after which errors of run a job is tried again: SQLSTATEs, or their classes
+-- by two characters; null means {08,40,53,55,57}.
+-- Argument keep_succeeded: how long its jobs are kept that succeeded, at most the global
+-- retention, which null means. With 0 they leave no trace: neither job nor result, log and
+-- failed attempts are kept.
+-- Argument keep_dead: the same for dead jobs; at least 1 hour.
+-- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -2363,7 +2492,11 @@ create or replace function jobq.put_kind(
     rate_period interval default null,
     rate_burst integer default null,
     dedup_period interval default null,
-    dedup_max_wait interval default null
+    dedup_max_wait interval default null,
+    keep_succeeded interval default null,
+    keep_dead interval default null,
+    keep_cancelled interval default null,
+    retry_on text[] default null
 )
 returns void
 language plpgsql
@@ -2373,12 +2506,23 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _keep constant interval[] := array[
+        put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
+    ];
     _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
 begin
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    if exists (
+        select from unnest(_keep) as k (keep), jobq_private.setting as g
+        where k.keep > g.retention
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'jobs are kept no longer than the global retention'
+        );
     end if;
     if put_kind.run is not null then
         perform jobq_private.check_sql_function(put_kind.run);
@@ -2387,7 +2531,8 @@ begin
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
+        keep, retry_on
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -2397,7 +2542,8 @@ begin
         put_kind.run, put_kind.concurrency_key,
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
         put_kind.rate_burst,
-        put_kind.dedup_period, put_kind.dedup_max_wait
+        put_kind.dedup_period, put_kind.dedup_max_wait,
+        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on
     )
     on conflict on constraint kind_pkey do update
     set
@@ -2413,7 +2559,7 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        updated_at = now();
+        keep = excluded.keep, retry_on = excluded.retry_on, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -2431,7 +2577,7 @@ revoke all on function jobq.put_kind from public;
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
 
 comment on function jobq.put_kind is
-'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+'Declares a kind of job: its queue, limits, retries, dedup, retention and the schema of its payload.';
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
@@ -2561,9 +2707,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)
     || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
+        'keep_succeeded', least(s.keep[1], g.retention),
+        'keep_dead', least(s.keep[2], g.retention),
+        'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )
     from jobq_private.settings_for(kind, queue) as s
@@ -2613,6 +2762,7 @@ comment on function jobq_private.id_floor is
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
+-- Column expires_at: no attempt begins after this instant; null for never.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
 select u.*
@@ -2626,7 +2776,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version
+        j.delivery_version, j.expires_at
     from jobq_private.job as j
     union all
     select
@@ -2636,7 +2786,8 @@ from (
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
-        a.region, a.created_at, a.finished_at, a.delivery_version
+        a.region, a.created_at, a.finished_at, a.delivery_version,
+        a.expires_at
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -2714,7 +2865,8 @@ create or replace trigger archive_immutable
 before update on jobq_private.job_archive
 for each row execute function jobq_private.guard_archive();
 
--- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Purpose: move live jobs into the archive in a final state, as one statement; delete those
+-- that succeed and leave no trace.
 -- Invariant: only the attempt that holds the lease moves a running job, and only to be
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
 -- and its check what is no success where the lane is null. The state is deliberately not
@@ -2722,10 +2874,11 @@ for each row execute function jobq_private.guard_archive();
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+-- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
-    out moved integer, out finished_at timestamptz
+    out moved integer, out finished_at timestamptz, out gone uuid[],
+    out gone_attempts integer[]
 )
 language plpgsql
 volatile
@@ -2743,12 +2896,15 @@ declare
     _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
     _next constant xid8 := pg_snapshot_xmax(_snapshot);
     _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _ending constant integer := array_position(
+        '{succeeded,dead,cancelled}', archive_jobs.state
+    );
     _queues text[];
     _lanes uuid[];
     _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
-    with gone as (
+    with ended as (
         delete from jobq_private.job as j
         using (
             select g.*
@@ -2780,7 +2936,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -2792,16 +2948,27 @@ begin
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
-            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
-        from gone as g
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+        from ended as g
+        where (g.keep[_ending] = '0') is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
-    into archive_jobs.moved, _queues, _lanes, _kinds
-    from gone as g;
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
+        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+    into
+        archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
+        archive_jobs.gone_attempts
+    from ended as g;
+    if archive_jobs.gone is not null then
+        perform jobq_private.forget_traces(
+            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
+        );
+    end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;
@@ -2844,7 +3011,7 @@ execute function jobq_private.leave_archive();
 -- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Before the update, so that it can be dropped;
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
 -- after it, archive_leave takes the row out. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
@@ -2866,7 +3033,7 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key
+        lane_id, concurrency_key, keep
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -2874,7 +3041,7 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -2980,7 +3147,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout'];
+    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
 begin
@@ -3011,7 +3178,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null, null
+                null, null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -3078,6 +3245,11 @@ as $$
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
         when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
         then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
+        when job.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        or job.expires_at <= coalesce(job.run_at, pg_catalog.now())
+        then array[
+            'INVALID_ARGUMENT', 'expires_at must be after run_at, in the years 1 to 9999'
+        ]
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
@@ -3450,6 +3622,109 @@ revoke all on function jobq_private.drop_partitions from public;
 comment on function jobq_private.drop_partitions is
 'Drops the partitions of the history that are past retention.';
 
+-- Purpose: end waiting jobs that have expired, also where no worker would claim them.
+-- Invariant: a bounded number at a call, by an index of such jobs alone; what somebody holds is
+-- left to the next call. job_transition does the same to what a claim meets.
+-- Returns how many ended. Raises: nothing.
+create or replace function jobq_private.expire_jobs(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _ended bigint;
+begin
+    update jobq_private.job as j
+    set
+        state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
+        last_error = 'it could not start before ' || j.expires_at
+    where j.job_id = any(array(
+        select e.job_id
+        from jobq_private.job as e
+        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying')
+        order by e.expires_at
+        limit expire_jobs.max_rows
+        for update skip locked
+    ));
+    get diagnostics _ended = row_count;
+    return _ended;
+end
+$$;
+
+revoke all on function jobq_private.expire_jobs from public;
+
+comment on function jobq_private.expire_jobs is
+'Ends waiting jobs that have expired.';
+
+-- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
+-- Invariant: a job's archive row is never older than its id, which lets lookups by id
+-- pass over older partitions. Raises: nothing.
+create or replace function jobq_private.id_time(id uuid)
+returns timestamptz
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_timestamp(
+        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
+    )
+$$;
+
+revoke all on function jobq_private.id_time from public;
+
+comment on function jobq_private.id_time is
+'The moment at which a UUID of version 7 was made.';
+
+-- Purpose: forget what jobs that go have left beside their own rows: failed attempts, log,
+-- steps and waits. Signals, which no index finds by the job, stay for the retention of events.
+-- Invariant: nothing of it is older than the oldest of these jobs, so that partitions of the
+-- days before are passed over. The caller holds the jobs' rows,
+-- and may know that none of them has failed before. Raises: nothing.
+create or replace function jobq_private.forget_traces(
+    job_ids uuid[], have_failed boolean default true
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _since constant timestamptz := (
+        select jobq_private.id_time(u.job_id) - interval '1 day'
+        from unnest(forget_traces.job_ids) as u (job_id)
+        order by u.job_id
+        limit 1
+    );
+begin
+    if have_failed then
+        delete from jobq_private.attempt as a
+        where a.job_id = any(forget_traces.job_ids) and a.finished_at >= _since;
+    end if;
+    delete from jobq_private.job_log as l
+    where l.job_id = any(forget_traces.job_ids) and l.logged_at >= _since;
+    delete from jobq_private.step as s where s.job_id = any(forget_traces.job_ids);
+    delete from jobq_private.waiter as w where w.job_id = any(forget_traces.job_ids);
+end
+$$;
+
+revoke all on function jobq_private.forget_traces from public;
+
+comment on function jobq_private.forget_traces is
+'Forgets failed attempts, log, steps and waits of jobs that go.';
+
 -- Purpose: tell the clients that wait for these jobs that they have ended.
 -- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
 -- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
@@ -3499,10 +3774,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    delete from jobq_private.attempt as a where a.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.job_log as l where l.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.step as s where s.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.waiter as w where w.job_id = any(forget_jobs.job_ids);
+    select jobq_private.forget_traces(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (
@@ -3686,28 +3958,6 @@ revoke all on function jobq_private.hold_throttle from public;
 
 comment on function jobq_private.hold_throttle is
 'The id under which a throttled dedup key makes a job.';
-
--- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
--- Invariant: a job's archive row is never older than its id, which lets lookups by id
--- pass over older partitions. Raises: nothing.
-create or replace function jobq_private.id_time(id uuid)
-returns timestamptz
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select to_timestamp(
-        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
-    )
-$$;
-
-revoke all on function jobq_private.id_time from public;
-
-comment on function jobq_private.id_time is
-'The moment at which a UUID of version 7 was made.';
 
 -- Purpose: check and insert a batch of new jobs; the one way in. Their ordinals are 1 to n.
 -- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
@@ -4029,6 +4279,7 @@ begin
     _other.dedup_key := null;
     _other.metadata := null;
     _other.concurrency_key := null;
+    _other.expires_at := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -4041,7 +4292,7 @@ begin
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
         new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
-        new.concurrency_key
+        new.concurrency_key, new.expires_at
     );
     new := jobq.get_job(new.job_id);
     return new;
@@ -4062,7 +4313,7 @@ for each row execute function jobq_private.enqueue_from_view();
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -4081,6 +4332,13 @@ begin
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
         ));
+    end if;
+
+    if new.state = 'running' and old.expires_at <= clock_timestamp() then
+        new.state := 'dead';
+        new.last_error_code := 'EXPIRED';
+        new.last_error := 'it could not start before ' || old.expires_at;
+        new.last_error_details := null;
     end if;
 
     if new.state <> old.state then
@@ -4391,6 +4649,50 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: forget finished jobs that their kind keeps for less than the global retention.
+-- Invariant: a bounded number at a call, the longest overdue first, found by an index of
+-- such jobs alone; what somebody holds is left to the next call. Idempotency keys stay for
+-- their own retention. Returns how many went. Raises: nothing.
+create or replace function jobq_private.prune_jobs(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gone uuid[];
+begin
+    with due as materialized (
+        select a.job_id, a.finished_at
+        from jobq_private.job_archive as a
+        where a.prune_at < now()
+        order by a.prune_at
+        limit prune_jobs.max_rows
+        for update skip locked
+    ),
+    gone as (
+        delete from jobq_private.job_archive as a
+        using due as d
+        where a.job_id = d.job_id and a.finished_at = d.finished_at
+        returning a.job_id
+    )
+    select array_agg(g.job_id) into _gone from gone as g;
+    if _gone is not null then
+        perform jobq_private.forget_traces(_gone);
+    end if;
+    return coalesce(cardinality(_gone), 0);
+end
+$$;
+
+revoke all on function jobq_private.prune_jobs from public;
+
+comment on function jobq_private.prune_jobs is
+'Forgets finished jobs that their kind keeps for less than the global retention.';
+
 -- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
 -- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
 -- Invariant: a job that has begun is left as it is. Raises: nothing.
@@ -4523,7 +4825,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id
+            concurrency_key, lane_id, expires_at, keep
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -4541,7 +4843,8 @@ begin
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
+            job.expires_at, s.keep
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -4550,7 +4853,8 @@ begin
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
+                s.payload_schema, s.json_schema,
                 s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128
@@ -4620,7 +4924,7 @@ begin
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key
+            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -4632,7 +4936,7 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
@@ -4640,7 +4944,8 @@ begin
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
+            g.expires_at, p.keep
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
@@ -4790,6 +5095,46 @@ revoke all on function jobq_private.yield_dedup_key from public;
 
 comment on function jobq_private.yield_dedup_key is
 'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+-- Purpose: for tests: as if so much time had passed for jobs that wait, in this transaction.
+-- Invariant: moves what they wait for, their expiry and the deadlines of their waits; schedules and leases are
+-- left as they are. No role is granted it, so that only who owns the tables can call it. Raises: 22004, 22023.
+-- Argument by: how much time, 0 to 36500 days.
+-- Returns: how many jobs were moved.
+-- Example: select jobq.advance_clock('1 hour');
+create or replace function jobq.advance_clock(by interval)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved uuid[];
+begin
+    if advance_clock.by is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'by');
+    elsif advance_clock.by not between '0' and '36500 days' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'by must be from 0 to 36500 days');
+    end if;
+    update jobq_private.waiter as w set deadline = w.deadline - advance_clock.by;
+    with moved as (
+        update jobq_private.job as j
+        set run_at = j.run_at - advance_clock.by, expires_at = j.expires_at - advance_clock.by
+        where j.state in ('queued', 'retrying')
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(coalesce(_moved, '{}'));
+    return coalesce(cardinality(_moved), 0);
+end
+$$;
+
+revoke all on function jobq.advance_clock from public;
+
+comment on function jobq.advance_clock is
+'For tests: moves what waiting jobs wait for into the past, as if so much time had gone by.';
 
 -- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
 -- one that runs.
@@ -4946,13 +5291,13 @@ grant execute on function jobq.cancel_many to jobq_operator;
 comment on function jobq.cancel_many is
 'Cancels many waiting jobs, asks the workers of running ones, and says which.';
 
--- Purpose: change jobs that wait: when they run, their priority, their queue, their payload.
+-- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
 -- passed over. The payload of a job that has run once stays what it was. A job that waits
 -- for an event is due at its deadline at the latest.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload and timeout; what it does not name, or names as null, stays.
+-- payload, timeout and expires_at; what it does not name, or names as null, stays.
 -- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -5004,7 +5349,8 @@ begin
                     coalesce(_set.queue, j.queue), j.concurrency_key
                 ),
                 payload = coalesce(_set.payload, j.payload),
-                timeout = coalesce(_set.timeout, j.timeout)
+                timeout = coalesce(_set.timeout, j.timeout),
+                expires_at = coalesce(_set.expires_at, j.expires_at)
             where j.job_id = any(_chosen)
             returning j.queue, j.run_at
         )
@@ -5108,6 +5454,8 @@ comment on function jobq.delete_many is
 -- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
 -- setting.
 -- Argument run_at: not before this instant; null means now.
+-- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
+-- code EXPIRED; after run_at, null for never.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -5122,7 +5470,8 @@ create or replace function jobq.enqueue(
     dedup_key text default null,
     dedup text default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    expires_at timestamptz default null
 )
 returns uuid
 language plpgsql
@@ -5135,7 +5484,8 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
+        enqueue.expires_at
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -5170,7 +5520,7 @@ declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key'
+        'concurrency_key', 'expires_at'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -5193,7 +5543,7 @@ begin
     select array_agg(jsonb_populate_record(
         row(
             e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null
+            null, null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
@@ -5259,7 +5609,7 @@ comment on function jobq.get_job is
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, waiting, running or finished.
+-- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -5326,6 +5676,10 @@ begin
         return query select 'no_worker', format(
             'no worker of queue %s was seen in the last minute', _job.queue
         );
+    elsif jobq_private.is_unknown(_job.kind, _job.queue) then
+        return query select 'unknown_kind', format(
+            'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
+        );
     end if;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
@@ -5341,7 +5695,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -7226,7 +7580,7 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key
+        a.schedule_id, f.slot_at, a.concurrency_key, null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -8061,7 +8415,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
             lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id
+            concurrency_key, lane_id, expires_at, keep
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
@@ -8070,7 +8424,8 @@ begin
             case when g.dedup_key is not null then g.dedup end, g.metadata,
             g.schedule_id, g.slot_at, p.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
+            g.expires_at, p.keep
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         cross join lateral (
@@ -8973,6 +9328,7 @@ begin
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
+        'expires_at', job.expires_at,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,
@@ -10580,6 +10936,8 @@ comment on function jobq_http.stop_job is
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
+-- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
 -- Never: JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
@@ -10598,6 +10956,7 @@ create or replace function jobq_http.submit_job(
     metadata jsonb default null,
     is_endpoint boolean default false,
     concurrency_key text default null,
+    expires_at timestamptz default null,
     out created boolean,
     out item json
 )
@@ -10613,7 +10972,8 @@ declare
         1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
-        submit_job.metadata, null, null, submit_job.concurrency_key
+        submit_job.metadata, null, null, submit_job.concurrency_key,
+        submit_job.expires_at
     );
     _job_id uuid;
 begin
@@ -12343,12 +12703,38 @@ reset role;
 -- Made by sql/snapshot.py from sql/work/: edit that.
 set local role jobq_owner;
 
+-- Purpose: whether every live worker of a queue has met this kind and has no handler for it.
+-- Invariant: reads only; false where no worker serves the queue, and for functions of the
+-- database, which every worker can have run. Raises: nothing.
+create or replace function jobq_private.is_unknown(kind text, queue text)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)
+    from jobq_private.worker as w
+    where is_unknown.queue = any(w.queues)
+    and w.seen_at > now() - interval '1 min'
+    and not exists (
+        select from jobq_private.kind as k where k.kind = is_unknown.kind and k.run is not null
+    )
+$$;
+
+revoke all on function jobq_private.is_unknown from public;
+
+comment on function jobq_private.is_unknown is
+'Whether no live worker of a queue has a handler for this kind.';
+
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the instant; one in the past when there is work now, null when none waits.
 -- Example: select jobq.next_due('{default}');
-create or replace function jobq.next_due(queues text[])
+create or replace function jobq.next_due(queues text[], except_kinds text[] default null)
 returns timestamptz
 language plpgsql
 stable
@@ -12374,6 +12760,7 @@ begin
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -12391,6 +12778,7 @@ begin
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
                 and j.priority < l.priority
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -12427,7 +12815,7 @@ comment on function jobq.next_due is
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer
+    queues text[], worker text, max_jobs integer, except_kinds text[] default null
 )
 returns void
 language plpgsql
@@ -12437,12 +12825,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if array_ndims(queues) > 1 then
+    if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queues must have one dimension'
+            'INVALID_ARGUMENT', 'queues and except_kinds must have one dimension'
         );
     elsif queues is null or array_position(queues, null) is not null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif array_position(except_kinds, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'except_kinds');
     elsif worker is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
     elsif max_jobs is null then
@@ -12953,9 +13343,12 @@ declare
     _moved integer;
     _finished_at timestamptz;
     _left bigint[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at into _moved, _finished_at
+    select a.moved, a.finished_at, a.gone, a.gone_attempts
+    into _moved, _finished_at, _gone, _gone_attempts
     from jobq_private.archive_jobs(
         job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
@@ -12970,6 +13363,10 @@ begin
             where a.job_id = s.job_id
             and a.attempt = s.attempt
             and a.finished_at = _finished_at
+        )
+        and (s.job_id, s.attempt) not in (
+            select g.job_id, g.attempt
+            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
         )
     );
     return case
@@ -13159,10 +13556,13 @@ comment on function jobq.begin_wait is
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
 -- means any number.
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(
-    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null,
+    except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -13193,7 +13593,9 @@ declare
     _spare integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+    perform jobq_private.check_claim(
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+    );
 
     foreach _queue in array claim.queues loop
         exit when _left = 0;
@@ -13238,6 +13640,7 @@ begin
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
+                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
                 and (_is_second or age(j.xmax) > _open or j.xmax = _self)
                 order by j.run_at, j.job_id
                 limit _left
@@ -13262,7 +13665,9 @@ begin
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
-            select t.* from taken as t order by t.run_at, t.job_id;
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
@@ -13285,29 +13690,41 @@ comment on function jobq.claim is
 
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
--- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it.
+-- Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
 -- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
+-- Column is_batch: whether it takes the payloads of many jobs at a time.
+-- Column retry_on: after which errors a job is tried again; null means the default.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
-returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+returns table (
+    job_id uuid, attempt integer, kind text, payload jsonb, run text[], is_batch boolean,
+    retry_on text[]
+)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
     _kinds text[];
-    _found uuid[] := array[]::uuid[];
+    _batches text[];
+    _found tid[] := array[]::tid[];
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
-    select array_agg(k.kind) into _kinds
+    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
@@ -13327,7 +13744,7 @@ begin
             from jobq_private.look_at(_queue, clock_timestamp()) as l
         );
         _found := _found || array(
-            select j.job_id
+            select j.ctid
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
@@ -13343,13 +13760,18 @@ begin
     with taken as (
         update jobq_private.job as j
         set state = 'running', worker = session_user, place = 0
-        where j.job_id = any(_found)
-        returning j.job_id, j.attempt, j.kind, j.payload
+        where j.ctid = any(_found)
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.lease_expires_at, j.queue, j.priority,
+            j.run_at
     )
-    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run),
+        coalesce(k.kind = any(_batches), false), k.retry_on
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    order by array_position(_found, t.job_id);
+    where t.lease_expires_at is not null
+    order by
+        array_position(claim_calls.queues, t.queue), t.priority desc, t.run_at, t.job_id;
 end
 $$;
 
@@ -13388,15 +13810,18 @@ begin
         and not jobq_private.is_paused(j.queue)
         and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
+    ),
+    taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = claim_job.worker
+        from due as d
+        where j.job_id = d.job_id
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+            j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+            j.idempotency_key, j.lease, j.delivery_version
     )
-    update jobq_private.job as j
-    set state = 'running', worker = claim_job.worker
-    from due as d
-    where j.job_id = d.job_id
-    returning
-        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease, j.delivery_version;
+    select t.* from taken as t where t.lease_expires_at is not null;
 end
 $$;
 
@@ -13452,7 +13877,8 @@ comment on function jobq.complete is
 
 -- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
--- 'lost', so that one of them does not hold up the rest.
+-- 'lost', so that one of them does not hold up the rest. Planned once: a plan made for each call
+-- looks at every partition of the archive.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
 -- complete() answers false; or lost where it no longer held the job.
@@ -13466,6 +13892,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 begin
     return query
@@ -13537,10 +13965,11 @@ comment on function jobq.confirm_cancel is
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
 -- Example: select jobq.due_in('{default}');
-create or replace function jobq.due_in(queues text[])
+create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
 returns interval
 language plpgsql
 volatile
@@ -13548,8 +13977,10 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _due constant timestamptz := jobq.next_due(due_in.queues, due_in.except_kinds);
 begin
-    return jobq.next_due(due_in.queues) - clock_timestamp();
+    return case when isfinite(_due) then _due - clock_timestamp() when _due < now() then '0' end;
 end
 $$;
 
@@ -13592,6 +14023,8 @@ comment on function jobq.end_wait is
 -- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
 -- cancelled); lost for an attempt that no longer held its job; held where another
 -- transaction holds it, to be settled again by a later call. Attempts that succeeded have
@@ -13607,7 +14040,8 @@ create or replace function jobq.exchange(
     attempts integer[] default '{}',
     results jsonb default null,
     failures jsonb default null,
-    max_limited integer default null
+    max_limited integer default null,
+    except_kinds text[] default null
 )
 returns table (
     outcome text,
@@ -13682,7 +14116,8 @@ begin
     return query
     select 'claimed', c.*
     from jobq.claim(
-        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited,
+        exchange.except_kinds
     ) as c;
 end
 $$;
@@ -13825,12 +14260,15 @@ comment on function jobq.fail_many is
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
+-- Argument except_kinds: kinds that the worker has met and has no handler for, for explain()
+-- and health(); null leaves them as they are.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
-    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null,
+    except_kinds text[] default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -13845,13 +14283,18 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
-    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues)
-    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    insert into jobq_private.worker as w (worker, queues, except_kinds)
+    values (
+        heartbeat.worker, coalesce(heartbeat.queues, '{}'),
+        coalesce(heartbeat.except_kinds, '{}')
+    )
     on conflict on constraint worker_pkey do update
-    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+    set
+        seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
+        except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds);
 
     return query
     with held as materialized (
@@ -13951,6 +14394,49 @@ grant execute on function jobq.hold_lane to jobq_worker;
 
 comment on function jobq.hold_lane is
 'Starts no job of a running job''s concurrency key, or else of its kind in its queue, for so long.';
+
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+-- Column jobs: how many jobs it runs.
+-- Column queues: what it claims from.
+-- Column except_kinds: the kinds that it has met and has no handler for.
+-- Column started_at: when it was first heard of.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region, w.except_kinds
+from jobq_private.worker as w;
+
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
+
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
+
+-- Purpose: who works, on what, and how many jobs they hold; the rows of jobq.worker.
+-- Invariant: reads only. Raises: nothing.
+-- Returns: rows of jobq.worker, by name.
+-- Example: select worker, jobs from jobq.list_workers() where is_live;
+create or replace function jobq.list_workers()
+returns setof jobq.worker
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select w.* from jobq.worker as w order by w.worker
+$$;
+
+revoke all on function jobq.list_workers from public;
+grant execute on function jobq.list_workers to jobq_operator, jobq_reader;
+
+comment on function jobq.list_workers is
+'Lists workers, when they were last seen, and how many jobs they hold.';
 
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
@@ -14240,6 +14726,103 @@ grant execute on function jobq.retire_worker to jobq_worker;
 comment on function jobq.retire_worker is
 'Takes a worker that stops off the list of workers.';
 
+-- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
+-- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
+-- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
+-- job of it cannot hold up the others. A result that a limit may refuse is stored here, where that still
+-- undoes the work.
+-- Raises: 22023. Never: NULL_ARGUMENT, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument run: the schema and the name of the function.
+-- Argument is_batch: whether it takes the payloads of many jobs at a time.
+-- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
+-- Argument small: of how many bytes a result is left to the caller to store.
+-- Column result: what the function returned for the job.
+-- Column is_done: whether the job is completed already.
+-- Column error_code: the SQLSTATE of the error; null where there was none.
+-- Column error: its message.
+-- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
+create or replace function jobq.run_calls(
+    run text[], is_batch boolean, job_ids uuid[], attempts integer[], payloads jsonb[],
+    small integer
+)
+returns table (
+    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _results jsonb[];
+    _large bigint[];
+begin
+    if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
+        or (cardinality(job_ids), cardinality(attempts)) is distinct from
+        (cardinality(payloads), cardinality(payloads))
+    then
+        raise exception using
+            errcode = '22023',
+            message = 'an argument has a value that it may not have',
+            detail = 'job_ids, attempts and payloads must have one length, and nothing be null',
+            hint = 'the detail names the argument and what it may hold',
+            constraint = 'INVALID_ARGUMENT';
+    end if;
+    begin
+        if run_calls.is_batch then
+            execute format('select %I.%I($1)', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads;
+            if cardinality(_results) <> cardinality(run_calls.job_ids) then
+                raise exception using
+                    errcode = '21000',
+                    message = 'the function did not return a result for each job';
+            end if;
+        else
+            execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads[1];
+        end if;
+        set constraints all immediate;
+        _large := array(
+            select r.n
+            from unnest(_results) with ordinality as r (result, n)
+            where octet_length(r.result::text) > run_calls.small
+        );
+        perform jobq.complete(
+            run_calls.job_ids[l.n], run_calls.attempts[l.n], _results[l.n]
+        )
+        from unnest(_large) as l (n);
+    exception
+        when others or query_canceled or assert_failure then
+            _results := null;
+            error_code := sqlstate;
+            error := sqlerrm;
+    end;
+    return query
+    select u.job_id, u.attempt, _results[u.n], u.n = any(_large), error_code, error
+    from unnest(run_calls.job_ids, run_calls.attempts)
+        with ordinality as u (job_id, attempt, n)
+    where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
+    if not found then
+        return query
+        select r.*
+        from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
+            as u (job_id, attempt, payload)
+        cross join lateral jobq.run_calls(
+            run_calls.run, true, array[u.job_id], array[u.attempt], array[u.payload],
+            run_calls.small
+        ) as r;
+    end if;
+end
+$$;
+
+revoke all on function jobq.run_calls from public;
+grant execute on function jobq.run_calls to jobq_worker;
+
+comment on function jobq.run_calls is
+'Runs the function of a kind for leased jobs, with the caller''s rights, and says what came of each.';
+
 -- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
@@ -14279,11 +14862,11 @@ comment on function jobq.set_progress is
 
 -- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
 -- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
--- completion are committed together or not at all. Each job is a subtransaction, so that one
--- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
--- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
--- of the classes 08, 40, 53, 55 and 57 are tried again, others are final. Results that no
--- limit can refuse are stored by one statement in the end.
+-- completion are committed together or not at all. Each job, or batch of a function that takes
+-- batches, is a subtransaction: run_calls(). When statement_timeout or a cancel stops one, its
+-- jobs fail, and what was leased after it is given back. The kind says after which errors a job
+-- is tried again; others are final.
+-- Results that no limit can refuse are stored by one statement in the end.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
@@ -14299,45 +14882,57 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _call record;
     _job record;
-    _result jsonb;
+    _small constant integer := least(
+        308, 2 * (jobq.settings() ->> 'max_payload_depth')::integer
+    );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
-    for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
-        job_id := _job.job_id;
-        kind := _job.kind;
+    for _call in
+        select
+            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            array_agg(c.job_id order by c.n) as job_ids,
+            array_agg(c.attempt order by c.n) as attempts,
+            array_agg(c.payload order by c.n) as payloads
+        from jobq.claim_calls(work.queues, work.max_jobs) with ordinality
+            as c (job_id, attempt, kind, payload, run, is_batch, retry_on, n)
+        group by c.kind, c.run, c.is_batch, c.retry_on, case when not c.is_batch then c.n end
+        order by min(c.n)
+    loop
+        kind := _call.kind;
         if _is_stopped then
-            perform jobq.release(_job.job_id, _job.attempt);
-            state := 'queued';
-            return next;
+            return query
+            select r.job_id, _call.kind, r.state
+            from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
-        begin
-            execute format('select %I.%I($1)', _job.run[1], _job.run[2])
-            into _result using _job.payload;
-            set constraints all immediate;
-            if octet_length(_result::text) > 308
-                or jsonb_typeof(_result) in ('object', 'array')
-            then
-                perform jobq.complete(_job.job_id, _job.attempt, _result);
-            else
-                _done := _done || _job.job_id;
-                _attempts := _attempts || _job.attempt;
-                _results := array_append(_results, _result);
-            end if;
+        for _job in
+            select r.*
+            from jobq.run_calls(
+                _call.run, _call.is_batch, _call.job_ids, _call.attempts, _call.payloads,
+                _small
+            ) as r
+        loop
+            job_id := _job.job_id;
             state := 'succeeded';
-        exception
-            when others or query_canceled or assert_failure then
-                _is_stopped := sqlstate = '57014';
+            if _job.error_code is not null then
+                _is_stopped := _is_stopped or _job.error_code = '57014';
                 state := jobq.fail(
-                    _job.job_id, _job.attempt, sqlerrm, sqlstate,
-                    left(sqlstate, 2) = any('{08,40,53,55,57}')
+                    _job.job_id, _job.attempt, _job.error, _job.error_code,
+                    left(_job.error_code, 2) = any(_call.retry_on)
+                    or _job.error_code = any(_call.retry_on)
                 );
-        end;
-        return next;
+            elsif not _job.is_done then
+                _done := array_append(_done, _job.job_id);
+                _attempts := array_append(_attempts, _job.attempt);
+                _results := array_append(_results, _job.result);
+            end if;
+            return next;
+        end loop;
     end loop;
     perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
 end
@@ -14348,27 +14943,6 @@ grant execute on function jobq.work to jobq_worker;
 
 comment on function jobq.work is
 'Runs jobs whose kinds are functions of the database, with the caller''s rights, and says how each ended.';
-
--- Purpose: who works, on what, and how many jobs they hold.
--- Invariant: a worker is live when it was seen within the last minute.
--- Column jobs: how many jobs it runs.
--- Column queues: what it claims from.
--- Column started_at: when it was first heard of.
-create or replace view jobq.worker as
-select
-    w.worker, w.queues, w.started_at, w.seen_at,
-    w.seen_at > now() - interval '1 min' as is_live,
-    (
-        select count(*) from jobq_private.job as j
-        where j.state = 'running' and j.worker = w.worker
-    ) as jobs,
-    w.region
-from jobq_private.worker as w;
-
-revoke all on jobq.worker from public;
-grant select on jobq.worker to jobq_reader;
-
-comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
 
 reset role;
 
@@ -14523,6 +15097,36 @@ revoke all on function jobq_private.prune from public;
 comment on function jobq_private.prune is
 'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';
 
+-- Purpose: kinds with a job that is due, which no live worker of its queue has a handler for.
+-- Invariant: reads only; looks at kinds that a worker has met, among the first 10,000 jobs of
+-- each queue. Raises: nothing.
+create or replace view jobq_private.unknown_kind as
+select m.kind, m.queue
+from (
+    select distinct k.kind, q.queue
+    from jobq_private.worker as w
+    cross join lateral unnest(w.except_kinds) as k (kind)
+    cross join lateral unnest(w.queues) as q (queue)
+    where w.seen_at > now() - interval '1 min'
+) as m
+where jobq_private.is_unknown(m.kind, m.queue)
+and exists (
+    select
+    from (
+        select j.kind
+        from jobq_private.job as j
+        where j.queue = m.queue and j.state in ('queued', 'retrying') and j.run_at <= now()
+        order by j.priority desc, j.run_at
+        limit 10000
+    ) as f
+    where f.kind = m.kind
+);
+
+revoke all on table jobq_private.unknown_kind from public;
+
+comment on view jobq_private.unknown_kind is
+'Kinds with a job that is due, which no live worker of its queue has a handler for.';
+
 -- Purpose: the queues in which jobs wait, found by steps from each to the next.
 -- Invariant: a descent of an index for each queue, however many jobs wait: one index has
 -- the jobs in lanes, another those that are in none. Raises: nothing.
@@ -14625,6 +15229,17 @@ as $$
         ),
         'start a worker with these queues, or call work() where their kinds are functions'
     from jobq_private.unserved_queue as u
+    union all
+    select
+        'kinds', count(*) = 0,
+        coalesce(
+            left('no live worker knows ' || string_agg(
+                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
+            ), 500),
+            'every kind that workers have met has one that knows it'
+        ),
+        'start a worker that has handlers for these kinds'
+    from jobq_private.unknown_kind as u
     union all
     select
         'maintenance', count(*) = 0,
@@ -15055,6 +15670,8 @@ begin
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
             when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'expired' then jobq_private.expire_jobs(1000)
+            when 'pruned_jobs' then jobq_private.prune_jobs(1000)
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
             when 'rolled_up' then jobq_private.roll_up()
@@ -15190,7 +15807,7 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, pruned_workflows, rolled_up,
+-- Column task: recovered, expired, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
@@ -15211,7 +15828,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'rolled_up',
+        'recovered', 'expired', 'ticked', 'pruned_jobs', 'pruned_keys', 'pruned_workflows',
+        'rolled_up',
         'made_partitions', 'dropped_partitions'
     ] loop
         begin
@@ -15235,7 +15853,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
@@ -16175,7 +16793,9 @@ begin
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
-            select t.* from taken as t order by t.run_at, t.job_id;
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
             _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then

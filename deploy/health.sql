@@ -150,6 +150,36 @@ revoke all on function jobq_private.prune from public;
 comment on function jobq_private.prune is
 'Forgets idempotency keys past their retention, workers long gone, and gates that say nothing.';
 
+-- Purpose: kinds with a job that is due, which no live worker of its queue has a handler for.
+-- Invariant: reads only; looks at kinds that a worker has met, among the first 10,000 jobs of
+-- each queue. Raises: nothing.
+create or replace view jobq_private.unknown_kind as
+select m.kind, m.queue
+from (
+    select distinct k.kind, q.queue
+    from jobq_private.worker as w
+    cross join lateral unnest(w.except_kinds) as k (kind)
+    cross join lateral unnest(w.queues) as q (queue)
+    where w.seen_at > now() - interval '1 min'
+) as m
+where jobq_private.is_unknown(m.kind, m.queue)
+and exists (
+    select
+    from (
+        select j.kind
+        from jobq_private.job as j
+        where j.queue = m.queue and j.state in ('queued', 'retrying') and j.run_at <= now()
+        order by j.priority desc, j.run_at
+        limit 10000
+    ) as f
+    where f.kind = m.kind
+);
+
+revoke all on table jobq_private.unknown_kind from public;
+
+comment on view jobq_private.unknown_kind is
+'Kinds with a job that is due, which no live worker of its queue has a handler for.';
+
 -- Purpose: the queues in which jobs wait, found by steps from each to the next.
 -- Invariant: a descent of an index for each queue, however many jobs wait: one index has
 -- the jobs in lanes, another those that are in none. Raises: nothing.
@@ -252,6 +282,17 @@ as $$
         ),
         'start a worker with these queues, or call work() where their kinds are functions'
     from jobq_private.unserved_queue as u
+    union all
+    select
+        'kinds', count(*) = 0,
+        coalesce(
+            left('no live worker knows ' || string_agg(
+                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
+            ), 500),
+            'every kind that workers have met has one that knows it'
+        ),
+        'start a worker that has handlers for these kinds'
+    from jobq_private.unknown_kind as u
     union all
     select
         'maintenance', count(*) = 0,
@@ -682,6 +723,8 @@ begin
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
             when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'expired' then jobq_private.expire_jobs(1000)
+            when 'pruned_jobs' then jobq_private.prune_jobs(1000)
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
             when 'rolled_up' then jobq_private.roll_up()
@@ -817,7 +860,7 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, ticked, pruned_keys, pruned_workflows, rolled_up,
+-- Column task: recovered, expired, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
@@ -838,7 +881,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'ticked', 'pruned_keys', 'pruned_workflows', 'rolled_up',
+        'recovered', 'expired', 'ticked', 'pruned_jobs', 'pruned_keys', 'pruned_workflows',
+        'rolled_up',
         'made_partitions', 'dropped_partitions'
     ] loop
         begin
@@ -862,7 +906,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand

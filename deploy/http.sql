@@ -175,6 +175,7 @@ begin
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
+        'expires_at', job.expires_at,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,
@@ -1782,6 +1783,8 @@ comment on function jobq_http.stop_job is
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
 -- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
+-- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
 -- Never: JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
@@ -1800,6 +1803,7 @@ create or replace function jobq_http.submit_job(
     metadata jsonb default null,
     is_endpoint boolean default false,
     concurrency_key text default null,
+    expires_at timestamptz default null,
     out created boolean,
     out item json
 )
@@ -1815,7 +1819,8 @@ declare
         1, submit_job.kind, submit_job.payload, submit_job.queue, submit_job.run_at,
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
-        submit_job.metadata, null, null, submit_job.concurrency_key
+        submit_job.metadata, null, null, submit_job.concurrency_key,
+        submit_job.expires_at
     );
     _job_id uuid;
 begin

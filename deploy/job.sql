@@ -32,6 +32,7 @@ comment on function jobq_private.id_floor is
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
+-- Column expires_at: no attempt begins after this instant; null for never.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
 select u.*
@@ -45,7 +46,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version
+        j.delivery_version, j.expires_at
     from jobq_private.job as j
     union all
     select
@@ -55,7 +56,8 @@ from (
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
-        a.region, a.created_at, a.finished_at, a.delivery_version
+        a.region, a.created_at, a.finished_at, a.delivery_version,
+        a.expires_at
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -133,7 +135,8 @@ create or replace trigger archive_immutable
 before update on jobq_private.job_archive
 for each row execute function jobq_private.guard_archive();
 
--- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Purpose: move live jobs into the archive in a final state, as one statement; delete those
+-- that succeed and leave no trace.
 -- Invariant: only the attempt that holds the lease moves a running job, and only to be
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
 -- and its check what is no success where the lane is null. The state is deliberately not
@@ -141,10 +144,11 @@ for each row execute function jobq_private.guard_archive();
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+-- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
-    out moved integer, out finished_at timestamptz
+    out moved integer, out finished_at timestamptz, out gone uuid[],
+    out gone_attempts integer[]
 )
 language plpgsql
 volatile
@@ -162,12 +166,15 @@ declare
     _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
     _next constant xid8 := pg_snapshot_xmax(_snapshot);
     _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _ending constant integer := array_position(
+        '{succeeded,dead,cancelled}', archive_jobs.state
+    );
     _queues text[];
     _lanes uuid[];
     _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
-    with gone as (
+    with ended as (
         delete from jobq_private.job as j
         using (
             select g.*
@@ -199,7 +206,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -211,16 +218,27 @@ begin
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
-            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
-        from gone as g
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+        from ended as g
+        where (g.keep[_ending] = '0') is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
-    into archive_jobs.moved, _queues, _lanes, _kinds
-    from gone as g;
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
+        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+    into
+        archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
+        archive_jobs.gone_attempts
+    from ended as g;
+    if archive_jobs.gone is not null then
+        perform jobq_private.forget_traces(
+            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
+        );
+    end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;
@@ -263,7 +281,7 @@ execute function jobq_private.leave_archive();
 -- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Before the update, so that it can be dropped;
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
 -- after it, archive_leave takes the row out. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
@@ -285,7 +303,7 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key
+        lane_id, concurrency_key, keep
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -293,7 +311,7 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -399,7 +417,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout'];
+    _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
 begin
@@ -430,7 +448,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null, null
+                null, null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -497,6 +515,11 @@ as $$
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
         when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
         then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
+        when job.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        or job.expires_at <= coalesce(job.run_at, pg_catalog.now())
+        then array[
+            'INVALID_ARGUMENT', 'expires_at must be after run_at, in the years 1 to 9999'
+        ]
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512
@@ -869,6 +892,109 @@ revoke all on function jobq_private.drop_partitions from public;
 comment on function jobq_private.drop_partitions is
 'Drops the partitions of the history that are past retention.';
 
+-- Purpose: end waiting jobs that have expired, also where no worker would claim them.
+-- Invariant: a bounded number at a call, by an index of such jobs alone; what somebody holds is
+-- left to the next call. job_transition does the same to what a claim meets.
+-- Returns how many ended. Raises: nothing.
+create or replace function jobq_private.expire_jobs(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _ended bigint;
+begin
+    update jobq_private.job as j
+    set
+        state = 'dead', last_error_code = 'EXPIRED', last_error_details = null,
+        last_error = 'it could not start before ' || j.expires_at
+    where j.job_id = any(array(
+        select e.job_id
+        from jobq_private.job as e
+        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying')
+        order by e.expires_at
+        limit expire_jobs.max_rows
+        for update skip locked
+    ));
+    get diagnostics _ended = row_count;
+    return _ended;
+end
+$$;
+
+revoke all on function jobq_private.expire_jobs from public;
+
+comment on function jobq_private.expire_jobs is
+'Ends waiting jobs that have expired.';
+
+-- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
+-- Invariant: a job's archive row is never older than its id, which lets lookups by id
+-- pass over older partitions. Raises: nothing.
+create or replace function jobq_private.id_time(id uuid)
+returns timestamptz
+language sql
+immutable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select to_timestamp(
+        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
+    )
+$$;
+
+revoke all on function jobq_private.id_time from public;
+
+comment on function jobq_private.id_time is
+'The moment at which a UUID of version 7 was made.';
+
+-- Purpose: forget what jobs that go have left beside their own rows: failed attempts, log,
+-- steps and waits. Signals, which no index finds by the job, stay for the retention of events.
+-- Invariant: nothing of it is older than the oldest of these jobs, so that partitions of the
+-- days before are passed over. The caller holds the jobs' rows,
+-- and may know that none of them has failed before. Raises: nothing.
+create or replace function jobq_private.forget_traces(
+    job_ids uuid[], have_failed boolean default true
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _since constant timestamptz := (
+        select jobq_private.id_time(u.job_id) - interval '1 day'
+        from unnest(forget_traces.job_ids) as u (job_id)
+        order by u.job_id
+        limit 1
+    );
+begin
+    if have_failed then
+        delete from jobq_private.attempt as a
+        where a.job_id = any(forget_traces.job_ids) and a.finished_at >= _since;
+    end if;
+    delete from jobq_private.job_log as l
+    where l.job_id = any(forget_traces.job_ids) and l.logged_at >= _since;
+    delete from jobq_private.step as s where s.job_id = any(forget_traces.job_ids);
+    delete from jobq_private.waiter as w where w.job_id = any(forget_traces.job_ids);
+end
+$$;
+
+revoke all on function jobq_private.forget_traces from public;
+
+comment on function jobq_private.forget_traces is
+'Forgets failed attempts, log, steps and waits of jobs that go.';
+
 -- Purpose: tell the clients that wait for these jobs that they have ended.
 -- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
 -- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
@@ -918,10 +1044,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    delete from jobq_private.attempt as a where a.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.job_log as l where l.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.step as s where s.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.waiter as w where w.job_id = any(forget_jobs.job_ids);
+    select jobq_private.forget_traces(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (
@@ -1105,28 +1228,6 @@ revoke all on function jobq_private.hold_throttle from public;
 
 comment on function jobq_private.hold_throttle is
 'The id under which a throttled dedup key makes a job.';
-
--- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
--- Invariant: a job's archive row is never older than its id, which lets lookups by id
--- pass over older partitions. Raises: nothing.
-create or replace function jobq_private.id_time(id uuid)
-returns timestamptz
-language sql
-immutable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select to_timestamp(
-        ('x0000' || translate(left(id::text, 13), '-', ''))::bit(64)::bigint / 1000.0
-    )
-$$;
-
-revoke all on function jobq_private.id_time from public;
-
-comment on function jobq_private.id_time is
-'The moment at which a UUID of version 7 was made.';
 
 -- Purpose: check and insert a batch of new jobs; the one way in. Their ordinals are 1 to n.
 -- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
@@ -1448,6 +1549,7 @@ begin
     _other.dedup_key := null;
     _other.metadata := null;
     _other.concurrency_key := null;
+    _other.expires_at := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -1460,7 +1562,7 @@ begin
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
         new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
-        new.concurrency_key
+        new.concurrency_key, new.expires_at
     );
     new := jobq.get_job(new.job_id);
     return new;
@@ -1481,7 +1583,7 @@ for each row execute function jobq_private.enqueue_from_view();
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -1500,6 +1602,13 @@ begin
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
         ));
+    end if;
+
+    if new.state = 'running' and old.expires_at <= clock_timestamp() then
+        new.state := 'dead';
+        new.last_error_code := 'EXPIRED';
+        new.last_error := 'it could not start before ' || old.expires_at;
+        new.last_error_details := null;
     end if;
 
     if new.state <> old.state then
@@ -1810,6 +1919,50 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: forget finished jobs that their kind keeps for less than the global retention.
+-- Invariant: a bounded number at a call, the longest overdue first, found by an index of
+-- such jobs alone; what somebody holds is left to the next call. Idempotency keys stay for
+-- their own retention. Returns how many went. Raises: nothing.
+create or replace function jobq_private.prune_jobs(max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gone uuid[];
+begin
+    with due as materialized (
+        select a.job_id, a.finished_at
+        from jobq_private.job_archive as a
+        where a.prune_at < now()
+        order by a.prune_at
+        limit prune_jobs.max_rows
+        for update skip locked
+    ),
+    gone as (
+        delete from jobq_private.job_archive as a
+        using due as d
+        where a.job_id = d.job_id and a.finished_at = d.finished_at
+        returning a.job_id
+    )
+    select array_agg(g.job_id) into _gone from gone as g;
+    if _gone is not null then
+        perform jobq_private.forget_traces(_gone);
+    end if;
+    return coalesce(cardinality(_gone), 0);
+end
+$$;
+
+revoke all on function jobq_private.prune_jobs from public;
+
+comment on function jobq_private.prune_jobs is
+'Forgets finished jobs that their kind keeps for less than the global retention.';
+
 -- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
 -- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
 -- Invariant: a job that has begun is left as it is. Raises: nothing.
@@ -1942,7 +2095,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id
+            concurrency_key, lane_id, expires_at, keep
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -1960,7 +2113,8 @@ begin
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
+            job.expires_at, s.keep
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -1969,7 +2123,8 @@ begin
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
+                s.payload_schema, s.json_schema,
                 s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128
@@ -2039,7 +2194,7 @@ begin
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key
+            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -2051,7 +2206,7 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
@@ -2059,7 +2214,8 @@ begin
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
+            g.expires_at, p.keep
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
@@ -2209,6 +2365,46 @@ revoke all on function jobq_private.yield_dedup_key from public;
 
 comment on function jobq_private.yield_dedup_key is
 'Finds the live job that holds a dedup key, or makes room for the one that replaces it.';
+
+-- Purpose: for tests: as if so much time had passed for jobs that wait, in this transaction.
+-- Invariant: moves what they wait for, their expiry and the deadlines of their waits; schedules and leases are
+-- left as they are. No role is granted it, so that only who owns the tables can call it. Raises: 22004, 22023.
+-- Argument by: how much time, 0 to 36500 days.
+-- Returns: how many jobs were moved.
+-- Example: select jobq.advance_clock('1 hour');
+create or replace function jobq.advance_clock(by interval)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _moved uuid[];
+begin
+    if advance_clock.by is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'by');
+    elsif advance_clock.by not between '0' and '36500 days' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'by must be from 0 to 36500 days');
+    end if;
+    update jobq_private.waiter as w set deadline = w.deadline - advance_clock.by;
+    with moved as (
+        update jobq_private.job as j
+        set run_at = j.run_at - advance_clock.by, expires_at = j.expires_at - advance_clock.by
+        where j.state in ('queued', 'retrying')
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(coalesce(_moved, '{}'));
+    return coalesce(cardinality(_moved), 0);
+end
+$$;
+
+revoke all on function jobq.advance_clock from public;
+
+comment on function jobq.advance_clock is
+'For tests: moves what waiting jobs wait for into the past, as if so much time had gone by.';
 
 -- Purpose: every attempt of every job: those that failed, the one that succeeded, and the
 -- one that runs.
@@ -2365,13 +2561,13 @@ grant execute on function jobq.cancel_many to jobq_operator;
 comment on function jobq.cancel_many is
 'Cancels many waiting jobs, asks the workers of running ones, and says which.';
 
--- Purpose: change jobs that wait: when they run, their priority, their queue, their payload.
+-- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
 -- passed over. The payload of a job that has run once stays what it was. A job that waits
 -- for an event is due at its deadline at the latest.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload and timeout; what it does not name, or names as null, stays.
+-- payload, timeout and expires_at; what it does not name, or names as null, stays.
 -- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -2423,7 +2619,8 @@ begin
                     coalesce(_set.queue, j.queue), j.concurrency_key
                 ),
                 payload = coalesce(_set.payload, j.payload),
-                timeout = coalesce(_set.timeout, j.timeout)
+                timeout = coalesce(_set.timeout, j.timeout),
+                expires_at = coalesce(_set.expires_at, j.expires_at)
             where j.job_id = any(_chosen)
             returning j.queue, j.run_at
         )
@@ -2527,6 +2724,8 @@ comment on function jobq.delete_many is
 -- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
 -- setting.
 -- Argument run_at: not before this instant; null means now.
+-- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
+-- code EXPIRED; after run_at, null for never.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -2541,7 +2740,8 @@ create or replace function jobq.enqueue(
     dedup_key text default null,
     dedup text default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    expires_at timestamptz default null
 )
 returns uuid
 language plpgsql
@@ -2554,7 +2754,8 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
+        enqueue.expires_at
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -2589,7 +2790,7 @@ declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key'
+        'concurrency_key', 'expires_at'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -2612,7 +2813,7 @@ begin
     select array_agg(jsonb_populate_record(
         row(
             e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null
+            null, null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
@@ -2678,7 +2879,7 @@ comment on function jobq.get_job is
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, waiting, running or finished.
+-- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -2745,6 +2946,10 @@ begin
         return query select 'no_worker', format(
             'no worker of queue %s was seen in the last minute', _job.queue
         );
+    elsif jobq_private.is_unknown(_job.kind, _job.queue) then
+        return query select 'unknown_kind', format(
+            'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
+        );
     end if;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
@@ -2760,7 +2965,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.

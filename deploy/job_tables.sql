@@ -75,6 +75,7 @@ create table jobq_private.job (
     lease_expires_at timestamptz,
     cancel_requested_at timestamptz,
     slot_at timestamptz,
+    expires_at timestamptz,
     lease interval not null,
     timeout interval not null,
     schedule_id uuid,
@@ -101,6 +102,7 @@ create table jobq_private.job (
     last_error_code text,
     last_error jobq_private.last_error,
     last_error_details jsonb,
+    keep interval[],
     metadata jsonb not null default '{}',
     progress jsonb,
     payload jsonb not null default '{}',
@@ -141,6 +143,9 @@ where place is not null;
 create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
 
+create index job_expiry_idx on jobq_private.job (expires_at)
+where expires_at is not null and state in ('queued', 'retrying');
+
 create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
 where dedup is not null;
 
@@ -179,6 +184,7 @@ create table jobq_private.job_archive (
     like jobq_private.job including defaults,
     finished_at timestamptz not null,
     result jsonb,
+    prune_at timestamptz,
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
     references jobq_private.transition_lane (lane, from_state, to_state),
@@ -200,6 +206,9 @@ on jobq_private.job_archive using brin (finished_at) with (autosummarize = on);
 
 create index job_archive_schedule_idx
 on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null;
+
+create index job_archive_prune_idx
+on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
@@ -260,7 +269,8 @@ create type jobq_private.new_job as (
     metadata jsonb,
     schedule_id uuid,
     slot_at timestamptz,
-    concurrency_key text
+    concurrency_key text,
+    expires_at timestamptz
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';

@@ -112,7 +112,7 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key
+        a.schedule_id, f.slot_at, a.concurrency_key, null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -947,7 +947,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
             lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id
+            concurrency_key, lane_id, expires_at, keep
         )
         select
             g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
@@ -956,7 +956,8 @@ begin
             case when g.dedup_key is not null then g.dedup end, g.metadata,
             g.schedule_id, g.slot_at, p.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
+            g.expires_at, p.keep
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
         cross join lateral (

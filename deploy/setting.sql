@@ -97,7 +97,7 @@ begin
     select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
     if not found then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb; found: %s', run, coalesce((
+            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
                 select string_agg(format(
                     '(%s) returns %s', pg_get_function_arguments(p.oid),
                     pg_get_function_result(p.oid)
@@ -513,7 +513,8 @@ as $$
         k.concurrency_key,
         pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
         coalesce(k.dedup_period, interval '10 s'),
-        k.dedup_max_wait
+        k.dedup_max_wait,
+        k.keep
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q
@@ -528,9 +529,10 @@ comment on function jobq_private.settings_for is
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb. Raises: nothing.
+-- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
+-- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean)
+returns table (owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -540,15 +542,19 @@ as $$
     select
         p.proowner,
         has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage')
+        and has_schema_privilege(session_user, n.oid, 'usage'),
+        p.prorettype = 'jsonb[]'::regtype
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
     where n.nspname = (parse_ident(sql_function.run))[1]
     and p.proname = (parse_ident(sql_function.run))[2]
-    and p.proargtypes = '3802'::oidvector
-    and p.prorettype = 'jsonb'::regtype
+    and (p.proargtypes, p.prorettype) in (
+        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
+    )
     and p.prokind = 'f'
     and not p.proretset
+    order by p.prorettype desc
+    limit 1
 $$;
 
 revoke all on function jobq_private.sql_function from public;
@@ -703,6 +709,64 @@ grant execute on function jobq.delete_queue to jobq_operator;
 comment on function jobq.delete_queue is
 'Forgets what was declared of a queue; refused while live jobs or schedules of it exist.';
 
+-- Purpose: the kinds that are declared, and what each says; null where the queue or the
+-- default speaks.
+-- Invariant: reads only. Raises: nothing.
+-- Column queue: the queue of its jobs where the call names none.
+-- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Column concurrency_key: the path in the payload at which each job's concurrency key stands.
+-- Column keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
+-- Column keep_dead: the same for dead jobs.
+-- Column keep_cancelled: the same for cancelled jobs.
+-- Column run: the function that work() calls for a job; null where workers have a handler.
+-- Column retry_on: after which errors of run a job is tried again, by SQLSTATE or class.
+-- Column is_endpoint: whether its jobs are delivered to an endpoint.
+-- Column payload_schema: the JSON Schema that payloads must fit.
+-- Column updated_at: when it was declared.
+-- Returns: a row for each kind, by name.
+-- Example: select kind, queue, timeout from jobq.list_kinds();
+create or replace function jobq.list_kinds()
+returns table (
+    kind text,
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    dedup text,
+    concurrency_key text[],
+    keep_succeeded interval,
+    keep_dead interval,
+    keep_cancelled interval,
+    run text,
+    retry_on text[],
+    is_endpoint boolean,
+    payload_schema jsonb,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.kind, k.queue, k.priority::integer, k.max_attempts, k.timeout, k.lease, k.retry_preset,
+        k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
+        k.retry_on,
+        exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
+        coalesce(k.json_schema, k.payload_schema), k.updated_at
+    from jobq_private.kind as k
+    order by k.kind
+$$;
+
+revoke all on function jobq.list_kinds from public;
+grant execute on function jobq.list_kinds to jobq_operator, jobq_reader;
+
+comment on function jobq.list_kinds is
+'Lists the kinds that are declared, with what each says.';
+
 -- Purpose: the JSON Schemas of kinds that a client should check payloads against: those
 -- that the database cannot enforce by itself.
 -- Invariant: kinds without one have no row. Raises: nothing.
@@ -729,6 +793,45 @@ grant execute on function jobq.list_payload_schemas to jobq_producer, jobq_opera
 
 comment on function jobq.list_payload_schemas is
 'Returns the JSON Schemas of kinds that clients check payloads against, since the database cannot.';
+
+-- Purpose: the queues that are declared, and what each says; null where the default speaks.
+-- Invariant: reads only; queue_stats() tells how each stands. Raises: nothing.
+-- Column pause_reason: why it is paused, as the caller said.
+-- Column updated_at: when it was declared, paused or resumed.
+-- Returns: a row for each queue, by name.
+-- Example: select queue, max_depth from jobq.list_queues();
+create or replace function jobq.list_queues()
+returns table (
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    max_depth integer,
+    key_max_running integer,
+    paused_at timestamptz,
+    pause_reason text,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        q.queue, q.priority::integer, q.max_attempts, q.timeout, q.lease, q.retry_preset,
+        q.max_depth, q.key_max_running, q.paused_at, q.pause_reason, q.updated_at
+    from jobq_private.queue as q
+    order by q.queue
+$$;
+
+revoke all on function jobq.list_queues from public;
+grant execute on function jobq.list_queues to jobq_operator, jobq_reader;
+
+comment on function jobq.list_queues is
+'Lists the queues that are declared, with what each says.';
 
 -- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
 -- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
@@ -788,7 +891,15 @@ comment on function jobq.pause_queue is
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
 -- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
--- with its schema. null means that workers have a handler.
+-- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
+-- returns a result for each in their order. null means that workers have a handler.
+-- Argument retry_on: after which errors of run a job is tried again: SQLSTATEs, or their classes
+-- by two characters; null means {08,40,53,55,57}.
+-- Argument keep_succeeded: how long its jobs are kept that succeeded, at most the global
+-- retention, which null means. With 0 they leave no trace: neither job nor result, log and
+-- failed attempts are kept.
+-- Argument keep_dead: the same for dead jobs; at least 1 hour.
+-- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -812,7 +923,11 @@ create or replace function jobq.put_kind(
     rate_period interval default null,
     rate_burst integer default null,
     dedup_period interval default null,
-    dedup_max_wait interval default null
+    dedup_max_wait interval default null,
+    keep_succeeded interval default null,
+    keep_dead interval default null,
+    keep_cancelled interval default null,
+    retry_on text[] default null
 )
 returns void
 language plpgsql
@@ -822,12 +937,23 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _keep constant interval[] := array[
+        put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
+    ];
     _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
 begin
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    if exists (
+        select from unnest(_keep) as k (keep), jobq_private.setting as g
+        where k.keep > g.retention
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'jobs are kept no longer than the global retention'
+        );
     end if;
     if put_kind.run is not null then
         perform jobq_private.check_sql_function(put_kind.run);
@@ -836,7 +962,8 @@ begin
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
+        keep, retry_on
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -846,7 +973,8 @@ begin
         put_kind.run, put_kind.concurrency_key,
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
         put_kind.rate_burst,
-        put_kind.dedup_period, put_kind.dedup_max_wait
+        put_kind.dedup_period, put_kind.dedup_max_wait,
+        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on
     )
     on conflict on constraint kind_pkey do update
     set
@@ -862,7 +990,7 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        updated_at = now();
+        keep = excluded.keep, retry_on = excluded.retry_on, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -880,7 +1008,7 @@ revoke all on function jobq.put_kind from public;
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
 
 comment on function jobq.put_kind is
-'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+'Declares a kind of job: its queue, limits, retries, dedup, retention and the schema of its payload.';
 
 -- Purpose: declare a queue, or replace what is declared of it; null means the default.
 -- Invariant: one row, last writer wins; a pause is left as it is. Raises: 22004, 22023.
@@ -1010,9 +1138,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)
     || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
+        'keep_succeeded', least(s.keep[1], g.retention),
+        'keep_dead', least(s.keep[2], g.retention),
+        'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )
     from jobq_private.settings_for(kind, queue) as s

@@ -133,10 +133,12 @@ create table jobq_private.kind (
     rate_limit integer,
     rate_period interval,
     rate_burst integer,
+    keep interval[],
     payload_schema jsonb,
     json_schema jsonb,
     delivery_version integer,
     run text,
+    retry_on text[],
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -171,11 +173,15 @@ create table jobq_private.kind (
         and array_ndims(concurrency_key) = 1
         and array_position(concurrency_key, null) is null
     ),
+    constraint kind_retry_on_check
+    check (array_to_string(retry_on, ' ', '-') ~ '^([0-9A-Z]{2}([0-9A-Z]{3})?( |$))*$'),
+    constraint kind_keep_check
+    check (keep[1] >= '0' and keep[2] >= '1 hour' and keep[3] >= '1 hour'),
     constraint kind_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled.';
 
 create type jobq_private.settings as (
     queue text,
@@ -194,7 +200,8 @@ create type jobq_private.settings as (
     concurrency_key text[],
     is_limited boolean,
     dedup_period interval,
-    dedup_max_wait interval
+    dedup_max_wait interval,
+    keep interval[]
 );
 
 comment on type jobq_private.settings is 'What holds for a new job of a kind in a queue, after resolution.';

@@ -3,12 +3,38 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: whether every live worker of a queue has met this kind and has no handler for it.
+-- Invariant: reads only; false where no worker serves the queue, and for functions of the
+-- database, which every worker can have run. Raises: nothing.
+create or replace function jobq_private.is_unknown(kind text, queue text)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(bool_and(is_unknown.kind = any(w.except_kinds)), false)
+    from jobq_private.worker as w
+    where is_unknown.queue = any(w.queues)
+    and w.seen_at > now() - interval '1 min'
+    and not exists (
+        select from jobq_private.kind as k where k.kind = is_unknown.kind and k.run is not null
+    )
+$$;
+
+revoke all on function jobq_private.is_unknown from public;
+
+comment on function jobq_private.is_unknown is
+'Whether no live worker of a queue has a handler for this kind.';
+
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the instant; one in the past when there is work now, null when none waits.
 -- Example: select jobq.next_due('{default}');
-create or replace function jobq.next_due(queues text[])
+create or replace function jobq.next_due(queues text[], except_kinds text[] default null)
 returns timestamptz
 language plpgsql
 stable
@@ -34,6 +60,7 @@ begin
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -51,6 +78,7 @@ begin
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
                 and j.priority < l.priority
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -87,7 +115,7 @@ comment on function jobq.next_due is
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer
+    queues text[], worker text, max_jobs integer, except_kinds text[] default null
 )
 returns void
 language plpgsql
@@ -97,12 +125,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if array_ndims(queues) > 1 then
+    if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queues must have one dimension'
+            'INVALID_ARGUMENT', 'queues and except_kinds must have one dimension'
         );
     elsif queues is null or array_position(queues, null) is not null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif array_position(except_kinds, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'except_kinds');
     elsif worker is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
     elsif max_jobs is null then
@@ -613,9 +643,12 @@ declare
     _moved integer;
     _finished_at timestamptz;
     _left bigint[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at into _moved, _finished_at
+    select a.moved, a.finished_at, a.gone, a.gone_attempts
+    into _moved, _finished_at, _gone, _gone_attempts
     from jobq_private.archive_jobs(
         job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
@@ -630,6 +663,10 @@ begin
             where a.job_id = s.job_id
             and a.attempt = s.attempt
             and a.finished_at = _finished_at
+        )
+        and (s.job_id, s.attempt) not in (
+            select g.job_id, g.attempt
+            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
         )
     );
     return case
@@ -819,10 +856,13 @@ comment on function jobq.begin_wait is
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
 -- means any number.
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(
-    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null,
+    except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -853,7 +893,9 @@ declare
     _spare integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+    perform jobq_private.check_claim(
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+    );
 
     foreach _queue in array claim.queues loop
         exit when _left = 0;
@@ -898,6 +940,7 @@ begin
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
+                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
                 and (_is_second or age(j.xmax) > _open or j.xmax = _self)
                 order by j.run_at, j.job_id
                 limit _left
@@ -922,7 +965,9 @@ begin
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
-            select t.* from taken as t order by t.run_at, t.job_id;
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
@@ -945,29 +990,41 @@ comment on function jobq.claim is
 
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
--- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it.
+-- Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
 -- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
+-- Column is_batch: whether it takes the payloads of many jobs at a time.
+-- Column retry_on: after which errors a job is tried again; null means the default.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
-returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+returns table (
+    job_id uuid, attempt integer, kind text, payload jsonb, run text[], is_batch boolean,
+    retry_on text[]
+)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
     _kinds text[];
-    _found uuid[] := array[]::uuid[];
+    _batches text[];
+    _found tid[] := array[]::tid[];
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
-    select array_agg(k.kind) into _kinds
+    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
@@ -987,7 +1044,7 @@ begin
             from jobq_private.look_at(_queue, clock_timestamp()) as l
         );
         _found := _found || array(
-            select j.job_id
+            select j.ctid
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
@@ -1003,13 +1060,18 @@ begin
     with taken as (
         update jobq_private.job as j
         set state = 'running', worker = session_user, place = 0
-        where j.job_id = any(_found)
-        returning j.job_id, j.attempt, j.kind, j.payload
+        where j.ctid = any(_found)
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.lease_expires_at, j.queue, j.priority,
+            j.run_at
     )
-    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run),
+        coalesce(k.kind = any(_batches), false), k.retry_on
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    order by array_position(_found, t.job_id);
+    where t.lease_expires_at is not null
+    order by
+        array_position(claim_calls.queues, t.queue), t.priority desc, t.run_at, t.job_id;
 end
 $$;
 
@@ -1048,15 +1110,18 @@ begin
         and not jobq_private.is_paused(j.queue)
         and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
+    ),
+    taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = claim_job.worker
+        from due as d
+        where j.job_id = d.job_id
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+            j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+            j.idempotency_key, j.lease, j.delivery_version
     )
-    update jobq_private.job as j
-    set state = 'running', worker = claim_job.worker
-    from due as d
-    where j.job_id = d.job_id
-    returning
-        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease, j.delivery_version;
+    select t.* from taken as t where t.lease_expires_at is not null;
 end
 $$;
 
@@ -1112,7 +1177,8 @@ comment on function jobq.complete is
 
 -- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
--- 'lost', so that one of them does not hold up the rest.
+-- 'lost', so that one of them does not hold up the rest. Planned once: a plan made for each call
+-- looks at every partition of the archive.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
 -- complete() answers false; or lost where it no longer held the job.
@@ -1126,6 +1192,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 begin
     return query
@@ -1197,10 +1265,11 @@ comment on function jobq.confirm_cancel is
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
 -- Example: select jobq.due_in('{default}');
-create or replace function jobq.due_in(queues text[])
+create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
 returns interval
 language plpgsql
 volatile
@@ -1208,8 +1277,10 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _due constant timestamptz := jobq.next_due(due_in.queues, due_in.except_kinds);
 begin
-    return jobq.next_due(due_in.queues) - clock_timestamp();
+    return case when isfinite(_due) then _due - clock_timestamp() when _due < now() then '0' end;
 end
 $$;
 
@@ -1252,6 +1323,8 @@ comment on function jobq.end_wait is
 -- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
 -- cancelled); lost for an attempt that no longer held its job; held where another
 -- transaction holds it, to be settled again by a later call. Attempts that succeeded have
@@ -1267,7 +1340,8 @@ create or replace function jobq.exchange(
     attempts integer[] default '{}',
     results jsonb default null,
     failures jsonb default null,
-    max_limited integer default null
+    max_limited integer default null,
+    except_kinds text[] default null
 )
 returns table (
     outcome text,
@@ -1342,7 +1416,8 @@ begin
     return query
     select 'claimed', c.*
     from jobq.claim(
-        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited,
+        exchange.except_kinds
     ) as c;
 end
 $$;
@@ -1485,12 +1560,15 @@ comment on function jobq.fail_many is
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
+-- Argument except_kinds: kinds that the worker has met and has no handler for, for explain()
+-- and health(); null leaves them as they are.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
-    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null,
+    except_kinds text[] default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -1505,13 +1583,18 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
-    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues)
-    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    insert into jobq_private.worker as w (worker, queues, except_kinds)
+    values (
+        heartbeat.worker, coalesce(heartbeat.queues, '{}'),
+        coalesce(heartbeat.except_kinds, '{}')
+    )
     on conflict on constraint worker_pkey do update
-    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+    set
+        seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
+        except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds);
 
     return query
     with held as materialized (
@@ -1611,6 +1694,49 @@ grant execute on function jobq.hold_lane to jobq_worker;
 
 comment on function jobq.hold_lane is
 'Starts no job of a running job''s concurrency key, or else of its kind in its queue, for so long.';
+
+-- Purpose: who works, on what, and how many jobs they hold.
+-- Invariant: a worker is live when it was seen within the last minute.
+-- Column jobs: how many jobs it runs.
+-- Column queues: what it claims from.
+-- Column except_kinds: the kinds that it has met and has no handler for.
+-- Column started_at: when it was first heard of.
+create or replace view jobq.worker as
+select
+    w.worker, w.queues, w.started_at, w.seen_at,
+    w.seen_at > now() - interval '1 min' as is_live,
+    (
+        select count(*) from jobq_private.job as j
+        where j.state = 'running' and j.worker = w.worker
+    ) as jobs,
+    w.region, w.except_kinds
+from jobq_private.worker as w;
+
+revoke all on jobq.worker from public;
+grant select on jobq.worker to jobq_reader;
+
+comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
+
+-- Purpose: who works, on what, and how many jobs they hold; the rows of jobq.worker.
+-- Invariant: reads only. Raises: nothing.
+-- Returns: rows of jobq.worker, by name.
+-- Example: select worker, jobs from jobq.list_workers() where is_live;
+create or replace function jobq.list_workers()
+returns setof jobq.worker
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select w.* from jobq.worker as w order by w.worker
+$$;
+
+revoke all on function jobq.list_workers from public;
+grant execute on function jobq.list_workers to jobq_operator, jobq_reader;
+
+comment on function jobq.list_workers is
+'Lists workers, when they were last seen, and how many jobs they hold.';
 
 -- Purpose: add a line to a job's log.
 -- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
@@ -1900,6 +2026,103 @@ grant execute on function jobq.retire_worker to jobq_worker;
 comment on function jobq.retire_worker is
 'Takes a worker that stops off the list of workers.';
 
+-- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
+-- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
+-- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
+-- job of it cannot hold up the others. A result that a limit may refuse is stored here, where that still
+-- undoes the work.
+-- Raises: 22023. Never: NULL_ARGUMENT, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument run: the schema and the name of the function.
+-- Argument is_batch: whether it takes the payloads of many jobs at a time.
+-- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
+-- Argument small: of how many bytes a result is left to the caller to store.
+-- Column result: what the function returned for the job.
+-- Column is_done: whether the job is completed already.
+-- Column error_code: the SQLSTATE of the error; null where there was none.
+-- Column error: its message.
+-- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
+create or replace function jobq.run_calls(
+    run text[], is_batch boolean, job_ids uuid[], attempts integer[], payloads jsonb[],
+    small integer
+)
+returns table (
+    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _results jsonb[];
+    _large bigint[];
+begin
+    if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
+        or (cardinality(job_ids), cardinality(attempts)) is distinct from
+        (cardinality(payloads), cardinality(payloads))
+    then
+        raise exception using
+            errcode = '22023',
+            message = 'an argument has a value that it may not have',
+            detail = 'job_ids, attempts and payloads must have one length, and nothing be null',
+            hint = 'the detail names the argument and what it may hold',
+            constraint = 'INVALID_ARGUMENT';
+    end if;
+    begin
+        if run_calls.is_batch then
+            execute format('select %I.%I($1)', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads;
+            if cardinality(_results) <> cardinality(run_calls.job_ids) then
+                raise exception using
+                    errcode = '21000',
+                    message = 'the function did not return a result for each job';
+            end if;
+        else
+            execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads[1];
+        end if;
+        set constraints all immediate;
+        _large := array(
+            select r.n
+            from unnest(_results) with ordinality as r (result, n)
+            where octet_length(r.result::text) > run_calls.small
+        );
+        perform jobq.complete(
+            run_calls.job_ids[l.n], run_calls.attempts[l.n], _results[l.n]
+        )
+        from unnest(_large) as l (n);
+    exception
+        when others or query_canceled or assert_failure then
+            _results := null;
+            error_code := sqlstate;
+            error := sqlerrm;
+    end;
+    return query
+    select u.job_id, u.attempt, _results[u.n], u.n = any(_large), error_code, error
+    from unnest(run_calls.job_ids, run_calls.attempts)
+        with ordinality as u (job_id, attempt, n)
+    where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
+    if not found then
+        return query
+        select r.*
+        from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
+            as u (job_id, attempt, payload)
+        cross join lateral jobq.run_calls(
+            run_calls.run, true, array[u.job_id], array[u.attempt], array[u.payload],
+            run_calls.small
+        ) as r;
+    end if;
+end
+$$;
+
+revoke all on function jobq.run_calls from public;
+grant execute on function jobq.run_calls to jobq_worker;
+
+comment on function jobq.run_calls is
+'Runs the function of a kind for leased jobs, with the caller''s rights, and says what came of each.';
+
 -- Purpose: a handler says how far it is.
 -- Invariant: only the attempt that holds the lease.
 -- Raises: 22004, JQ001, JQ003, JQ005, JQ006.
@@ -1939,11 +2162,11 @@ comment on function jobq.set_progress is
 
 -- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
 -- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
--- completion are committed together or not at all. Each job is a subtransaction, so that one
--- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
--- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
--- of the classes 08, 40, 53, 55 and 57 are tried again, others are final. Results that no
--- limit can refuse are stored by one statement in the end.
+-- completion are committed together or not at all. Each job, or batch of a function that takes
+-- batches, is a subtransaction: run_calls(). When statement_timeout or a cancel stops one, its
+-- jobs fail, and what was leased after it is given back. The kind says after which errors a job
+-- is tried again; others are final.
+-- Results that no limit can refuse are stored by one statement in the end.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
@@ -1959,45 +2182,57 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _call record;
     _job record;
-    _result jsonb;
+    _small constant integer := least(
+        308, 2 * (jobq.settings() ->> 'max_payload_depth')::integer
+    );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
-    for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
-        job_id := _job.job_id;
-        kind := _job.kind;
+    for _call in
+        select
+            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            array_agg(c.job_id order by c.n) as job_ids,
+            array_agg(c.attempt order by c.n) as attempts,
+            array_agg(c.payload order by c.n) as payloads
+        from jobq.claim_calls(work.queues, work.max_jobs) with ordinality
+            as c (job_id, attempt, kind, payload, run, is_batch, retry_on, n)
+        group by c.kind, c.run, c.is_batch, c.retry_on, case when not c.is_batch then c.n end
+        order by min(c.n)
+    loop
+        kind := _call.kind;
         if _is_stopped then
-            perform jobq.release(_job.job_id, _job.attempt);
-            state := 'queued';
-            return next;
+            return query
+            select r.job_id, _call.kind, r.state
+            from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
-        begin
-            execute format('select %I.%I($1)', _job.run[1], _job.run[2])
-            into _result using _job.payload;
-            set constraints all immediate;
-            if octet_length(_result::text) > 308
-                or jsonb_typeof(_result) in ('object', 'array')
-            then
-                perform jobq.complete(_job.job_id, _job.attempt, _result);
-            else
-                _done := _done || _job.job_id;
-                _attempts := _attempts || _job.attempt;
-                _results := array_append(_results, _result);
-            end if;
+        for _job in
+            select r.*
+            from jobq.run_calls(
+                _call.run, _call.is_batch, _call.job_ids, _call.attempts, _call.payloads,
+                _small
+            ) as r
+        loop
+            job_id := _job.job_id;
             state := 'succeeded';
-        exception
-            when others or query_canceled or assert_failure then
-                _is_stopped := sqlstate = '57014';
+            if _job.error_code is not null then
+                _is_stopped := _is_stopped or _job.error_code = '57014';
                 state := jobq.fail(
-                    _job.job_id, _job.attempt, sqlerrm, sqlstate,
-                    left(sqlstate, 2) = any('{08,40,53,55,57}')
+                    _job.job_id, _job.attempt, _job.error, _job.error_code,
+                    left(_job.error_code, 2) = any(_call.retry_on)
+                    or _job.error_code = any(_call.retry_on)
                 );
-        end;
-        return next;
+            elsif not _job.is_done then
+                _done := array_append(_done, _job.job_id);
+                _attempts := array_append(_attempts, _job.attempt);
+                _results := array_append(_results, _job.result);
+            end if;
+            return next;
+        end loop;
     end loop;
     perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
 end
@@ -2008,26 +2243,5 @@ grant execute on function jobq.work to jobq_worker;
 
 comment on function jobq.work is
 'Runs jobs whose kinds are functions of the database, with the caller''s rights, and says how each ended.';
-
--- Purpose: who works, on what, and how many jobs they hold.
--- Invariant: a worker is live when it was seen within the last minute.
--- Column jobs: how many jobs it runs.
--- Column queues: what it claims from.
--- Column started_at: when it was first heard of.
-create or replace view jobq.worker as
-select
-    w.worker, w.queues, w.started_at, w.seen_at,
-    w.seen_at > now() - interval '1 min' as is_live,
-    (
-        select count(*) from jobq_private.job as j
-        where j.state = 'running' and j.worker = w.worker
-    ) as jobs,
-    w.region
-from jobq_private.worker as w;
-
-revoke all on jobq.worker from public;
-grant select on jobq.worker to jobq_reader;
-
-comment on view jobq.worker is 'Workers, when they were last seen, and how many jobs they hold.';
 
 commit;

@@ -6,6 +6,7 @@ set local role jobq_owner;
 create table jobq_private.worker (
     worker text not null,
     queues text[] not null,
+    except_kinds text[] not null default '{}',
     started_at timestamptz not null default now(),
     seen_at timestamptz not null default now(),
     region text not null default 'default',

@@ -18,6 +18,7 @@ drop function if exists jobq_private.roll_up;
 drop function if exists jobq_private.queue_health;
 drop view if exists jobq_private.unserved_queue;
 drop view if exists jobq_private.waiting_queue;
+drop view if exists jobq_private.unknown_kind;
 drop function if exists jobq_private.prune;
 drop function if exists jobq_private.multixact_members;
 drop function if exists jobq_private.client_health;

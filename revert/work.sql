@@ -3,15 +3,17 @@
 begin;
 set local role jobq_owner;
 
-drop view if exists jobq.worker;
 drop function if exists jobq.work;
 drop function if exists jobq.set_progress;
+drop function if exists jobq.run_calls;
 drop function if exists jobq.retire_worker;
 drop function if exists jobq.release_many;
 drop function if exists jobq.release;
 drop function if exists jobq.recover;
 drop function if exists jobq.rate_limited;
 drop function if exists jobq.log;
+drop function if exists jobq.list_workers;
+drop view if exists jobq.worker;
 drop function if exists jobq.hold_lane;
 drop function if exists jobq.heartbeat;
 drop function if exists jobq.fail_many;
@@ -42,5 +44,6 @@ drop function if exists jobq_private.due_priority;
 drop function if exists jobq_private.check_results;
 drop function if exists jobq_private.check_claim;
 drop function if exists jobq.next_due;
+drop function if exists jobq_private.is_unknown;
 
 commit;

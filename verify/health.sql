@@ -23,6 +23,7 @@ begin
         ('function', 'jobq_private.setting_health', '', 1),
         ('function', 'jobq_private.upkeep', '', 1),
         ('function', 'jobq_private.widen_history', '', 1),
+        ('view', 'jobq_private.unknown_kind', '', 1),
         ('view', 'jobq_private.unserved_queue', '', 1),
         ('view', 'jobq_private.waiting_queue', '', 1)
     )

@@ -7,6 +7,7 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.advance_clock', '', 1),
         ('function', 'jobq.cancel', '', 1),
         ('function', 'jobq.cancel_many', '', 1),
         ('function', 'jobq.change_many', '', 1),
@@ -33,8 +34,10 @@ begin
         ('function', 'jobq_private.choose_jobs', '', 1),
         ('function', 'jobq_private.drop_partitions', '', 1),
         ('function', 'jobq_private.enqueue_from_view', '', 1),
+        ('function', 'jobq_private.expire_jobs', '', 1),
         ('function', 'jobq_private.fill_lanes', '', 1),
         ('function', 'jobq_private.forget_jobs', '', 1),
+        ('function', 'jobq_private.forget_traces', '', 1),
         ('function', 'jobq_private.guard_archive', '', 1),
         ('function', 'jobq_private.has_huge_number', '', 1),
         ('function', 'jobq_private.hold_key', '', 1),
@@ -51,6 +54,7 @@ begin
         ('function', 'jobq_private.make_partitions', '', 1),
         ('function', 'jobq_private.new_id', '', 1),
         ('function', 'jobq_private.new_job_problem', '', 1),
+        ('function', 'jobq_private.prune_jobs', '', 1),
         ('function', 'jobq_private.put_off', '', 1),
         ('function', 'jobq_private.record_attempt', '', 1),
         ('function', 'jobq_private.redrive_archived', '', 1),

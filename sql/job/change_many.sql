@@ -1,10 +1,10 @@
--- Purpose: change jobs that wait: when they run, their priority, their queue, their payload.
+-- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
 -- passed over. The payload of a job that has run once stays what it was. A job that waits
 -- for an event is due at its deadline at the latest.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload and timeout; what it does not name, or names as null, stays.
+-- payload, timeout and expires_at; what it does not name, or names as null, stays.
 -- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -56,7 +56,8 @@ begin
                     coalesce(_set.queue, j.queue), j.concurrency_key
                 ),
                 payload = coalesce(_set.payload, j.payload),
-                timeout = coalesce(_set.timeout, j.timeout)
+                timeout = coalesce(_set.timeout, j.timeout),
+                expires_at = coalesce(_set.expires_at, j.expires_at)
             where j.job_id = any(_chosen)
             returning j.queue, j.run_at
         )

@@ -10,6 +10,8 @@
 -- Argument timeout: how long an attempt may run, 1 ms to 365 days; null takes the
 -- setting.
 -- Argument run_at: not before this instant; null means now.
+-- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
+-- code EXPIRED; after run_at, null for never.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -24,7 +26,8 @@ create or replace function jobq.enqueue(
     dedup_key text default null,
     dedup text default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    expires_at timestamptz default null
 )
 returns uuid
 language plpgsql
@@ -37,7 +40,8 @@ begin
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
-        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key
+        enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
+        enqueue.expires_at
     )::jobq_private.new_job)).job_id;
 end
 $$;

@@ -22,7 +22,7 @@ declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key'
+        'concurrency_key', 'expires_at'
     ];
     _problem text;
     _jobs jobq_private.new_job[];
@@ -45,7 +45,7 @@ begin
     select array_agg(jsonb_populate_record(
         row(
             e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null
+            null, null
         )::jobq_private.new_job, e.job
     ) order by e.n) into _jobs
     from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);

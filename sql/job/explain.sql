@@ -3,7 +3,7 @@
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, waiting, running or finished.
+-- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -70,6 +70,10 @@ begin
         return query select 'no_worker', format(
             'no worker of queue %s was seen in the last minute', _job.queue
         );
+    elsif jobq_private.is_unknown(_job.kind, _job.queue) then
+        return query select 'unknown_kind', format(
+            'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
+        );
     end if;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
@@ -85,4 +89,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, waiting, running or finished.';
+'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';

@@ -17,7 +17,15 @@
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
 -- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
--- with its schema. null means that workers have a handler.
+-- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
+-- returns a result for each in their order. null means that workers have a handler.
+-- Argument retry_on: after which errors of run a job is tried again: SQLSTATEs, or their classes
+-- by two characters; null means {08,40,53,55,57}.
+-- Argument keep_succeeded: how long its jobs are kept that succeeded, at most the global
+-- retention, which null means. With 0 they leave no trace: neither job nor result, log and
+-- failed attempts are kept.
+-- Argument keep_dead: the same for dead jobs; at least 1 hour.
+-- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -41,7 +49,11 @@ create or replace function jobq.put_kind(
     rate_period interval default null,
     rate_burst integer default null,
     dedup_period interval default null,
-    dedup_max_wait interval default null
+    dedup_max_wait interval default null,
+    keep_succeeded interval default null,
+    keep_dead interval default null,
+    keep_cancelled interval default null,
+    retry_on text[] default null
 )
 returns void
 language plpgsql
@@ -51,12 +63,23 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _keep constant interval[] := array[
+        put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
+    ];
     _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
 begin
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
+    end if;
+    if exists (
+        select from unnest(_keep) as k (keep), jobq_private.setting as g
+        where k.keep > g.retention
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'jobs are kept no longer than the global retention'
+        );
     end if;
     if put_kind.run is not null then
         perform jobq_private.check_sql_function(put_kind.run);
@@ -65,7 +88,8 @@ begin
         kind, queue, priority, max_attempts, timeout, lease, retry_preset, retry_strategy,
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
-        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
+        keep, retry_on
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -75,7 +99,8 @@ begin
         put_kind.run, put_kind.concurrency_key,
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
         put_kind.rate_burst,
-        put_kind.dedup_period, put_kind.dedup_max_wait
+        put_kind.dedup_period, put_kind.dedup_max_wait,
+        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on
     )
     on conflict on constraint kind_pkey do update
     set
@@ -91,7 +116,7 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        updated_at = now();
+        keep = excluded.keep, retry_on = excluded.retry_on, updated_at = now();
     if exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
@@ -109,4 +134,4 @@ revoke all on function jobq.put_kind from public;
 grant execute on function jobq.put_kind to jobq_operator, jobq_worker;
 
 comment on function jobq.put_kind is
-'Declares a kind of job: its queue, limits, retries, dedup and the schema of its payload.';
+'Declares a kind of job: its queue, limits, retries, dedup, retention and the schema of its payload.';

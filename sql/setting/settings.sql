@@ -16,9 +16,12 @@ security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 as $$
-    select to_jsonb(s) - 'delivery_version' - 'is_limited' || to_jsonb(r)
+    select to_jsonb(s) - '{delivery_version,is_limited,keep}'::text[] || to_jsonb(r)
     || jobq_private.limits_for(settings.kind, s.queue) || jsonb_build_object(
         'max_expiries', g.max_expiries, 'retention', g.retention,
+        'keep_succeeded', least(s.keep[1], g.retention),
+        'keep_dead', least(s.keep[2], g.retention),
+        'keep_cancelled', least(s.keep[3], g.retention),
         'key_retention', g.key_retention, 'redact_emails', g.redact_emails
     )
     from jobq_private.settings_for(kind, queue) as s

@@ -11,10 +11,13 @@
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
 -- means any number.
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Returns: rows of jobq.claimed_job, none when nothing can run now.
 -- Example: select * from jobq.claim('{default,mail}', 'worker-1', 10);
 create or replace function jobq.claim(
-    queues text[], worker text, max_jobs integer default 1, max_limited integer default null
+    queues text[], worker text, max_jobs integer default 1, max_limited integer default null,
+    except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -45,7 +48,9 @@ declare
     _spare integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(claim.queues, claim.worker, claim.max_jobs);
+    perform jobq_private.check_claim(
+        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+    );
 
     foreach _queue in array claim.queues loop
         exit when _left = 0;
@@ -90,6 +95,7 @@ begin
                 and j.priority = _mark.priority
                 and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
                 and j.run_at <= _now
+                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
                 and (_is_second or age(j.xmax) > _open or j.xmax = _self)
                 order by j.run_at, j.job_id
                 limit _left
@@ -114,7 +120,9 @@ begin
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
-            select t.* from taken as t order by t.run_at, t.job_id;
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
             _left := _left - cardinality(_found);
         end loop;
         if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then

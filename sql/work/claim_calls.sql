@@ -1,28 +1,40 @@
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
--- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it.
+-- Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
 -- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
+-- Column is_batch: whether it takes the payloads of many jobs at a time.
+-- Column retry_on: after which errors a job is tried again; null means the default.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
-returns table (job_id uuid, attempt integer, kind text, payload jsonb, run text[])
+returns table (
+    job_id uuid, attempt integer, kind text, payload jsonb, run text[], is_batch boolean,
+    retry_on text[]
+)
 language plpgsql
 volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 #variable_conflict use_column
 declare
     _kinds text[];
-    _found uuid[] := array[]::uuid[];
+    _batches text[];
+    _found tid[] := array[]::tid[];
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
-    select array_agg(k.kind) into _kinds
+    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
@@ -42,7 +54,7 @@ begin
             from jobq_private.look_at(_queue, clock_timestamp()) as l
         );
         _found := _found || array(
-            select j.job_id
+            select j.ctid
             from jobq_private.job as j
             where j.queue = _queue
             and j.state in ('queued', 'retrying')
@@ -58,13 +70,18 @@ begin
     with taken as (
         update jobq_private.job as j
         set state = 'running', worker = session_user, place = 0
-        where j.job_id = any(_found)
-        returning j.job_id, j.attempt, j.kind, j.payload
+        where j.ctid = any(_found)
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.lease_expires_at, j.queue, j.priority,
+            j.run_at
     )
-    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run)
+    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run),
+        coalesce(k.kind = any(_batches), false), k.retry_on
     from taken as t
     join jobq_private.kind as k on k.kind = t.kind
-    order by array_position(_found, t.job_id);
+    where t.lease_expires_at is not null
+    order by
+        array_position(claim_calls.queues, t.queue), t.priority desc, t.run_at, t.job_id;
 end
 $$;
 

@@ -27,15 +27,18 @@ begin
         and not jobq_private.is_paused(j.queue)
         and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
         for update skip locked
+    ),
+    taken as (
+        update jobq_private.job as j
+        set state = 'running', worker = claim_job.worker
+        from due as d
+        where j.job_id = d.job_id
+        returning
+            j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
+            j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+            j.idempotency_key, j.lease, j.delivery_version
     )
-    update jobq_private.job as j
-    set state = 'running', worker = claim_job.worker
-    from due as d
-    where j.job_id = d.job_id
-    returning
-        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-        j.timeout, j.lease_expires_at, j.run_at, j.created_at,
-        j.idempotency_key, j.lease, j.delivery_version;
+    select t.* from taken as t where t.lease_expires_at is not null;
 end
 $$;
 

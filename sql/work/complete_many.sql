@@ -1,6 +1,7 @@
 -- Purpose: finish many attempts as succeeded. results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing and comes back as
--- 'lost', so that one of them does not hold up the rest.
+-- 'lost', so that one of them does not hold up the rest. Planned once: a plan made for each call
+-- looks at every partition of the archive.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Column outcome: succeeded; repeated where this very attempt had succeeded before, as
 -- complete() answers false; or lost where it no longer held the job.
@@ -14,6 +15,8 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 begin
     return query

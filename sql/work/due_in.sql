@@ -1,10 +1,11 @@
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
 -- zero or less when there is work now, null when none waits. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
 -- Example: select jobq.due_in('{default}');
-create or replace function jobq.due_in(queues text[])
+create or replace function jobq.due_in(queues text[], except_kinds text[] default null)
 returns interval
 language plpgsql
 volatile
@@ -12,8 +13,10 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _due constant timestamptz := jobq.next_due(due_in.queues, due_in.except_kinds);
 begin
-    return jobq.next_due(due_in.queues) - clock_timestamp();
+    return case when isfinite(_due) then _due - clock_timestamp() when _due < now() then '0' end;
 end
 $$;
 

@@ -8,6 +8,8 @@
 -- kind has limits; null means any number.
 -- Argument job_ids: the jobs that succeeded.
 -- Members failures: fail
+-- Argument except_kinds: kinds that the worker has no handler for: their jobs are left to
+-- others; null for none.
 -- Column outcome: claimed for a job; for each failure the new state (retrying, dead or
 -- cancelled); lost for an attempt that no longer held its job; held where another
 -- transaction holds it, to be settled again by a later call. Attempts that succeeded have
@@ -23,7 +25,8 @@ create or replace function jobq.exchange(
     attempts integer[] default '{}',
     results jsonb default null,
     failures jsonb default null,
-    max_limited integer default null
+    max_limited integer default null,
+    except_kinds text[] default null
 )
 returns table (
     outcome text,
@@ -98,7 +101,8 @@ begin
     return query
     select 'claimed', c.*
     from jobq.claim(
-        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited
+        exchange.queues, exchange.worker, exchange.max_jobs, exchange.max_limited,
+        exchange.except_kinds
     ) as c;
 end
 $$;

@@ -7,12 +7,15 @@
 -- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument queues: the queues that the worker claims from, for explain() and
 -- jobq.worker; null leaves them as they are.
+-- Argument except_kinds: kinds that the worker has met and has no handler for, for explain()
+-- and health(); null leaves them as they are.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
-    worker text, job_ids uuid[], attempts integer[], queues text[] default null
+    worker text, job_ids uuid[], attempts integer[], queues text[] default null,
+    except_kinds text[] default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -27,13 +30,18 @@ set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
-    perform jobq_private.check_claim('{}', heartbeat.worker, 0);
+    perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues)
-    values (heartbeat.worker, coalesce(heartbeat.queues, '{}'))
+    insert into jobq_private.worker as w (worker, queues, except_kinds)
+    values (
+        heartbeat.worker, coalesce(heartbeat.queues, '{}'),
+        coalesce(heartbeat.except_kinds, '{}')
+    )
     on conflict on constraint worker_pkey do update
-    set seen_at = now(), queues = coalesce(heartbeat.queues, w.queues);
+    set
+        seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
+        except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds);
 
     return query
     with held as materialized (

@@ -1,9 +1,10 @@
 -- Purpose: when the next job of these queues becomes runnable, for an idle worker's sleep.
 -- Invariant: one index probe for each priority in use; paused queues do not count. A
 -- moment in the past means that there is work now. Raises: 22004.
+-- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: the instant; one in the past when there is work now, null when none waits.
 -- Example: select jobq.next_due('{default}');
-create or replace function jobq.next_due(queues text[])
+create or replace function jobq.next_due(queues text[], except_kinds text[] default null)
 returns timestamptz
 language plpgsql
 stable
@@ -29,6 +30,7 @@ begin
                 where j.queue = q.queue
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h
@@ -46,6 +48,7 @@ begin
                 and j.state in ('queued', 'retrying')
                 and j.lane_id is null
                 and j.priority < l.priority
+                and (next_due.except_kinds is null or j.kind <> all(next_due.except_kinds))
                 order by j.priority desc, j.run_at
                 limit 1
             ) as h

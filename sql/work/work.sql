@@ -1,10 +1,10 @@
 -- Purpose: run jobs whose kinds are functions of the database, with no worker but the caller.
 -- Invariant: with the caller's rights, in the caller's transaction: a job's work and its
--- completion are committed together or not at all. Each job is a subtransaction, so that one
--- that fails undoes nothing of the others, and so here OTHERS is caught. When statement_timeout
--- or a cancel stops a job, that job fails, and what was leased after it is given back. Errors
--- of the classes 08, 40, 53, 55 and 57 are tried again, others are final. Results that no
--- limit can refuse are stored by one statement in the end.
+-- completion are committed together or not at all. Each job, or batch of a function that takes
+-- batches, is a subtransaction: run_calls(). When statement_timeout or a cancel stops one, its
+-- jobs fail, and what was leased after it is given back. The kind says after which errors a job
+-- is tried again; others are final.
+-- Results that no limit can refuse are stored by one statement in the end.
 -- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
@@ -20,45 +20,57 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _call record;
     _job record;
-    _result jsonb;
+    _small constant integer := least(
+        308, 2 * (jobq.settings() ->> 'max_payload_depth')::integer
+    );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
-    for _job in select c.* from jobq.claim_calls(work.queues, work.max_jobs) as c loop
-        job_id := _job.job_id;
-        kind := _job.kind;
+    for _call in
+        select
+            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            array_agg(c.job_id order by c.n) as job_ids,
+            array_agg(c.attempt order by c.n) as attempts,
+            array_agg(c.payload order by c.n) as payloads
+        from jobq.claim_calls(work.queues, work.max_jobs) with ordinality
+            as c (job_id, attempt, kind, payload, run, is_batch, retry_on, n)
+        group by c.kind, c.run, c.is_batch, c.retry_on, case when not c.is_batch then c.n end
+        order by min(c.n)
+    loop
+        kind := _call.kind;
         if _is_stopped then
-            perform jobq.release(_job.job_id, _job.attempt);
-            state := 'queued';
-            return next;
+            return query
+            select r.job_id, _call.kind, r.state
+            from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
-        begin
-            execute format('select %I.%I($1)', _job.run[1], _job.run[2])
-            into _result using _job.payload;
-            set constraints all immediate;
-            if octet_length(_result::text) > 308
-                or jsonb_typeof(_result) in ('object', 'array')
-            then
-                perform jobq.complete(_job.job_id, _job.attempt, _result);
-            else
-                _done := _done || _job.job_id;
-                _attempts := _attempts || _job.attempt;
-                _results := array_append(_results, _result);
-            end if;
+        for _job in
+            select r.*
+            from jobq.run_calls(
+                _call.run, _call.is_batch, _call.job_ids, _call.attempts, _call.payloads,
+                _small
+            ) as r
+        loop
+            job_id := _job.job_id;
             state := 'succeeded';
-        exception
-            when others or query_canceled or assert_failure then
-                _is_stopped := sqlstate = '57014';
+            if _job.error_code is not null then
+                _is_stopped := _is_stopped or _job.error_code = '57014';
                 state := jobq.fail(
-                    _job.job_id, _job.attempt, sqlerrm, sqlstate,
-                    left(sqlstate, 2) = any('{08,40,53,55,57}')
+                    _job.job_id, _job.attempt, _job.error, _job.error_code,
+                    left(_job.error_code, 2) = any(_call.retry_on)
+                    or _job.error_code = any(_call.retry_on)
                 );
-        end;
-        return next;
+            elsif not _job.is_done then
+                _done := array_append(_done, _job.job_id);
+                _attempts := array_append(_attempts, _job.attempt);
+                _results := array_append(_results, _job.result);
+            end if;
+            return next;
+        end loop;
     end loop;
     perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
 end

@@ -2,6 +2,7 @@
 -- Invariant: a worker is live when it was seen within the last minute.
 -- Column jobs: how many jobs it runs.
 -- Column queues: what it claims from.
+-- Column except_kinds: the kinds that it has met and has no handler for.
 -- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
@@ -11,7 +12,7 @@ select
         select count(*) from jobq_private.job as j
         where j.state = 'running' and j.worker = w.worker
     ) as jobs,
-    w.region
+    w.region, w.except_kinds
 from jobq_private.worker as w;
 
 revoke all on jobq.worker from public;

@@ -54,6 +54,26 @@ DRAIN = """
     $$
 """
 
+# Functions that give back what they get, and a session that has them called.
+FUNCTIONS = """
+    create schema bench;
+    create function bench.one(payload jsonb) returns jsonb language sql return payload;
+    create function bench.many(payloads jsonb[]) returns jsonb[] language sql return payloads;
+    select jobq.put_kind('one', queue => 'one', run => 'bench.one');
+    select jobq.put_kind('many', queue => 'many', run => 'bench.many');
+    create procedure pg_temp.work_off(queue text) language plpgsql as $$
+    declare
+        _done bigint;
+    begin
+        loop
+            select count(*) into _done from jobq.work(array[queue], 1000);
+            commit;
+            exit when _done = 0;
+        end loop;
+    end
+    $$
+"""
+
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -106,6 +126,15 @@ def measure(connection: Connection, url: str, jobs: int, rounds: int) -> None:
             rounds,
             lambda batch=batch, share=share: drained_in_sql(connection, batch, jobs // share),
         )
+    connection.execute("select jobq.put_kind('noop', keep_succeeded => '0')")
+    report(
+        "the same, batches of 100, leaving no trace",
+        "jobs/s",
+        rounds,
+        lambda: drained_in_sql(connection, 100, jobs),
+    )
+    connection.execute("select jobq.put_kind('noop')")
+    functions(connection, rounds, jobs)
     for workers in (1, 2):
         report(
             f"no-op jobs through {workers} worker processes",
@@ -173,6 +202,25 @@ def drained_by_workers(connection: Connection, url: str, workers: int, jobs: int
         " from jobq_private.job_archive",
     )
     return jobs / float(seconds)
+
+
+def functions(connection: Connection, rounds: int, jobs: int) -> None:
+    """Print how fast jobs are done that are functions of the database."""
+    connection.execute(FUNCTIONS)
+    for kind, what, share in (("one", "one by one", 5), ("many", "in batches", 1)):
+        report(
+            f"functions of the database, {what}",
+            "jobs/s",
+            rounds,
+            lambda kind=kind, share=share: worked(connection, kind, jobs // share),
+        )
+
+
+def worked(connection: Connection, kind: str, jobs: int) -> float:
+    """Jobs a second that one session does by `jobq.work`, a thousand at a time."""
+    clear(connection)
+    connection.execute(BULK.replace("'noop'", f"'{kind}'"), [jobs])
+    return rate(jobs, lambda: connection.execute("call pg_temp.work_off(%s)", [kind]))
 
 
 def pick_up(connection: Connection, url: str) -> None:

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from click.testing import CliRunner
+from waiting import until
 from worker_process import HERE, working
 
 from jobq import Client
@@ -140,7 +141,16 @@ def test_jobs_are_changed_cancelled_and_deleted(jobq: Any, client: Client) -> No
 
 
 def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> None:
-    options = ["--run-at", "2126-01-01", "--timeout", "3 s", "--metadata", '{"tenant": 1}']
+    options = [
+        "--run-at",
+        "2126-01-01",
+        "--expires-at",
+        "2127-01-01",
+        "--timeout",
+        "3 s",
+        "--metadata",
+        '{"tenant": 1}',
+    ]
     job_id = said(jobq("enqueue", "a", *options, "--dedup-key", "k", "--dedup", "replace"))
     job = client.get(job_id)
     assert (job.run_at.year, job.timeout, job.metadata["tenant"]) == (
@@ -382,3 +392,84 @@ def test_a_grant_that_cannot_be_meant_is_refused(
     done = jobq("grants", "grant", *arguments)
     assert done.returncode != 0
     assert reason in done.stderr
+
+
+def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
+    client.put_kind("mail", queue="q", keep_succeeded=timedelta(0))
+    client.put_queue("q", max_depth=9)
+    client.pause("p", "because")
+    assert said(jobq("kinds")).splitlines()[1].split() == ["mail", "q", "0:00:00"]
+    [kind] = client.list_kinds()
+    assert json.loads(said(jobq("kinds", "--json")))["keep_succeeded"] == "0:00:00"
+    assert (kind.kind, kind.keep_succeeded, kind.keep_dead) == ("mail", timedelta(0), None)
+    declared = [
+        json.loads(line) for line in said(jobq("queues", "--declared", "--json")).split("\n")
+    ]
+    assert [(row["queue"], row["max_depth"], row["pause_reason"]) for row in declared] == [
+        ("p", None, "because"),
+        ("q", 9, None),
+    ]
+    assert said(jobq("workers", "--json")) == ""
+
+
+def test_a_worker_ends_when_nothing_is_due(jobq: Any, client: Client) -> None:
+    jobs = client.enqueue_many({"kind": "echo", "payload": n} for n in range(3))
+    later = client.enqueue("echo", run_at=datetime.now(UTC) + timedelta(days=1))
+    done = jobq("worker", "worker_handlers:registry", "--until-empty", "--no-metrics")
+    assert done.returncode == 0, done.stderr
+    assert [client.get(job.job_id).result for job in jobs] == [0, 1, 2]
+    assert client.get(later.job_id).state == "queued"
+
+
+def test_a_watching_worker_starts_afresh_when_code_changes(
+    database: str, client: Client, tmp_path: Path
+) -> None:
+    code = "from jobq import Registry\nregistry = Registry()\nregistry.handler('a')(lambda: {})\n"
+    (tmp_path / "app.py").write_text(code.format(1))
+    command = [sys.executable, "-m", "jobq.cli", "worker", "app:registry", "--watch"]
+    process = subprocess.Popen(
+        [*command, "--no-metrics"], cwd=tmp_path, env={**os.environ, "DATABASE_URL": database}
+    )
+    try:
+        assert client.call("a", timeout=60) == 1
+        (tmp_path / "app.py").write_text(code.format("'two'"))
+        until(lambda: client.call("a", timeout=60) == "two", "for the new code")
+        process.terminate()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+
+
+def test_jobs_are_followed(database: str, client: Client) -> None:
+    client.enqueue("old")
+    command = [sys.executable, "-m", "jobq.cli", "jobs", "--follow", "--json"]
+    process = subprocess.Popen(
+        command, env={**os.environ, "DATABASE_URL": database}, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["kind"] == "old"
+        job_id = client.enqueue("new").job_id
+        assert json.loads(process.stdout.readline())["kind"] == "new"
+        client.cancel(job_id)
+        assert json.loads(process.stdout.readline())["state"] == "cancelled"
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, connect: Any) -> None:
+    client.enqueue("import", queue="mail")
+    connection = connect()
+    connection.execute("select jobq.claim('{mail}', 'worker-1')")
+    connection.execute("select jobq.heartbeat('worker-1', '{}', '{}', '{mail}', '{unknown}')")
+    shown = said(jobq("top", "--once"))
+    for words in ("mail", "worker-1", "unknown", "import", "1/5"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_are_told_how_to_complete(shell: str) -> None:
+    done = CliRunner().invoke(main, ["completion", shell])
+    assert done.exit_code == 0
+    assert "_JOBQ_COMPLETE" in done.output

@@ -66,6 +66,7 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(
         timeout=timedelta(seconds=90),
         dedup="replace",
         metadata={"m": True},
+        expires_at=run_at + timedelta(days=1),
         **keys,
     )
     found = client.get(job.job_id)
@@ -74,6 +75,7 @@ def test_a_job_is_enqueued_and_read_back_with_every_option(
     assert (found.kind, found.queue, found.state) == ("a", "q", "queued")
     assert found.payload == {"n": [1, 2.5, None, "ü"]}
     assert found.run_at == run_at
+    assert found.expires_at == run_at + timedelta(days=1)
     assert (found.priority, found.max_attempts) == (7, 9)
     assert found.timeout == timedelta(seconds=90)
     assert (found.idempotency_key, found.dedup_key) == (*keys.values(), None, None)[:2]

@@ -363,6 +363,8 @@ HALF_BAD = {
     "save_step": "job_id => %(job)s, attempt => 1, name => 'a', value => '1e131071'",
     "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",
     "submit_jobs": """jobs => '[{"kind": "a"}, {"kind": ""}]', endpoints => '{}'""",
+    "run_calls": """run => '{a,b}', is_batch => true, job_ids => array[%(job)s],
+        attempts => '{1,1}', payloads => '{1}', small => 9""",
     "work": "queues => '{other,null}'",
     "enqueue": """kind => 'a', idempotency_key => 'k', metadata => '[]'""",
 }

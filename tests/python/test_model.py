@@ -137,6 +137,9 @@ OTHERS = {
     "cancel_many": ("array[gen_random_uuid()]",),
     "change_many": ("""'{"priority": 1}', array[gen_random_uuid()]""",),
     "claim_calls": ("'{other}'",),
+    "run_calls": (
+        "'{pg_catalog,jsonb_strip_nulls}', false, array[gen_random_uuid()], '{1}', '{\"1\"}', 9",
+    ),
     "configure": ("retention => '30 days'", "key_retention => '30 days'"),
     "create_api_key": ("'s1', sha256('s1'), 'p', '{read}'", "'s2', sha256('s2'), 'p', '{read}'"),
     "create_schedule": tuple(
@@ -202,8 +205,8 @@ MODELLED = {
     "release_many", "resume_queue", "set_progress", "stop_job", "submit_job",
     "wait_for",
 }  # fmt: skip
-# It changes the tables themselves, which no other session may use meanwhile.
-APART = {"enforce_queue_grants"}
+# They change the tables themselves, or all jobs, which no other session may use meanwhile.
+APART = {"advance_clock", "enforce_queue_grants"}
 
 
 def in_order(batch: list[Request]) -> list[int]:

@@ -131,6 +131,7 @@ AIMED: dict[str, list[str]] = {
     "after": ["2026-01-01"],
     "attempt": ["1"],
     "attempts": ["{1}"],
+    "by": ["1 hour"],
     "changes": ['{"payload": {}}', '{"priority": 7}'],
     "ciphertext": ["\\x" + "00" * 40],
     "concurrency_key": ["some-key"],
@@ -155,6 +156,7 @@ AIMED: dict[str, list[str]] = {
     "hold_for": ["1 h"],
     "idempotency_key": ["theirs-key"],
     "initial_delay": ["1 s"],
+    "is_batch": ["true"],
     "job_id": ["JOB"],
     "job_ids": ["{JOB}"],
     "jitter": ["0"],
@@ -175,6 +177,7 @@ AIMED: dict[str, list[str]] = {
     "names": ["{theirs-new}"],
     "max_running": ["1"],
     "name": ["theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-secret"],
+    "payloads": ["{1}"],
     "payload_spec": ["theirs-spec", "theirs-spare"],
     "prefix": ["x"],
     "privilege": ["work"],
@@ -184,10 +187,12 @@ AIMED: dict[str, list[str]] = {
     "reason": ["x"],
     "retry_in": ["1 h"],
     "results": ["[1]"],
+    "run": ["{pg_catalog,jsonb_strip_nulls}"],
     "schedule_id": ["SCHEDULE"],
     "schedule": ["theirs-schedule", "theirs-paused", "SCHEDULE"],
     "schema": ["{}"],
     "scopes": ["{operate}"],
+    "small": ["9"],
     "secret": ["theirs-secret", "theirs-spare"],
     "spec": ['{"url": "https://intruder.example", "headers": {"a": "{{secret.theirs-secret}}"}}'],
     "strategy": ["fixed"],
@@ -202,9 +207,10 @@ AIMED: dict[str, list[str]] = {
 
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
-    "act_for", "backoff", "begin_wait", "claim_calls", "create_api_key", "end_wait",
+    "act_for", "advance_clock", "backoff", "begin_wait", "claim_calls", "create_api_key",
+    "end_wait",
     "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
-    "preview_cron", "ready", "replica_lag", "revoke_queue", "show_login", "show_pulse",
+    "preview_cron", "ready", "replica_lag", "revoke_queue", "run_calls", "show_login", "show_pulse",
     "tick_in", "work",
 }  # fmt: skip
 

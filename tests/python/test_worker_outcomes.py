@@ -316,10 +316,34 @@ async def test_snooze_does_not_count(database: str, client: AsyncClient) -> None
     assert ended.run_at == until
 
 
-async def test_an_unknown_kind_is_dead(database: str, client: AsyncClient) -> None:
-    async with Worker(database, Registry()):
-        job = await done(client, (await client.enqueue("nobody")).job_id)
-    assert (job.state, job.last_error_code, job.attempts) == ("dead", "UNKNOWN_KIND", 1)
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [({}, ["unknown_kind", "waiting"]), ({"concurrency_key": "k"}, ["scheduled"])],
+)
+async def test_a_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(
+    database: str, client: AsyncClient, keys: dict[str, Any], why: list[str]
+) -> None:
+    newer = Registry()
+
+    @newer.handler("new")
+    async def new() -> str:
+        return "done"
+
+    async def reasons() -> list[str]:
+        return [row.reason for row in await client.explain(job.job_id)]
+
+    async with Worker(database, Registry(), name="older") as older:
+        job = await client.enqueue("new", max_attempts=1, **keys)
+        while await reasons() != why:
+            await asyncio.sleep(0.02)
+        assert older.health()["lacks"] == {"UNKNOWN_KIND": "no handler of kind new"}
+        waiting = await client.get(job.job_id)
+        assert (waiting.state, waiting.attempts) == ("queued", 0)
+        if keys:
+            await client.change_many([job.job_id], run_now=True)
+        async with Worker(database, newer, name="newer"):
+            ended = await done(client, job.job_id)
+    assert (ended.state, ended.result, ended.worker) == ("succeeded", "done", "newer")
 
 
 async def test_otherwise_takes_every_other_kind(database: str, client: AsyncClient) -> None:

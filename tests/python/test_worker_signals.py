@@ -182,20 +182,20 @@ def test_a_wrong_password_ends_it_and_is_told(database: str, tmp_path: Path) -> 
 
 
 def test_every_line_about_a_job_says_which(database: str, client: Client, tmp_path: Path) -> None:
-    job_id = client.enqueue("nobody", idempotency_key="k").job_id
+    job_id = client.enqueue("wait", {"started": 1}, idempotency_key="k").job_id
     with working(database, tmp_path, "--name", "me") as worker:
         until(lambda: "job dead" in worker.log)
     [line] = [json.loads(text) for text in worker.log.splitlines() if "job dead" in text]
     expected = {
         "level": "ERROR",
         "job_id": str(job_id),
-        "kind": "nobody",
+        "kind": "wait",
         "attempt": 1,
         "queue": "default",
         "worker": "me",
         "idempotency_key": "k",
         "status": "dead",
-        "error_code": "UNKNOWN_KIND",
+        "error_code": "PAYLOAD_INVALID",
     }
     assert expected.items() <= line.items()
 

@@ -10,7 +10,7 @@ export interface Functions {
   /** Cancels a waiting job, asks the worker of a running one, and says which. */
   cancel: { given: { job_id: string; reason?: string | null }; row: { cancel: string } };
   /** Leases up to max_jobs runnable jobs to a worker: by queue as given, then priority, run_at and id. */
-  claim: { given: { queues: string[]; worker: string; max_jobs?: number | null; max_limited?: number | null }; row: { job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null } };
+  claim: { given: { queues: string[]; worker: string; max_jobs?: number | null; max_limited?: number | null; except_kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null } };
   /** Finishes an attempt as succeeded: true once, false when repeated, an error when the lease is lost. */
   complete: { given: { job_id: string; attempt: number; result?: Json | null }; row: { complete: boolean } };
   /** Finishes many attempts as succeeded and tells for each whether it still held its job. */
@@ -18,30 +18,30 @@ export interface Functions {
   /** Ends an attempt as cancelled, where that was asked for. */
   confirm_cancel: { given: { job_id: string; attempt: number }; row: { confirm_cancel: null } };
   /** Returns how long it is until the next job of these queues becomes runnable, or null when none waits. */
-  due_in: { given: { queues: string[] }; row: { due_in: Interval } };
+  due_in: { given: { queues: string[]; except_kinds?: string[] | null }; row: { due_in: Interval } };
   /** Says that an event has happened, for all jobs that wait for it or will; true for the first that says so. */
   emit: { given: { event: string; payload?: Json | null }; row: { emit: boolean } };
   /** Marks the listening session as awake or waiting for no job, so that nobody need notify it. */
   end_wait: { given: {  }; row: { end_wait: null } };
   /** Adds a job in the caller's transaction and returns its id, or the id of the job that already holds its key. */
-  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null }; row: { enqueue: string } };
+  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null; expires_at?: Date | null }; row: { enqueue: string } };
   /** Adds many jobs, all or none, and tells for each one its id and whether it was created. */
   enqueue_many: { given: { jobs: Json }; row: { ordinal: number | null; job_id: string | null; created: boolean | null } };
   /** Finishes a batch and claims the next, in one call and one commit. */
-  exchange: { given: { queues: string[]; worker: string; max_jobs: number; job_ids?: string[] | null; attempts?: number[] | null; results?: Json | null; failures?: Json | null; max_limited?: number | null }; row: { outcome: string | null; job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null } };
+  exchange: { given: { queues: string[]; worker: string; max_jobs: number; job_ids?: string[] | null; attempts?: number[] | null; results?: Json | null; failures?: Json | null; max_limited?: number | null; except_kinds?: string[] | null }; row: { outcome: string | null; job_id: string | null; attempt: number | null; kind: string | null; payload: Json | null; metadata: Json | null; queue: string | null; max_attempts: number | null; timeout: Interval | null; lease_expires_at: Date | null; run_at: Date | null; created_at: Date | null; idempotency_key: string | null; lease: Interval | null; delivery_version: number | null } };
   /** Ends an attempt as failed and returns the new state: retrying, dead or cancelled. */
   fail: { given: { job_id: string; attempt: number; error: string; error_code?: string | null; retryable?: boolean | null; retry_in?: Interval | null; details?: Json | null }; row: { fail: string } };
   /** Ends many attempts as failed and tells the new state of each, null where the lease was lost. */
   fail_many: { given: { failures: Json }; row: { job_id: string | null; attempt: number | null; state: string | null } };
   /** Returns one job, live or archived. */
-  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null } };
+  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null } };
   /** Extends the leases of a worker's jobs and tells which are lost and which are to be cancelled. */
-  heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
+  heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null; except_kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
   /** Returns what the steps of a job have come to, in their order. */
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
   log: { given: { job_id: string; attempt: number; level: string; message: string }; row: { log: null } };
-  /** Recovers expired leases, fires schedules that are due, prunes keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers. */
+  /** Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers. */
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
   /** Gives a leased job back unfinished, its attempt not counted, and returns the new state. */
   release: { given: { job_id: string; attempt: number; run_at?: Date | null }; row: { release: string } };
@@ -69,20 +69,20 @@ export const argumentTypes: {
 } = {
   begin_wait: { queues: "text[]" },
   cancel: { job_id: "uuid", reason: "text" },
-  claim: { queues: "text[]", worker: "text", max_jobs: "integer", max_limited: "integer" },
+  claim: { queues: "text[]", worker: "text", max_jobs: "integer", max_limited: "integer", except_kinds: "text[]" },
   complete: { job_id: "uuid", attempt: "integer", result: "jsonb" },
   complete_many: { job_ids: "uuid[]", attempts: "integer[]", results: "jsonb" },
   confirm_cancel: { job_id: "uuid", attempt: "integer" },
-  due_in: { queues: "text[]" },
+  due_in: { queues: "text[]", except_kinds: "text[]" },
   emit: { event: "text", payload: "jsonb" },
   end_wait: {  },
-  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text" },
+  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text", expires_at: "timestamp with time zone" },
   enqueue_many: { jobs: "jsonb" },
-  exchange: { queues: "text[]", worker: "text", max_jobs: "integer", job_ids: "uuid[]", attempts: "integer[]", results: "jsonb", failures: "jsonb", max_limited: "integer" },
+  exchange: { queues: "text[]", worker: "text", max_jobs: "integer", job_ids: "uuid[]", attempts: "integer[]", results: "jsonb", failures: "jsonb", max_limited: "integer", except_kinds: "text[]" },
   fail: { job_id: "uuid", attempt: "integer", error: "text", error_code: "text", retryable: "boolean", retry_in: "interval", details: "jsonb" },
   fail_many: { failures: "jsonb" },
   get_job: { job_id: "uuid" },
-  heartbeat: { worker: "text", job_ids: "uuid[]", attempts: "integer[]", queues: "text[]" },
+  heartbeat: { worker: "text", job_ids: "uuid[]", attempts: "integer[]", queues: "text[]", except_kinds: "text[]" },
   list_steps: { job_id: "uuid" },
   log: { job_id: "uuid", attempt: "integer", level: "text", message: "text" },
   maintain: {  },

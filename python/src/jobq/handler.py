@@ -7,7 +7,7 @@ import inspect
 import sys
 import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
@@ -23,6 +23,7 @@ __all__ = ["Handler", "Mode", "describe"]
 Mode = Literal["coroutine", "thread", "process"]
 
 _EXTRAS: Final = ("context", "connection")
+_BATCH_EXTRAS: Final = ("contexts",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,9 @@ class Handler:
         takes_payload: whether it takes the payload at all.
         definition: the arguments of put_kind; empty when there is nothing to declare.
         on_dead: called with the context and the error's code and text when a job is dead.
+        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
+        batch: how many jobs it takes at a time at most; 0 where it takes one, and no list.
+        batch_wait: how many seconds a batch waits for more jobs.
     """
 
     kind: str
@@ -50,6 +54,14 @@ class Handler:
     takes_payload: bool
     definition: Mapping[str, Any]
     on_dead: Callable[[JobContext, str, str], Any] | None
+    interrupt_on_cancel: bool = False
+    batch: int = 0
+    batch_wait: float = 0.0
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it is a coroutine function."""
+        return self.mode == "coroutine"
 
     def arguments(self, payload: object, context: object, connection: object) -> tuple[Any, ...]:
         """Return the positional arguments of a call."""
@@ -67,6 +79,9 @@ def describe(
     transactional: bool,
     process: bool,
     on_dead: Callable[[JobContext, str, str], Any] | None,
+    interrupt_on_cancel: bool = False,
+    batch: int = 0,
+    batch_wait: float = 0.0,
 ) -> Handler:
     """Look at a handler's signature and return what is to be known of it.
 
@@ -77,13 +92,23 @@ def describe(
         transactional: whether it takes part in the transaction of the completion.
         process: whether it runs in another process.
         on_dead: called when a job is dead.
+        interrupt_on_cancel: whether it is interrupted when somebody asks to cancel the job.
+        batch: how many jobs it takes at a time at most; 0 where it takes one.
+        batch_wait: how many seconds a batch waits for more jobs.
 
     Raises:
         TypeError: it cannot be called as a handler is.
     """
     called = function if inspect.isroutine(function) else function.__call__  # type: ignore[operator]
     is_coroutine = inspect.iscoroutinefunction(called)
-    takes_payload, extras, payload_type = _parameters(kind, called)
+    takes_payload, extras, payload_type = _parameters(
+        kind, called, _BATCH_EXTRAS if batch else _EXTRAS
+    )
+    mode: Mode = "process" if process else "coroutine" if is_coroutine else "thread"
+    if interrupt_on_cancel and mode == "thread":
+        raise TypeError(f"handler of {kind}: a thread cannot be interrupted")
+    if batch:
+        payload_type = _item_type(kind, payload_type, is_plain=not (process or transactional))
     if process and (is_coroutine or "connection" in extras or transactional):
         raise TypeError(
             f"handler of {kind}: one that runs in a process is a plain function "
@@ -98,30 +123,51 @@ def describe(
     return Handler(
         kind=kind,
         function=function,
-        mode="process" if process else "coroutine" if is_coroutine else "thread",
+        mode=mode,
         is_transactional=transactional,
         extras=extras,
         parse=_parser(payload_type),
         takes_payload=takes_payload,
         definition=rules,
         on_dead=on_dead or getattr(function, "on_dead", None),
+        interrupt_on_cancel=interrupt_on_cancel,
+        batch=batch,
+        batch_wait=batch_wait,
     )
 
 
-def _parameters(kind: str, function: Callable[..., Any]) -> tuple[bool, tuple[str, ...], Any]:
+def _item_type(kind: str, payloads_type: Any, *, is_plain: bool) -> Any:  # noqa: ANN401
+    """Return the type of the payloads in a batch.
+
+    Raises:
+        TypeError: the handler cannot take batches.
+    """
+    if not is_plain:
+        raise TypeError(f"handler of {kind}: one that takes batches is no transaction or process")
+    if payloads_type in (Any, list):
+        return Any
+    if get_origin(payloads_type) is not list:
+        raise TypeError(f"handler of {kind}: one that takes batches takes a list of payloads")
+    (item_type,) = get_args(payloads_type)
+    return item_type
+
+
+def _parameters(
+    kind: str, function: Callable[..., Any], known: tuple[str, ...]
+) -> tuple[bool, tuple[str, ...], Any]:
     """Return whether a payload is taken, which extras follow, and the payload's type."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = [
         p for p in inspect.signature(function).parameters.values() if p.kind in positional
     ]
-    takes_payload = bool(parameters) and parameters[0].name not in _EXTRAS
+    takes_payload = bool(parameters) and parameters[0].name not in known
     rest = parameters[1:] if takes_payload else parameters
-    extras = tuple(p.name for p in rest if p.default is p.empty or p.name in _EXTRAS)
-    unknown = [name for name in extras if name not in _EXTRAS]
+    extras = tuple(p.name for p in rest if p.default is p.empty or p.name in known)
+    unknown = [name for name in extras if name not in known]
     if unknown:
+        names = " and ".join(repr(name) for name in known)
         raise TypeError(
-            f"handler of {kind}: after the payload come 'context' and 'connection', "
-            f"not {', '.join(unknown)}"
+            f"handler of {kind}: after the payload come {names}, not {', '.join(unknown)}"
         )
     payload_type = _annotation(function, parameters[0]) if takes_payload else Any
     return takes_payload, extras, payload_type

@@ -54,6 +54,7 @@ def enqueue(
     dedup: str | None = None,
     metadata: Mapping[str, Json] | None = None,
     concurrency_key: str | None = None,
+    expires_at: datetime | None = None,
 ) -> Call[Enqueued]:
     """Add a job; it exists when the transaction commits.
 
@@ -73,6 +74,8 @@ def enqueue(
         metadata: a JSON object that handlers see beside the payload.
         concurrency_key: for whom it runs, in at most 1024 bytes; keys of a queue take turns,
             and limits hold for each; the kind's path by default.
+        expires_at: after run_at; no attempt begins after this moment: the job is then dead,
+            with the code EXPIRED.
 
     Returns:
         The job's id, and whether this call created it.
@@ -96,6 +99,7 @@ def enqueue(
         "dedup_key": dedup_key,
         "dedup": dedup,
         "concurrency_key": concurrency_key,
+        "expires_at": expires_at,
         "metadata": with_trace(metadata),
     }
     job = {name: value for name, value in options.items() if value is not None}

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from jobq.arguments import as_jsonb, as_text
 from jobq.call import Call, nothing
-from jobq.models import Json
+from jobq.models import DeclaredKind, Json, record
 
-__all__ = ["list_payload_schemas", "put_kind"]
+__all__ = ["list_kinds", "list_payload_schemas", "put_kind"]
 
 
 def put_kind(
@@ -36,6 +36,10 @@ def put_kind(
     rate_burst: int | None = None,
     dedup_period: timedelta | str | None = None,
     dedup_max_wait: timedelta | str | None = None,
+    keep_succeeded: timedelta | str | None = None,
+    keep_dead: timedelta | str | None = None,
+    keep_cancelled: timedelta | str | None = None,
+    retry_on: Sequence[str] | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -56,7 +60,7 @@ def put_kind(
             used again.
         payload_schema: a JSON Schema that every payload must meet at enqueue.
         run: a function of the database, such as ``analytics.refresh_sales``, that is run
-            by `work`.
+            by `work`: of a jsonb, or of a jsonb[] for many jobs at a time.
         concurrency_key: the path in the payload at which each job's concurrency key stands.
         max_running: how many jobs of the kind run at once, in all queues.
         rate_limit: how many of them start in each ``rate_period``.
@@ -65,6 +69,12 @@ def put_kind(
         dedup_period: for how long debounce waits for another call, or throttle makes no other
             job; 10 seconds by default.
         dedup_max_wait: how long other calls may put a job off in all.
+        keep_succeeded: how long its jobs are kept that succeeded, at most the global
+            retention; 0 leaves no trace of them.
+        keep_dead: the same for dead jobs; at least 1 hour.
+        keep_cancelled: the same for cancelled jobs; at least 1 hour.
+        retry_on: after which errors of ``run`` a job is tried again: SQLSTATEs, or their
+            classes by two characters; ``08``, ``40``, ``53``, ``55`` and ``57`` by default.
 
     Raises:
         NotFound: there is no such function of one jsonb that returns jsonb.
@@ -94,6 +104,10 @@ def put_kind(
         "rate_burst": rate_burst,
         "dedup_period": dedup_period,
         "dedup_max_wait": dedup_max_wait,
+        "keep_succeeded": keep_succeeded,
+        "keep_dead": keep_dead,
+        "keep_cancelled": keep_cancelled,
+        "retry_on": retry_on if retry_on is None else list(retry_on),
     }
     return Call("put_kind", arguments, nothing)
 
@@ -105,3 +119,8 @@ def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
         InvalidArgument: a kind is no text.
     """
     return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
+
+
+def list_kinds() -> Call[list[DeclaredKind]]:
+    """Return what is declared of each kind, by name."""
+    return Call("list_kinds", {}, list, record(DeclaredKind))

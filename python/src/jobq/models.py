@@ -22,11 +22,14 @@ __all__ = [
     "Attempt",
     "CancelOutcome",
     "ClaimedJob",
+    "DeclaredKind",
+    "DeclaredQueue",
     "Enqueued",
     "Explanation",
     "Job",
     "Json",
     "Limit",
+    "LiveWorker",
     "LogLine",
     "Privilege",
     "QueueGrant",
@@ -103,6 +106,7 @@ class Job:
         lease: how long a claim holds without a heartbeat.
         finished_at: None while the job is live.
         delivery_version: of the endpoint that the job was made for; None where a handler runs it.
+        expires_at: after which no attempt begins; None for never.
     """
 
     job_id: UUID
@@ -138,6 +142,7 @@ class Job:
     created_at: datetime
     finished_at: datetime | None
     delivery_version: int | None
+    expires_at: datetime | None
 
     @property
     def is_finished(self) -> bool:
@@ -157,6 +162,73 @@ class Limit:
     rate_burst: int | None
     running: int
     updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredKind:
+    """What is declared of a kind; None where its queue or the default speaks.
+
+    Attributes:
+        concurrency_key: the path in the payload at which each job's concurrency key stands.
+        keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
+        run: the function of the database that does its jobs; None where workers do.
+        is_endpoint: whether its jobs are delivered to an endpoint.
+    """
+
+    kind: str
+    queue: str | None
+    priority: int | None
+    max_attempts: int | None
+    timeout: timedelta | None
+    lease: timedelta | None
+    retry_preset: str | None
+    dedup: str | None
+    concurrency_key: list[str] | None
+    keep_succeeded: timedelta | None
+    keep_dead: timedelta | None
+    keep_cancelled: timedelta | None
+    run: str | None
+    retry_on: list[str] | None
+    is_endpoint: bool
+    payload_schema: dict[str, Json] | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredQueue:
+    """What is declared of a queue; None where the default speaks."""
+
+    queue: str
+    priority: int | None
+    max_attempts: int | None
+    timeout: timedelta | None
+    lease: timedelta | None
+    retry_preset: str | None
+    max_depth: int | None
+    key_max_running: int | None
+    paused_at: datetime | None
+    pause_reason: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorker:
+    """A worker as the database knows it.
+
+    Attributes:
+        is_live: whether it was seen within the last minute.
+        jobs: how many it runs.
+        except_kinds: the kinds that it has met and has no handler for.
+    """
+
+    worker: str
+    queues: list[str]
+    started_at: datetime
+    seen_at: datetime
+    is_live: bool
+    jobs: int
+    region: str
+    except_kinds: list[str]
 
 
 @dataclass(frozen=True, slots=True)

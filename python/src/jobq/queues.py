@@ -5,9 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 
 from jobq.call import Call, nothing, scalar
-from jobq.models import QueueStats, record
+from jobq.models import DeclaredQueue, LiveWorker, QueueStats, record
 
-__all__ = ["pause", "put_queue", "queue_stats", "replica_lag", "resume"]
+__all__ = [
+    "list_queues",
+    "list_workers",
+    "pause",
+    "put_queue",
+    "queue_stats",
+    "replica_lag",
+    "resume",
+]
 
 
 def put_queue(
@@ -100,3 +108,13 @@ def queue_stats() -> Call[list[QueueStats]]:
 def replica_lag() -> Call[timedelta | None]:
     """Return how far what the client lists may lie behind; None where the primary answers."""
     return Call("replica_lag", {}, scalar, may_lag=True)
+
+
+def list_queues() -> Call[list[DeclaredQueue]]:
+    """Return what is declared of each queue, by name."""
+    return Call("list_queues", {}, list, record(DeclaredQueue))
+
+
+def list_workers() -> Call[list[LiveWorker]]:
+    """Return the workers that were seen of late, by name."""
+    return Call("list_workers", {}, list, record(LiveWorker))

@@ -9,18 +9,19 @@ async def send_email(payload: SendEmail, context: JobContext) -> None: ...
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobq import schedules
 from jobq.arguments import as_timedelta
 from jobq.context import JobContext
 from jobq.handler import Handler, describe
+from jobq.hooks import Hooks
 from jobq.kinds import put_kind
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import timedelta
     from uuid import UUID
 
     from jobq.call import Call
@@ -42,12 +43,17 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 
 class Registry:
-    """The handlers of a worker, one for each kind of job."""
+    """The handlers of a worker, one for each kind of job.
+
+    Attributes:
+        hooks: what runs around every handler.
+    """
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None
         self._schedules: dict[str, Call[UUID]] = {}
+        self.hooks = Hooks()
 
     def handler(
         self,
@@ -72,9 +78,15 @@ class Registry:
         rate_limit: int | None = None,
         rate_period: timedelta | float | None = None,
         rate_burst: int | None = None,
+        keep_succeeded: timedelta | float | None = None,
+        keep_dead: timedelta | float | None = None,
+        keep_cancelled: timedelta | float | None = None,
         transactional: bool = False,
         process: bool = False,
         on_dead: Callable[[JobContext, str, str], Any] | None = None,
+        interrupt_on_cancel: bool = False,
+        batch: int = 0,
+        batch_wait: timedelta | float = 0.01,
     ) -> Callable[[F], F]:
         """Return a decorator that registers a handler of a kind.
 
@@ -107,11 +119,22 @@ class Registry:
             rate_limit: how many of them start in each ``rate_period``.
             rate_period: a second by default.
             rate_burst: how many of them may start together; 1 by default.
+            keep_succeeded: how long jobs are kept that succeeded, a timedelta or seconds; 0
+                leaves no trace of them.
+            keep_dead: the same for dead jobs; at least 1 hour.
+            keep_cancelled: the same for cancelled jobs; at least 1 hour.
             transactional: whether the handler takes ``connection``, whose transaction also
                 completes the job: its rows and the completion commit together or not at all.
             process: whether a plain function runs in another process, for work on the CPU.
             on_dead: called with the context, the error's code and its text when a job of
                 the kind is dead; a plain function or a coroutine function.
+            interrupt_on_cancel: whether a coroutine or a process is interrupted when somebody
+                asks to cancel the job, which is cancelled then.
+            batch: the handler takes a list of so many payloads at most, and a list
+                ``contexts`` if it names that; it returns None or a list of the results, in
+                which an exception stands for a job that failed. A batch is no larger than
+                the worker's concurrency.
+            batch_wait: how long a batch waits for more jobs, a timedelta or seconds.
 
         Raises:
             TypeError: the function cannot be called as a handler is.
@@ -137,6 +160,9 @@ class Registry:
             "rate_limit": rate_limit,
             "rate_period": as_timedelta(rate_period),
             "rate_burst": rate_burst,
+            "keep_succeeded": as_timedelta(keep_succeeded),
+            "keep_dead": as_timedelta(keep_dead),
+            "keep_cancelled": as_timedelta(keep_cancelled),
         }
 
         def register(function: F) -> F:
@@ -149,6 +175,11 @@ class Registry:
                 transactional=transactional,
                 process=process,
                 on_dead=on_dead,
+                interrupt_on_cancel=interrupt_on_cancel,
+                batch=batch,
+                batch_wait=batch_wait / timedelta(seconds=1)
+                if isinstance(batch_wait, timedelta)
+                else batch_wait,
             )
             return function
 
@@ -196,6 +227,31 @@ class Registry:
 
         return register
 
+    def before(self, hook: F) -> F:
+        """Have a function called with the context before every handler; a decorator.
+
+        What it raises stands for what the handler would have. A plain hook runs where the
+        handler does, a coroutine on the worker's event loop.
+        """
+        self.hooks.before.append(hook)
+        return hook
+
+    def after(self, hook: F) -> F:
+        """Have a function called with the context and the result after every handler.
+
+        It is not called when the handler raises.
+        """
+        self.hooks.after.append(hook)
+        return hook
+
+    def on_error(self, hook: F) -> F:
+        """Have a function called with the context and what a handler, or another hook, raised.
+
+        Outcomes such as Retry are told too. What the function raises is only logged.
+        """
+        self.hooks.error.append(hook)
+        return hook
+
     def otherwise(self, function: Callable[..., Any]) -> None:
         """Have a function do the jobs of every kind that has no handler.
 
@@ -207,6 +263,11 @@ class Registry:
         self._fallback = describe(
             "any other kind", function, {}, transactional=False, process=False, on_dead=None
         )
+
+    @property
+    def has_fallback(self) -> bool:
+        """Whether a function does the jobs of every kind that has no handler."""
+        return self._fallback is not None
 
     def get(self, kind: str) -> Handler | None:
         """Return the handler of a kind, or None."""

@@ -28,6 +28,7 @@ def change_many(
     to_queue: str | None = None,
     payload: Json = None,
     timeout: timedelta | str | None = None,
+    expires_at: datetime | None = None,
     queue: str | None = None,
     kind: str | None = None,
     metadata: Mapping[str, Json] | None = None,
@@ -45,6 +46,7 @@ def change_many(
         to_queue: the queue that they move to.
         payload: JSON, for jobs that have never run.
         timeout: of each attempt.
+        expires_at: no attempt begins after this moment.
         queue: only jobs of this queue.
         kind: only jobs of this kind.
         metadata: only jobs whose metadata contains this.
@@ -65,6 +67,7 @@ def change_many(
         "queue": to_queue,
         "payload": payload,
         "timeout": timeout,
+        "expires_at": expires_at,
     }
     given = {
         name: value if name == "payload" else as_text(value)

@@ -5,21 +5,32 @@
         [ran] = run_due(connection, registry)
         assert ran.state == "succeeded"
 
-Nothing is committed and no worker is needed; with the rollback all of it is gone.
+Nothing is committed and no worker is needed; with the rollback all of it is gone. In a
+coroutine it is ``await run_due_async(connection, registry)``, with an AsyncConnection.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import inspect
-from dataclasses import dataclass
+import secrets
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
-from jobq.arguments import encode
+import psycopg
+from psycopg import AsyncConnection, Connection, sql
+from psycopg.conninfo import make_conninfo
+
+from jobq.arguments import as_timedelta, encode
+from jobq.call import Call, scalar
 from jobq.client import Client
 from jobq.context import JobContext, Written
+from jobq.deploy import deploy, single_file
+from jobq.errors import JobNotFound
 from jobq.models import ClaimedJob, record
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
@@ -38,20 +49,19 @@ from jobq.settlement import (
 from jobq.steps import Steps, SyncJournal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from datetime import timedelta
     from uuid import UUID
 
-    from psycopg import Connection
-
     from jobq.handler import Handler
-    from jobq.models import Json, State
+    from jobq.models import Job, Json, State
     from jobq.registry import Registry
     from jobq.settlement import Hold
-    from jobq.steps import Journal
 
-__all__ = ["Ran", "run_due"]
+__all__ = ["Ran", "advance", "assert_enqueued", "fresh_database", "run_due", "run_due_async"]
 
 WORKER: Final = "jobq.testing"
+C = TypeVar("C", Connection[Any], AsyncConnection[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +94,10 @@ def run_due(
     """Run every job that is due, those that handlers enqueue meanwhile too.
 
     Each handler runs here and now: a coroutine in an event loop of its own, a
-    transactional handler on this connection. A handler that fails leaves no rows, as in a
-    worker: it runs in a savepoint. Not for use inside a running event loop.
+    transactional handler on this connection (a coroutine gets it as an AsyncConnection).
+    A handler that fails leaves no rows, as in a worker: it runs in a savepoint. A job that
+    dies of its attempt has its handler's ``on_dead`` called, and jobs of a kind without a
+    handler wait.
 
     Args:
         connection: the test's; it must be inside a transaction, or begin one.
@@ -97,34 +109,215 @@ def run_due(
     Raises:
         JobqError: the database refused something.
         Exception: what a handler raised, with ``reraise``.
+        RuntimeError: this is inside a running event loop: `run_due_async` is for that.
     """
-    client = Client(connection)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run_due(_Test(connection, registry, asyncio.run, reraise=reraise), queues, max_jobs)
+    raise RuntimeError("inside an event loop: await run_due_async(...) instead of run_due(...)")
+
+
+async def run_due_async(
+    connection: AsyncConnection[Any],
+    registry: Registry,
+    queues: Sequence[str] = ("default",),
+    *,
+    max_jobs: int = 100,
+    reraise: bool = False,
+) -> list[Ran]:
+    """Run every job that is due, as `run_due` does, for a test that is a coroutine.
+
+    Coroutines run in this event loop, plain functions in a thread. Nobody else may use the
+    connection meanwhile.
+
+    Args:
+        connection: the test's.
+        registry: the handlers.
+        queues: where to look.
+        max_jobs: after so many attempts it stops.
+        reraise: raise what a handler raises, unless it is an outcome such as Retry.
+
+    Raises:
+        JobqError: the database refused something.
+        Exception: what a handler raised, with ``reraise``.
+    """
+    loop = asyncio.get_running_loop()
+
+    def wait(awaited: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - whatever it returns
+        return asyncio.run_coroutine_threadsafe(awaited, loop).result()
+
+    with _sharing(Connection, connection) as own:
+        test = _Test(own, registry, wait, reraise=reraise)
+        return await asyncio.to_thread(_run_due, test, queues, max_jobs)
+
+
+def assert_enqueued(
+    connection: Connection[Any],
+    kind: str,
+    payload: Json = None,
+    *,
+    queue: str | None = None,
+    count: int = 1,
+) -> list[Job]:
+    """Assert that so many jobs of a kind wait or run; return them, the oldest first.
+
+    Args:
+        connection: the test's.
+        kind: of the jobs.
+        payload: what theirs contains: an object has these members, and may have more.
+        queue: of the jobs.
+        count: how many; 0 for none.
+
+    Raises:
+        AssertionError: there are more, or fewer; it says what there is.
+    """
+    jobs = [
+        job
+        for job in reversed(Client(connection).list_jobs(kind=kind, queue=queue, max_jobs=1000))
+        if not job.is_finished
+    ]
+    fitting = [job for job in jobs if payload is None or _contains(job.payload, payload)]
+    if len(fitting) != count:
+        there = "".join(f"\n  {job.queue} {job.state} {job.payload}" for job in jobs) or " none"
+        raise AssertionError(
+            f"expected {count} jobs of kind {kind} with {payload}, found {len(fitting)};"
+            f" of this kind there are:{there}"
+        )
+    return fitting
+
+
+def advance(connection: Connection[Any], by: timedelta | float) -> int:
+    """Let time pass for the jobs that wait, in this transaction; return how many they are.
+
+    What is due within that time can run, and what expires within it is dead. Schedules
+    stay as they are: `Client.run_schedule` runs one.
+
+    Args:
+        connection: the test's, of a superuser or the owner of the schema.
+        by: how much time, as a timedelta or in seconds.
+
+    Raises:
+        NotPermitted: the connection's user is neither.
+    """
+    moved: int = Client(connection).run(Call("advance_clock", {"by": as_timedelta(by)}, scalar))
+    return moved
+
+
+@contextmanager
+def fresh_database(server: str) -> Iterator[str]:
+    """Make a database with jobq in it, give its URL, and drop it in the end.
+
+    The first one of a release takes a second, each one after it a tenth of that: it is
+    copied from a template, ``jobq_template_…``, which stays.
+
+    Args:
+        server: a libpq URL of a user who may create databases and roles.
+
+    Raises:
+        DeployError: the schema cannot be installed.
+    """
+    text = single_file()
+    template = "jobq_template_" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = "jobq_test_" + secrets.token_hex(8)
+    copy = _named("create database {} template {}", name, template)
+    with psycopg.connect(server, autocommit=True) as admin:
+        try:
+            admin.execute(copy)
+        except psycopg.errors.InvalidCatalogName:  # there is no template yet
+            _make_template(admin, server, template)
+            admin.execute(copy)
+        try:
+            yield make_conninfo(server, dbname=name)
+        finally:
+            admin.execute(_named("drop database {} with (force)", name))
+
+
+def _make_template(admin: Connection[Any], server: str, template: str) -> None:
+    """Make the template, under another name until it is whole; others may do so meanwhile."""
+    building = f"{template}_{secrets.token_hex(4)}"
+    admin.execute(_named("create database {} template template0", building))
+    try:
+        deploy(make_conninfo(server, dbname=building))
+        admin.execute(_named("alter database {} rename to {}", building, template))
+    except BaseException as error:
+        admin.execute(_named("drop database {} with (force)", building))
+        if not isinstance(error, psycopg.errors.DuplicateDatabase):
+            raise
+
+
+def _named(statement: LiteralString, *names: str) -> sql.Composed:
+    return sql.SQL(statement).format(*map(sql.Identifier, names))
+
+
+def _contains(given: object, wanted: object) -> bool:
+    """Whether a payload has what is wanted of it."""
+    if isinstance(wanted, dict) and isinstance(given, dict):
+        return all(name in given and _contains(given[name], wanted[name]) for name in wanted)
+    return given == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """Where jobs run, and how what is awaited is waited for."""
+
+    connection: Connection[Any]
+    registry: Registry
+    wait: Callable[[Coroutine[Any, Any, Any]], Any]
+    reraise: bool = field(kw_only=True)
+
+    def done(self, result: Any) -> Any:  # noqa: ANN401 - whatever it is
+        """Return what a function returned, or what it awaits."""
+
+        async def awaited() -> Any:  # noqa: ANN401
+            return await result
+
+        return self.wait(awaited()) if inspect.isawaitable(result) else result
+
+
+@contextmanager
+def _sharing(kind: type[C], other: Connection[Any] | AsyncConnection[Any]) -> Iterator[C]:
+    """Give another connection object for the same session; the two must take turns."""
+    own = kind(other.pgconn)
+    try:
+        yield own
+    finally:
+        del own.pgconn  # which stays the other's to close
+
+
+def _run_due(test: _Test, queues: Sequence[str], max_jobs: int) -> list[Ran]:
     ran: list[Ran] = []
+    unknown: list[str] = []
     while len(ran) < max_jobs:
-        with connection.cursor(row_factory=record(ClaimedJob)) as cursor:
-            cursor.execute("select * from jobq.claim(%s, %s, 1)", (list(queues), WORKER))
+        with test.connection.cursor(row_factory=record(ClaimedJob)) as cursor:
+            cursor.execute(
+                "select * from jobq.claim(%s, %s, 1, except_kinds => %s)",
+                (list(queues), WORKER, unknown),
+            )
             job = cursor.fetchone()
         if job is None:
             break
-        ran.append(_run(connection, client, registry, job, reraise=reraise))
+        if test.registry.get(job.kind) is None:
+            unknown.append(job.kind)
+        ran.append(_run(test, job))
     return ran
 
 
-def _run(
-    connection: Connection[Any],
-    client: Client,
-    registry: Registry,
-    job: ClaimedJob,
-    *,
-    reraise: bool,
-) -> Ran:
+def _run(test: _Test, job: ClaimedJob) -> Ran:
     error: BaseException | None = None
-    handler = registry.get(job.kind)
+    connection = test.connection
+    client = Client(connection)
+    handler = test.registry.get(job.kind)
+    context = _context(connection, job)
+    settlement: Settlement = Released()
     journal = _Journal(connection)
+    context.steps = Steps(
+        journal, job.job_id, job.attempt, is_awaited=handler is not None and handler.is_awaited
+    )
     try:
         with connection.transaction():
             try:
-                result = _call(handler, job, connection, journal)
+                result = _call(test, handler, job, context)
             except Suspended:
                 return Ran(job.job_id, job.kind, client.get(job.job_id).state, None, None)
             settlement = settlement_of(Returned(result))
@@ -136,12 +329,17 @@ def _run(
         is_outcome = isinstance(
             raised, Retry | Permanent | RateLimited | Snooze | Cancelled | Unable
         )
-        if (reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
+        if (test.reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
             raise
         error = raised
         journal.keep(handler)
-        _settle(connection, job, settlement_of(Raised(raised)))
-    ended = client.get(job.job_id)
+        settlement = settlement_of(Raised(raised))
+        _settle(connection, job, settlement)
+    ended = _ended(connection, job.job_id)
+    if ended is None:
+        return Ran(job.job_id, job.kind, "succeeded", None, None)
+    if ended.state == "dead" and isinstance(settlement, Failed) and handler and handler.on_dead:
+        test.done(handler.on_dead(context, settlement.code, settlement.error))
     return Ran(job.job_id, job.kind, ended.state, ended.result, error)
 
 
@@ -149,16 +347,18 @@ class _UndoneError(Exception):
     """On the way out of the savepoint of a handler whose result cannot be stored."""
 
 
-def _call(
-    handler: Handler | None, job: ClaimedJob, connection: Connection[Any], journal: Journal
-) -> Any:  # noqa: ANN401 - whatever the handler returns
-    if handler is None:
-        raise Permanent("UNKNOWN_KIND", f"no handler of kind {job.kind}")
+def _ended(connection: Connection[Any], job_id: UUID) -> Job | None:
+    """Return a job, or None where it has left no trace."""
     try:
-        payload = handler.parse(job.payload)
-    except ValueError as error:
-        raise Permanent("PAYLOAD_INVALID", error_text(error)) from error
-    context = JobContext(
+        with connection.transaction():
+            return Client(connection).get(job_id)
+    except JobNotFound:
+        return None
+
+
+def _context(connection: Connection[Any], job: ClaimedJob) -> JobContext:
+    """Return what a handler sees of its job."""
+    return JobContext(
         job_id=job.job_id,
         attempt=job.attempt,
         kind=job.kind,
@@ -172,14 +372,33 @@ def _call(
         payload_text=encode(job.payload),
         deadline=monotonic() + job.timeout.total_seconds(),
         recorder=_Recorder(connection),
-        steps=Steps(journal, job.job_id, job.attempt, is_awaited=handler.mode == "coroutine"),
     )
-    result = handler.function(*handler.arguments(payload, context, connection))
-    return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
-    return await result
+def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobContext) -> Any:  # noqa: ANN401
+    """Return what the handler returns, with the registry's hooks around it."""
+    if handler is None:
+        raise Unable("UNKNOWN_KIND", f"no handler of kind {job.kind}", in_=0)
+    try:
+        payload = handler.parse(job.payload)
+    except ValueError as error:
+        raise Permanent("PAYLOAD_INVALID", error_text(error)) from error
+    hooks = test.registry.hooks
+    with ExitStack() as stack:
+        connection: Connection[Any] | AsyncConnection[Any] = test.connection
+        if handler.is_transactional and handler.is_awaited:
+            connection = stack.enter_context(_sharing(AsyncConnection, connection))
+        if handler.is_awaited:
+            call = hooks.around_coroutine(handler.function, context) if hooks else handler.function
+        else:
+            call = hooks.around_function(handler.function, context, test.done)
+        if not handler.batch:
+            return test.done(call(*handler.arguments(payload, context, connection)))
+        given = ([payload], [context])[: 1 + bool(handler.extras)]
+        [result] = test.done(call(*given)) or [None]
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
 
 def _settle_success(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:

@@ -32,6 +32,17 @@ as $$
     from jobq_private.unserved_queue as u
     union all
     select
+        'kinds', count(*) = 0,
+        coalesce(
+            left('no live worker knows ' || string_agg(
+                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
+            ), 500),
+            'every kind that workers have met has one that knows it'
+        ),
+        'start a worker that has handlers for these kinds'
+    from jobq_private.unknown_kind as u
+    union all
+    select
         'maintenance', count(*) = 0,
         coalesce(
             left(string_agg(format(

@@ -19,6 +19,8 @@ begin
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
             when 'ticked' then (select count(*) from jobq.tick(1000))
+            when 'expired' then jobq_private.expire_jobs(1000)
+            when 'pruned_jobs' then jobq_private.prune_jobs(1000)
             when 'pruned_keys' then jobq_private.prune(1000)
             when 'pruned_workflows' then jobq_private.prune_workflows(1000)
             when 'rolled_up' then jobq_private.roll_up()

@@ -41,6 +41,7 @@ begin
         'metadata', job.metadata,
         'dedup_key', job.dedup_key,
         'concurrency_key', job.concurrency_key,
+        'expires_at', job.expires_at,
         'priority', job.priority,
         'attempt', job.attempt,
         'attempts', job.attempts,

@@ -1,4 +1,5 @@
--- Purpose: move live jobs into the archive in a final state, as one statement.
+-- Purpose: move live jobs into the archive in a final state, as one statement; delete those
+-- that succeed and leave no trace.
 -- Invariant: only the attempt that holds the lease moves a running job, and only to be
 -- cancelled does a job move that waits; the archive's foreign key refuses an illegal change,
 -- and its check what is no success where the lane is null. The state is deliberately not
@@ -6,10 +7,11 @@
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
--- Returns how many attempts moved, and as of when. Raises: 23503 for an illegal change.
+-- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
     job_ids uuid[], attempts integer[], state text, results jsonb, skip_held boolean,
-    out moved integer, out finished_at timestamptz
+    out moved integer, out finished_at timestamptz, out gone uuid[],
+    out gone_attempts integer[]
 )
 language plpgsql
 volatile
@@ -27,12 +29,15 @@ declare
     _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
     _next constant xid8 := pg_snapshot_xmax(_snapshot);
     _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _ending constant integer := array_position(
+        '{succeeded,dead,cancelled}', archive_jobs.state
+    );
     _queues text[];
     _lanes uuid[];
     _kinds text[];
 begin
     archive_jobs.finished_at := clock_timestamp();
-    with gone as (
+    with ended as (
         delete from jobq_private.job as j
         using (
             select g.*
@@ -64,7 +69,7 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -76,16 +81,27 @@ begin
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
-            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end
-        from gone as g
+            case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+        from ended as g
+        where (g.keep[_ending] = '0') is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null)
-    into archive_jobs.moved, _queues, _lanes, _kinds
-    from gone as g;
+        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
+        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
+        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+    into
+        archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
+        archive_jobs.gone_attempts
+    from ended as g;
+    if archive_jobs.gone is not null then
+        perform jobq_private.forget_traces(
+            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
+        );
+    end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
     end if;

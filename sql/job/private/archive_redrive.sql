@@ -1,7 +1,7 @@
 -- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts. Before the update, so that it can be dropped;
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
 -- after it, archive_leave takes the row out. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
@@ -23,7 +23,7 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key
+        lane_id, concurrency_key, keep
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -31,7 +31,7 @@ begin
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
         new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then

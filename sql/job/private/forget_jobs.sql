@@ -8,10 +8,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    delete from jobq_private.attempt as a where a.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.job_log as l where l.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.step as s where s.job_id = any(forget_jobs.job_ids);
-    delete from jobq_private.waiter as w where w.job_id = any(forget_jobs.job_ids);
+    select jobq_private.forget_traces(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (

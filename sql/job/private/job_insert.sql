@@ -25,6 +25,7 @@ begin
     _other.dedup_key := null;
     _other.metadata := null;
     _other.concurrency_key := null;
+    _other.expires_at := null;
     _other.state := nullif(new.state, 'queued');
     if not _other is null then
         raise exception using
@@ -37,7 +38,7 @@ begin
     new.job_id := jobq.enqueue(
         new.kind, new.payload, new.queue, new.run_at, new.priority, new.max_attempts,
         new.timeout, new.idempotency_key, new.dedup_key, null, new.metadata,
-        new.concurrency_key
+        new.concurrency_key, new.expires_at
     );
     new := jobq.get_job(new.job_id);
     return new;

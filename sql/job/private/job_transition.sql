@@ -3,7 +3,7 @@
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -22,6 +22,13 @@ begin
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: previous_state, attempt and lease follow from the state', old.job_id
         ));
+    end if;
+
+    if new.state = 'running' and old.expires_at <= clock_timestamp() then
+        new.state := 'dead';
+        new.last_error_code := 'EXPIRED';
+        new.last_error := 'it could not start before ' || old.expires_at;
+        new.last_error_details := null;
     end if;
 
     if new.state <> old.state then

@@ -27,6 +27,11 @@ as $$
         then array['INVALID_ARGUMENT', 'timeout must be from 1 ms to 365 days']
         when job.run_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
         then array['INVALID_ARGUMENT', 'run_at must be in the years 1 to 9999']
+        when job.expires_at not between '0001-01-02 UTC' and '9999-12-30 UTC'
+        or job.expires_at <= coalesce(job.run_at, pg_catalog.now())
+        then array[
+            'INVALID_ARGUMENT', 'expires_at must be after run_at, in the years 1 to 9999'
+        ]
         when pg_catalog.length(job.idempotency_key) not between 1 and 512
         then array['INVALID_ARGUMENT', 'idempotency_key must have 1 to 512 characters']
         when pg_catalog.length(job.dedup_key) not between 1 and 512

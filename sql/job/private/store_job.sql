@@ -47,7 +47,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id
+            concurrency_key, lane_id, expires_at, keep
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -65,7 +65,8 @@ begin
             coalesce(job.metadata, '{}'), job.schedule_id, job.slot_at,
             s.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited)
+            jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
+            job.expires_at, s.keep
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -74,7 +75,8 @@ begin
             when _is_checked then true
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, s.payload_schema, s.json_schema,
+                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
+                s.payload_schema, s.json_schema,
                 s.max_depth, s.concurrency_key
             ) = 0
             and length(job.kind) between 1 and 128

@@ -24,7 +24,7 @@ begin
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key
+            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -36,7 +36,7 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
@@ -44,7 +44,8 @@ begin
             coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
             coalesce(g.metadata, '{}'), p.delivery_version,
             k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited)
+            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
+            g.expires_at, p.keep
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (

@@ -84,7 +84,9 @@ begin
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
-            select t.* from taken as t order by t.run_at, t.job_id;
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
             _left := _left - cardinality(_jobs);
             _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then

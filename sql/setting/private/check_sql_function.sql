@@ -20,7 +20,7 @@ begin
     select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
     if not found then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb; found: %s', run, coalesce((
+            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
                 select string_agg(format(
                     '(%s) returns %s', pg_get_function_arguments(p.oid),
                     pg_get_function_result(p.oid)

@@ -27,7 +27,8 @@ as $$
         k.concurrency_key,
         pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
         coalesce(k.dedup_period, interval '10 s'),
-        k.dedup_max_wait
+        k.dedup_max_wait,
+        k.keep
     from jobq_private.setting as g
     left join jobq_private.kind as k on k.kind = settings_for.kind
     left join jobq_private.queue as q

@@ -1,9 +1,10 @@
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb. Raises: nothing.
+-- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
+-- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean)
+returns table (owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -13,15 +14,19 @@ as $$
     select
         p.proowner,
         has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage')
+        and has_schema_privilege(session_user, n.oid, 'usage'),
+        p.prorettype = 'jsonb[]'::regtype
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
     where n.nspname = (parse_ident(sql_function.run))[1]
     and p.proname = (parse_ident(sql_function.run))[2]
-    and p.proargtypes = '3802'::oidvector
-    and p.prorettype = 'jsonb'::regtype
+    and (p.proargtypes, p.prorettype) in (
+        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
+    )
     and p.prokind = 'f'
     and not p.proretset
+    order by p.prorettype desc
+    limit 1
 $$;
 
 revoke all on function jobq_private.sql_function from public;

@@ -1,7 +1,7 @@
 -- Purpose: refuse a claim that cannot be meant.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.check_claim(
-    queues text[], worker text, max_jobs integer
+    queues text[], worker text, max_jobs integer, except_kinds text[] default null
 )
 returns void
 language plpgsql
@@ -11,12 +11,14 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if array_ndims(queues) > 1 then
+    if array_ndims(queues) > 1 or array_ndims(except_kinds) > 1 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'queues must have one dimension'
+            'INVALID_ARGUMENT', 'queues and except_kinds must have one dimension'
         );
     elsif queues is null or array_position(queues, null) is not null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queues');
+    elsif array_position(except_kinds, null) is not null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'except_kinds');
     elsif worker is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'worker');
     elsif max_jobs is null then

@@ -17,9 +17,12 @@ declare
     _moved integer;
     _finished_at timestamptz;
     _left bigint[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at into _moved, _finished_at
+    select a.moved, a.finished_at, a.gone, a.gone_attempts
+    into _moved, _finished_at, _gone, _gone_attempts
     from jobq_private.archive_jobs(
         job_ids, attempts, 'succeeded', results, skip_held
     ) as a;
@@ -34,6 +37,10 @@ begin
             where a.job_id = s.job_id
             and a.attempt = s.attempt
             and a.finished_at = _finished_at
+        )
+        and (s.job_id, s.attempt) not in (
+            select g.job_id, g.attempt
+            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
         )
     );
     return case

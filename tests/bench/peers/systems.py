@@ -56,6 +56,14 @@ SYSTEMS: Final = {
             measures=DURABLE,
         ),
         System(
+            "jobq, no trace",
+            "jobq_traceless_agent.py",
+            "product",
+            "select exists (select from jobq_private.job)",
+            "the same with `keep_succeeded => '0'`: deletes, as others do",
+            measures=DRAIN,
+        ),
+        System(
             "jobq SQL",
             "jobq_sql_agent.py",
             "product",

@@ -37,6 +37,7 @@ insert into may_execute values
 ('act_for', 'p w o r'),
 ('authenticate', 'o r'),
 ('work', 'w'),
+('run_calls', 'w'),
 ('backoff', 'p w o r'),
 ('begin_wait', 'w'),
 ('cancel', 'p o'),
@@ -60,6 +61,7 @@ insert into may_execute values
 ('due_in', 'w o r'),
 ('end_wait', 'p w o r'),
 ('enforce_queue_grants', null),
+('advance_clock', null),
 ('enqueue', 'p'),
 ('enqueue_many', 'p'),
 ('exchange', 'w'),
@@ -78,6 +80,9 @@ insert into may_execute values
 ('list_ciphertexts', 'o'),
 ('list_jobs', 'o r'),
 ('list_limits', 'o r'),
+('list_kinds', 'o r'),
+('list_queues', 'o r'),
+('list_workers', 'o r'),
 ('list_logs', 'w o r'),
 ('list_payload_schemas', 'p o'),
 ('list_queue_grants', 'p w o r'),
@@ -260,9 +265,9 @@ select is_empty(
 select is_empty(
     $$
     select function from routine
-    where schema = 'jobq' and not is_definer and name <> 'work'
+    where schema = 'jobq' and not is_definer and name not in ('work', 'run_calls')
     $$,
-    'every public function works with its owner''s rights, but the one that runs others'' code'
+    'every public function works with its owner''s rights, but those that run others'' code'
 );
 select is_empty(
     $$
@@ -343,7 +348,7 @@ select results_eq(
     $$,
     $$
     values ('jobq.enforce_queue_grants(boolean)'),
-    ('jobq.work(text[],integer)'),
+    ('jobq.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)'),

@@ -28,8 +28,8 @@ create temporary table first_call as select * from jobq.maintain();
 select results_eq(
     'select task, affected from first_call order by task',
     $$
-    values ('dropped_partitions', 0::bigint), ('made_partitions', 24::bigint),
-    ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 24::bigint),
+    ('pruned_jobs', 0), ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'it tells what it has done'
 );
@@ -56,8 +56,8 @@ select results_eq(
 select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
-    values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'when nothing is to be done it does nothing'
 );
@@ -95,8 +95,8 @@ create temporary table failing as select * from jobq.maintain();
 select results_eq(
     'select task, affected from failing order by task',
     $$
-    values ('dropped_partitions', 0::bigint), ('made_partitions', 0::bigint),
-    ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
+    ('pruned_jobs', 0), ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'a task that fails leaves the others alone'
 );
@@ -131,8 +131,8 @@ update jobq_private.job_log set logged_at = now() - interval '2 days';
 select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
-    values ('dropped_partitions', 0::bigint), ('made_partitions', 1::bigint),
-    ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 1::bigint),
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'maintenance goes on under a publication for all tables'
 );

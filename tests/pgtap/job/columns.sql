@@ -31,6 +31,7 @@ begin
         execute format('update jobq_private.job set %I = %L', _name, case
             when _type in ('smallint', 'integer', 'bigint') then '7'
             when _type = 'jsonb' then '{"c": 3}'
+            when _type = 'interval[]' then '{1 h,2 h,3 h}'
             when _type = 'uuid' then '00000000-0000-7000-8000-000000000000'
             when _type = 'timestamp with time zone' then '2026-01-01Z'
             else 'skip'
@@ -52,8 +53,8 @@ select jobq.redrive(:'job');
 select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
-        'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expiries', 'heartbeat_at',
-        'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at', 'expiries',
+        'heartbeat_at', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
         'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
@@ -69,7 +70,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,expiries,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
+    '{dedup,expiries,keep,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
 );
 
 select * from finish();

@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(201);
+select plan(204);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -343,6 +343,7 @@ select is(
             when 'uuid' then 'gen_random_uuid()'
             when 'timestamp with time zone' then '''2001-01-01'''
             when 'interval' then '''9 days'''
+            when 'interval[]' then '''{9 days}'''
             when 'integer' then '99'
             when 'smallint' then '99'
             when 'text' then '''forged'''

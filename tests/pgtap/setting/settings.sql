@@ -29,6 +29,7 @@ select is(
         "retry_jitter": 0.25, "dedup": "skip", "dedup_period": "00:00:10", "reuse_key_after_failure": false,
         "max_payload_bytes": 1048576, "max_payload_depth": 64,
         "max_expiries": 5, "retention": "30 days", "key_retention": "30 days",
+        "keep_succeeded": "30 days", "keep_dead": "30 days", "keep_cancelled": "30 days",
         "redact_emails": false
     }',
     'without any declaration the documented defaults hold'
@@ -122,7 +123,8 @@ select is_empty(
     $$
     select k.key from jsonb_object_keys(jobq.settings()) as k (key)
     where k.key not in (
-        'queue', 'max_expiries', 'retention', 'key_retention', 'redact_emails'
+        'queue', 'max_expiries', 'retention', 'key_retention', 'redact_emails',
+        'keep_succeeded', 'keep_dead', 'keep_cancelled'
     )
     and k.key not in (select e.setting from expected as e)
     $$,

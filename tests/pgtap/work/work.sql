@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(24);
+select plan(33);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -178,6 +178,71 @@ set local session authorization ops_declarer;
 select throws_ok(
     'select jobq.put_kind(null, run => ''analytics.refresh'')', '22004', null,
     'a kind has a name'
+);
+reset session authorization;
+
+-- Batches
+set local session authorization ops_runner;
+create function analytics.double(payloads jsonb[])
+returns jsonb[]
+language plpgsql
+as $$
+begin
+    insert into analytics.done values (1000 + cardinality(payloads));
+    if '"few"' = any(payloads) then
+        return array[]::jsonb[];
+    elsif '"none"' = any(payloads) then
+        return null;
+    end if;
+    return array(select to_jsonb((p #>> '{}')::integer * 2) from unnest(payloads) as p);
+end
+$$;
+revoke all on function analytics.double from public;
+grant execute on function analytics.double to ops_declarer;
+set local session authorization ops_declarer;
+select jobq.put_kind(
+    'double', run => 'analytics.double', queue => 'b', retry_on => '{21,22P02}'
+);
+select throws_ok(
+    format('select jobq.put_kind(''k'', retry_on => %L)', a.list), '22023', null,
+    a.list || ' names no errors'
+)
+from (values ('{4}'), ('{40,null}'), ('{P0001X}')) as a (list);
+set local session authorization ops_runner;
+create temporary table batch as
+select n, jobq.enqueue('double', to_jsonb(n)) as job_id from generate_series(1, 5) as n;
+select results_eq(
+    $$ select b.n, w.state from jobq.work('{b}', 10) as w join batch as b using (job_id) order by 1 $$,
+    $$ select n, 'succeeded' from generate_series(1, 5) as n $$, 'jobs are done in batches'
+);
+select results_eq(
+    $$ select (jobq.get_job(b.job_id)).result from batch as b order by b.n $$,
+    $$ select to_jsonb(n * 2) from generate_series(1, 5) as n $$, 'each with its own result'
+);
+truncate batch;
+insert into batch
+select n, jobq.enqueue('double', p) as job_id
+from (values (1, '1'::jsonb), (2, '"x"'), (3, '3'), (4, '"few"'), (5, '"none"')) as v (n, p);
+select results_eq(
+    $$ select b.n, w.state from jobq.work('{b}', 10) as w join batch as b using (job_id) order by 1 $$,
+    $$ values (1, 'succeeded'), (2, 'retrying'), (3, 'succeeded'), (4, 'retrying'), (5, 'succeeded') $$,
+    'one that fails does not hold up the others of its batch, and retry_on says what is tried again'
+);
+select is(
+    (select (jobq.get_job(b.job_id)).last_error_code from batch as b where b.n = 4), '21000',
+    'a result must come for each job'
+);
+reset session authorization;
+select bag_eq(
+    'select n from analytics.done where n > 1000', 'values (1005), (1001), (1001), (1001)',
+    'what a failed batch wrote is undone'
+);
+set local session authorization ops_runner;
+create table analytics.many (n integer);
+select count(jobq.enqueue('double', to_jsonb(n))) from generate_series(1, 1000) as n;
+select is(
+    (select count(*) from jobq.work('{b}', 1000) as w where w.state = 'succeeded'), 1000::bigint,
+    'a thousand at a time'
 );
 reset session authorization;
 

@@ -7,6 +7,7 @@ import importlib
 import click
 
 from jobq import __version__
+from jobq.cli.completion import completion
 from jobq.cli.conformance import conformance
 from jobq.cli.console import console
 from jobq.cli.deploy import deploy, print_sql
@@ -17,7 +18,7 @@ from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
 from jobq.cli.limits import limits
 from jobq.cli.new import new
-from jobq.cli.queues import pause, queues, resume
+from jobq.cli.queues import kinds, pause, queues, resume, workers
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
@@ -30,6 +31,7 @@ __all__ = ["main"]
 COMMANDS = (
     cancel,
     change,
+    completion,
     conformance,
     console,
     delete,
@@ -43,6 +45,7 @@ COMMANDS = (
     grants,
     http,
     jobs,
+    kinds,
     limits,
     new,
     pause,
@@ -56,10 +59,11 @@ COMMANDS = (
     signal,
     work,
     worker,
+    workers,
 )
 
 # The commands of extras, and where they are.
-EXTRAS = {"keys": "jobq.cli.keys", "secrets": "jobq.cli.secrets"}
+EXTRAS = {"keys": "jobq.cli.keys", "secrets": "jobq.cli.secrets", "top": "jobq.cli.top"}
 
 
 class Commands(click.Group):

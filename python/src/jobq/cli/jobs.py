@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -22,6 +24,11 @@ from jobq.cli.terminal import (
 )
 from jobq.models import State
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobq.models import Job
+
 __all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
 
 LONGEST_DELAY = 3660 * 24 * 3600  # seconds
@@ -37,6 +44,9 @@ LONGEST_DELAY = 3660 * 24 * 3600  # seconds
     help="Seconds from now, before which it does not run.",
 )
 @click.option("--run-at", type=click.DateTime(), callback=in_utc, help="Not before then, in UTC.")
+@click.option(
+    "--expires-at", type=click.DateTime(), callback=in_utc, help="No attempt begins then, in UTC."
+)
 @click.option("--priority", type=int, help="Higher runs first.")
 @click.option("--timeout", help="Of each attempt, such as '30 s'.")
 @click.option("--max-attempts", type=int, help="How many attempts may fail.")
@@ -83,6 +93,7 @@ def enqueue(
 @click.option("--kind", help="Only jobs of this kind.")
 @click.option("--queue", help="Only jobs of this queue.")
 @click.option("--limit", default=20, type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--follow", is_flag=True, help="Go on: print jobs when they come or change.")
 @as_json
 @database
 def jobs(
@@ -91,17 +102,35 @@ def jobs(
     kind: str | None,
     queue: str | None,
     limit: int,
+    follow: bool,
     is_json: bool,
     database_url: str,
 ) -> None:
-    """List jobs, newest first."""
+    """List jobs, newest first.
+
+    With --follow it looks again each second, and prints what is new among the newest --limit jobs.
+    """
     with asking(database_url) as client:
         found = client.list_jobs(state, kind, queue, max_jobs=limit)
+        list_found(found, is_json=is_json)
+        seen = {job.job_id: (job.state, job.attempt) for job in found}
+        while follow:
+            time.sleep(1)
+            found = client.list_jobs(state, kind, queue, max_jobs=limit)
+            now = {job.job_id: (job.state, job.attempt) for job in found}
+            changed = [job for job in found if seen.get(job.job_id) != now[job.job_id]]
+            list_found(changed[::-1], is_json=is_json, is_more=True)
+            sys.stdout.flush()
+            seen = now
+
+
+def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) -> None:
+    """Print jobs, a line for each; under their names, unless there are more above."""
     if is_json:
         show_json(asdict(job) for job in found)
         return
     show_table(
-        ("job_id", "kind", "queue", "state", "attempts", "run_at", "last error"),
+        () if is_more else ("job_id", "kind", "queue", "state", "attempts", "run_at", "last error"),
         [
             (
                 job.job_id,

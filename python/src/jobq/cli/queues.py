@@ -9,17 +9,43 @@ import click
 from jobq.cli.terminal import as_json, asking, database, show_rows
 from jobq.errors import NotFound
 
-__all__ = ["pause", "queues", "resume"]
+__all__ = ["kinds", "pause", "queues", "resume", "workers"]
+
+
+KIND = ("kind", "queue", "priority", "max_attempts", "timeout", "keep_succeeded", "run")
+WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "except_kinds")
+
+
+@click.command()
+@click.option("--declared", "is_declared", is_flag=True, help="What is declared of them instead.")
+@as_json
+@database
+def queues(is_declared: bool, is_json: bool, database_url: str) -> None:
+    """Show how each queue stands."""
+    with asking(database_url) as client:
+        stats = [
+            asdict(queue)
+            for queue in (client.list_queues() if is_declared else client.queue_stats())
+        ]
+    show_rows(stats, list(stats[0]) if stats else ["queue"], is_json=is_json)
 
 
 @click.command()
 @as_json
 @database
-def queues(is_json: bool, database_url: str) -> None:
-    """Show how each queue stands."""
+def kinds(is_json: bool, database_url: str) -> None:
+    """List the kinds that are declared."""
     with asking(database_url) as client:
-        stats = [asdict(queue) for queue in client.queue_stats()]
-    show_rows(stats, list(stats[0]) if stats else ["queue"], is_json=is_json)
+        show_rows([asdict(kind) for kind in client.list_kinds()], KIND, is_json=is_json)
+
+
+@click.command()
+@as_json
+@database
+def workers(is_json: bool, database_url: str) -> None:
+    """List workers, and what they work on."""
+    with asking(database_url) as client:
+        show_rows([asdict(worker) for worker in client.list_workers()], WORKER, is_json=is_json)
 
 
 @click.command()

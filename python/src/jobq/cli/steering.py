@@ -56,6 +56,9 @@ def chosen(which: dict[str, Any]) -> dict[str, Any]:
 @click.option("--priority", type=int, help="Higher runs first.")
 @click.option("--to-queue", help="Move to this queue.")
 @click.option("--timeout", help="Of each attempt, such as '30 s'.")
+@click.option(
+    "--expires-at", type=click.DateTime(), callback=in_utc, help="No attempt begins then, in UTC."
+)
 @click.option("--payload", callback=parsed, help="JSON or -, for jobs that have never run.")
 @database
 def change(
@@ -65,12 +68,13 @@ def change(
     priority: int | None,
     to_queue: str | None,
     timeout: str | None,
+    expires_at: datetime | None,
     payload: Any,  # noqa: ANN401 - any JSON
     database_url: str,
     **which: Any,  # noqa: ANN401 - the options of `choosing`
 ) -> None:
     """Change jobs that wait, by JOB_ID or those that the options choose; print their ids."""
-    changes = (run_at, priority, to_queue, timeout, payload)
+    changes = (run_at, priority, to_queue, timeout, expires_at, payload)
     if not run_now and all(change is None for change in changes):
         raise click.UsageError("say what is to change")
     jobs = chosen(which)
@@ -81,6 +85,7 @@ def change(
             priority=priority,
             to_queue=to_queue,
             timeout=timeout,
+            expires_at=expires_at,
             payload=payload,
             **jobs,
         ):

@@ -152,9 +152,9 @@ def show_rows(rows: Sequence[dict[str, Any]], names: Sequence[str], *, is_json: 
 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows under their names, in columns as wide as needed."""
-    cells = [names, *[[str(value) for value in row] for row in rows]]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(names))]
+    """Print rows under their names, if any are given, in columns as wide as needed."""
+    cells = [*([names] if names else []), *[[str(value) for value in row] for row in rows]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         click.echo("  ".join(padded).rstrip())

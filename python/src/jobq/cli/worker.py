@@ -6,8 +6,10 @@ import asyncio
 import gc
 import importlib
 import math
+import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,6 +49,8 @@ LONGEST_NAME = 128
 @click.option("--listen-database", help="The listener's own URL, past a pooler.")
 @click.option("--pooled", "is_pooled", is_flag=True, help="A pooler is before the database.")
 @click.option("--declare/--no-declare", default=True, help="Declare the kinds at the start.")
+@click.option("--until-empty", is_flag=True, help="End when no job is due and none runs.")
+@click.option("--watch", "is_watching", is_flag=True, help="Start afresh when code here changes.")
 @click.option("--max-jobs", type=click.IntRange(1), help="End with 75 after so many jobs.")
 @click.option("--max-bytes", type=click.IntRange(1), help="End with 75 at so much memory.")
 @click.option(
@@ -71,6 +75,7 @@ def worker(
     is_deliverer: bool,
     queues: tuple[str, ...],
     is_silent: bool,
+    is_watching: bool,
     database_url: str,
     **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
 ) -> None:
@@ -80,6 +85,11 @@ def worker(
     The first SIGTERM or SIGINT lets running jobs finish, the second ends at once.
     Exit status: 0 stopped, 1 failed, 75 to be started afresh, 128 + n killed by signal n.
     """
+    if is_watching:
+        from jobq.cli.watch import watch  # noqa: PLC0415 - only here
+
+        os.environ["DATABASE_URL"] = database_url
+        sys.exit(watch([word for word in sys.argv[1:] if word != "--watch"], Path.cwd()))
     from jobq.worker import Worker, loop_factory  # noqa: PLC0415 - only here
 
     weights = weights_of(queues)

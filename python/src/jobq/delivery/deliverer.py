@@ -95,15 +95,18 @@ class Deliverer:
 
         Raises:
             Retry: this attempt failed; its code says how.
-            Permanent: every attempt would: UNKNOWN_KIND, INPUT_VALIDATION_FAILED,
+            Permanent: every attempt would: INPUT_VALIDATION_FAILED,
                 TEMPLATE_RESOLUTION_FAILED, MESSAGE_TOO_LARGE, REQUEST_INVALID,
                 ADDRESS_REFUSED.
             Snooze: it is not this endpoint's turn.
-            Unable: this worker lacks a key or a driver; nothing was sent.
+            Unable: this worker lacks a key or a driver, or does not know the kind
+                (UNKNOWN_KIND); nothing was sent.
         """
         endpoint = await self._endpoints.get(context)
         if endpoint is None:
-            raise Permanent("UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}")
+            raise Unable(
+                "UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}", in_=0
+            )
         await self._check(endpoint, payload)
         secrets = self._secrets(endpoint)
         try:

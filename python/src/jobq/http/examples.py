@@ -25,6 +25,7 @@ JOB: Final[dict[str, Any]] = {
     "metadata": {},
     "dedup_key": None,
     "concurrency_key": None,
+    "expires_at": None,
     "priority": 0,
     "attempt": 0,
     "attempts": 0,
@@ -66,6 +67,7 @@ NEW_JOBS: Final[dict[str, Any]] = {
         "dedup_key": "ada@example.org",
         "dedup": "skip",
         "concurrency_key": "customer-42",
+        "expires_at": "2126-03-15T09:00:00Z",
         "metadata": {"order": "1234"},
     },
     "an endpoint, now": {
@@ -184,6 +186,43 @@ QUEUES: Final = {
         }
     ],
     "cursor": None,
+}
+KINDS: Final = {
+    "items": [
+        {
+            "kind": "send_email",
+            "queue": "mail",
+            "priority": None,
+            "max_attempts": 3,
+            "timeout_ms": 30000,
+            "lease_ms": None,
+            "retry_preset": None,
+            "dedup": None,
+            "concurrency_key": None,
+            "keep_succeeded_ms": 3600000,
+            "keep_dead_ms": None,
+            "keep_cancelled_ms": None,
+            "run": None,
+            "retry_on": None,
+            "is_endpoint": False,
+            "payload_schema": {"type": "object", "required": ["to"]},
+            "updated_at": MOMENT,
+        }
+    ]
+}
+WORKERS: Final = {
+    "items": [
+        {
+            "worker": "app-1:4711:9c0f2a",
+            "queues": ["default", "mail"],
+            "started_at": MOMENT,
+            "seen_at": MOMENT,
+            "is_live": True,
+            "jobs": 12,
+            "region": "default",
+            "except_kinds": [],
+        }
+    ]
 }
 CLAIM: Final = {"queues": ["mail"], "max_jobs": 10, "wait_ms": 20000}
 CLAIMED: Final = {

@@ -67,6 +67,7 @@ class Job(Struct, kw_only=True):
     metadata: JsonObject
     dedup_key: str | None
     concurrency_key: str | None
+    expires_at: Moment | None
     priority: int
     attempt: Annotated[int, Meta(description="The fencing token: of the present or last attempt.")]
     attempts: Annotated[int, Meta(description="The attempts that count against max_attempts.")]

@@ -38,6 +38,7 @@ class Options(Request, kw_only=True, omit_defaults=True):
 
     idempotency_key: KeyText | None = None
     run_at: Moment | None = None
+    expires_at: Moment | None = None
     queue: Name | None = None
     priority: Priority | None = None
     max_attempts: Attempts | None = None

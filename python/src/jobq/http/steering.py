@@ -61,6 +61,7 @@ class Changes(Request, kw_only=True):
     queue: Name | None = None
     payload: Json | UnsetType = UNSET
     timeout_ms: Milliseconds | None = None
+    expires_at: Moment | None = None
 
 
 class Change(Which, kw_only=True):
@@ -103,7 +104,7 @@ class CancelledMany(Struct):
 
 
 async def change_jobs(call: Call) -> Response:
-    """Change when waiting jobs run, their priority, queue, timeout or payload, all or none.
+    """Change when waiting jobs run, their priority, queue, timeout, payload, all or none.
 
     Ask for `job_ids`, a `queue`, a `kind` or `metadata`. The payload of a job that has run stays.
     """
@@ -112,6 +113,7 @@ async def change_jobs(call: Call) -> Response:
         "run_at": "now" if wanted.changes.run_now else wanted.changes.run_at,
         "priority": wanted.changes.priority,
         "queue": wanted.changes.queue,
+        "expires_at": wanted.changes.expires_at,
     }
     if wanted.changes.payload is not UNSET:
         changes["payload"] = wanted.changes.payload

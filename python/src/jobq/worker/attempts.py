@@ -31,13 +31,15 @@ from jobq.settlement import (
     settlement_of,
 )
 from jobq.steps import AsyncJournal, Steps, SyncJournal
+from jobq.worker.batches import Batches
 from jobq.worker.forks import leave_if_forked
 from jobq.worker.journal import ThreadJournal, WorkerJournal
 from jobq.worker.logs import Sparing, current_job, job_fields
 from jobq.worker.protocol import COMPLETE
+from jobq.worker.unknown import CODE as UNKNOWN_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from jobq.context import JobContext
     from jobq.handler import Handler
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from jobq.worker.notes import Notes
     from jobq.worker.places import Places
     from jobq.worker.stop import Stop
+    from jobq.worker.unknown import Unknown
 
 __all__ = ["Attempts"]
 
@@ -73,6 +76,7 @@ class Attempts:
         places: where they run.
         notes: where they write to.
         journal: where their steps are recorded.
+        unknown: what notes the kinds that have no handler.
         metrics: what counts, if anything does.
         stop: what ends the worker when it is used up.
 
@@ -87,6 +91,7 @@ class Attempts:
         places: Places,
         notes: Notes,
         journal: WorkerJournal,
+        unknown: Unknown,
         metrics: Metrics | None,
         stop: Stop,
     ) -> None:
@@ -95,12 +100,14 @@ class Attempts:
         self._places = places
         self._notes = notes
         self._journal = journal
+        self._unknown = unknown
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._stop = stop
         self._pid = os.getpid()
         self._is_traced = tracing.is_on()
         self._last_words: set[asyncio.Task[None]] = set()
+        self._gathering: dict[str, Batches] = {}
         self._complaints = Sparing(logger)
         self.lacks: dict[str, str] = {}
 
@@ -157,19 +164,24 @@ class Attempts:
     async def _settlement(self, held: Held) -> Settlement:
         handler = held.handler
         if handler is None:
-            return Failed("UNKNOWN_KIND", f"no handler of kind {held.kind}", is_retryable=False)
+            return self._unknown.met(held.kind, f"no handler of kind {held.kind}")
         try:
             payload = handler.parse(msgspec.json.decode(held.payload))
         except (ValueError, RecursionError) as error:
             return Failed("PAYLOAD_INVALID", error_text(error), is_retryable=False)
-        if handler.extras:
+        if handler.extras or self._registry.hooks:
             held.make_context(self._notes)
             self._record_steps(handler, held, self._journal)
         did: Returned | Raised
         try:
-            if handler.mode == "coroutine" and not handler.is_transactional:
+            if handler.batch:
                 held.is_interruptible = True
-                value = await handler.function(*handler.arguments(payload, held.context, None))
+                value = await self._hooked(self._batches(handler).join, held)(payload, held.context)
+                did = Returned(value)
+            elif handler.mode == "coroutine" and not handler.is_transactional:
+                held.is_interruptible = True
+                call = self._hooked(handler.function, held)
+                value = await call(*handler.arguments(payload, held.context, None))
                 did = NOTHING if value is None else Returned(value)
             else:
                 did = await self._elsewhere(handler, held, payload)
@@ -183,7 +195,7 @@ class Attempts:
         self, handler: Handler, held: Held, journal: WorkerJournal | AsyncJournal | SyncJournal
     ) -> None:
         """Have the steps of an attempt recorded, if its handler can see to any."""
-        if held.context is None:
+        if held.context is None or handler.batch:
             return
         is_awaited = handler.mode == "coroutine"
         own: Journal = journal
@@ -203,15 +215,43 @@ class Attempts:
             return did.error.settlement
         elif not isinstance(did.error, _OUTCOMES):
             logger.info("%s", _where(did.error))
-        return settlement_of(did, is_cancel_requested=held.is_cancel_requested)
+        settlement = settlement_of(did, is_cancel_requested=held.is_cancel_requested)
+        match settlement:
+            case Released(reason=(code, text)) if code == UNKNOWN_KIND:
+                return self._unknown.met(held.kind, text)
+        return settlement
 
     async def _elsewhere(self, handler: Handler, held: Held, payload: object) -> Returned | Raised:
         """Have a handler do the job in a transaction, a thread or a process."""
         if handler.is_transactional:
             return await self._transaction(handler, held, payload)
-        call = handler.function if held.process is None else held.process.call
+        function = handler.function if held.process is None else held.process.call
+        call = self._hooked(function, held)
         arguments = handler.arguments(payload, held.context, None)
         return await self._places.threads.run(call, *arguments)
+
+    def _hooked(self, call: Callable[..., Any], held: Held) -> Callable[..., Any]:
+        """Return a call of a handler with the registry's hooks around it."""
+        hooks, handler, context = self._registry.hooks, held.handler, held.context
+        if not hooks or handler is None or context is None:
+            return call
+        if handler.mode == "coroutine" or handler.batch:
+            return hooks.around_coroutine(call, context)
+        return hooks.around_function(call, context, self._wait)
+
+    def _wait(self, hooked: Awaitable[Any]) -> object:
+        """Wait in a thread for what the worker's event loop runs."""
+
+        async def awaited() -> object:
+            return await hooked
+
+        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
+
+    def _batches(self, handler: Handler) -> Batches:
+        """Return where the jobs of a handler meet."""
+        if handler.kind not in self._gathering:
+            self._gathering[handler.kind] = Batches(handler, self._places.threads)
+        return self._gathering[handler.kind]
 
     # ---- in a transaction that also completes the job, or does nothing at all
 
@@ -225,9 +265,8 @@ class Attempts:
         async with self._places.connection() as connection:
             self._record_steps(handler, held, AsyncJournal(connection))
             try:
-                result = await handler.function(
-                    *handler.arguments(payload, held.context, connection)
-                )
+                function = self._hooked(handler.function, held)
+                result = await function(*handler.arguments(payload, held.context, connection))
             except Suspended:
                 await self._notes.written(held.key)
                 return _WAITING  # and commits
@@ -243,7 +282,8 @@ class Attempts:
         with self._places.thread_connection() as connection:
             self._record_steps(handler, held, SyncJournal(connection))
             try:
-                result = handler.function(*handler.arguments(payload, held.context, connection))
+                call = self._hooked(handler.function, held)
+                result = call(*handler.arguments(payload, held.context, connection))
             except Suspended:
                 return Gone("released")  # and commits
             text = _text_of(result)

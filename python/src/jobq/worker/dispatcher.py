@@ -24,7 +24,7 @@ from jobq.worker.link import Pace
 from jobq.worker.logs import Sparing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from jobq.settlement import Settlement
     from jobq.worker.attempts import Attempts
@@ -108,6 +108,7 @@ class Dispatcher:
         queues: where to look.
         slots: how many jobs run at a time.
         poll: seconds between looks when nothing tells of new jobs.
+        on_empty: called when no job is due and none is held.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Dispatcher:
         *,
         slots: int,
         poll: float,
+        on_empty: Callable[[], None] | None = None,
     ) -> None:
         self._protocol = protocol
         self._exchange = exchange
@@ -128,6 +130,7 @@ class Dispatcher:
         self._queues = queues
         self._slots = slots
         self._poll = poll
+        self._on_empty = on_empty
         self._loop = asyncio.get_running_loop()
         self._appetite = Appetite(slots)
         self._buffer: deque[Held] = deque()
@@ -505,6 +508,8 @@ class Dispatcher:
         longest = self._poll if is_told else min(self._poll, self._next_poll())
         pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
         due = await self._protocol.due_in()
+        if self._on_empty is not None and self.is_idle and (due is None or due > 0):
+            self._on_empty()
         if due is not None:
             # What is due may have limits, and is not claimed while no slot is free.
             pause = min(pause, due if due > 0 else REST if self._free() else pause)

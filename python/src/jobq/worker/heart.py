@@ -97,6 +97,6 @@ class Heart:
         if outcome == "cancel_requested" and not held.is_cancel_requested:
             held.is_cancel_requested = True
             held.stop()
-            if not held.started_at:
+            if not held.started_at or (held.handler and held.handler.interrupt_on_cancel):
                 self._dispatcher.settle(held, CancelConfirmed())
                 held.interrupt()

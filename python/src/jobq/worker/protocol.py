@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jobq.settlement import Hold
     from jobq.worker.journal import Step
     from jobq.worker.links import Links
+    from jobq.worker.unknown import Unknown
 
 __all__ = ["COMPLETE", "Protocol", "until_of"]
 
@@ -36,14 +37,14 @@ JOB_COLUMNS: Final = (
     " created_at, idempotency_key, lease, delivery_version"
 )
 EXCHANGE: Final = (
-    f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
+    f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 )
-HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s)"
+HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s)"
 HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
 COMPLETE: Final = "select jobq.complete(%s, %s, %s)"
-DUE_IN: Final = "select jobq.due_in(%s)"
+DUE_IN: Final = "select jobq.due_in(%s, %s)"
 MAINTAIN: Final = "select task, affected, has_more from jobq.maintain()"
 TICK_IN: Final = "select jobq.tick_in()"
 RETIRE: Final = "select jobq.retire_worker(%s)"
@@ -61,12 +62,14 @@ class Protocol:
         links: the connections.
         worker: the name under which jobs are claimed.
         queues: what the worker serves.
+        unknown: the kinds that it leaves to others.
     """
 
-    def __init__(self, links: Links, worker: str, queues: Sequence[str]) -> None:
+    def __init__(self, links: Links, worker: str, queues: Sequence[str], unknown: Unknown) -> None:
         self._links = links
         self._worker = worker
         self._queues = list(queues)
+        self._unknown = unknown
 
     async def exchange(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
@@ -79,6 +82,7 @@ class Protocol:
         """
         done = [h for h in settled if isinstance(h.settlement, Succeeded)]
         failed = [h for h in settled if isinstance(h.settlement, Failed)]
+        unknown = self._unknown.kinds()
         rows = await self._links.call(
             EXCHANGE,
             (
@@ -90,6 +94,7 @@ class Protocol:
                 _results(done),
                 _failures(failed) if failed else None,
                 max_limited,
+                unknown,
             ),
         )
         outcomes = dict.fromkeys((h.key for h in done), "succeeded")
@@ -99,6 +104,10 @@ class Protocol:
                 jobs.append(Held(row[1:]))
             else:
                 outcomes[row[1], row[2]] = row[0]
+        if unknown:
+            for held in jobs:
+                if held.kind in unknown:
+                    held.settlement = self._unknown.put_off(held.kind)
         return jobs, outcomes
 
     async def hold(self, held: Held, hold: Hold) -> None:
@@ -115,14 +124,15 @@ class Protocol:
 
     async def heartbeat(self, jobs: Sequence[Held]) -> dict[Key, str]:
         """Extend the leases of jobs; return what is known of each."""
+        unknown = self._unknown.kinds() or []
         rows = await self._links.call(
-            HEARTBEAT, (self._worker, *_keys(jobs), self._queues), is_vital=True
+            HEARTBEAT, (self._worker, *_keys(jobs), self._queues, unknown), is_vital=True
         )
         return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
 
     async def due_in(self) -> float | None:
         """Return in how many seconds the next job is due, None when none waits."""
-        [[wait]] = await self._links.call(DUE_IN, [self._queues])
+        [[wait]] = await self._links.call(DUE_IN, [self._queues, self._unknown.kinds()])
         return None if wait is None else seconds_of(wait)
 
     async def maintain(self) -> tuple[dict[str, int | None], bool]:

@@ -15,6 +15,7 @@ from jobq.call import statement
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.worker import forks
 from jobq.worker.attempts import Attempts
+from jobq.worker.calls import Calls
 from jobq.worker.dispatcher import Dispatcher, Queues, check_queues
 from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
@@ -28,6 +29,7 @@ from jobq.worker.places import Places
 from jobq.worker.probe import Probe
 from jobq.worker.protocol import Protocol
 from jobq.worker.stop import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Signals, Stop
+from jobq.worker.unknown import Unknown
 from jobq.worker.upkeep import maintain, patrol
 from jobq.worker.watchdog import Watchdog
 
@@ -72,6 +74,7 @@ class Worker:
         poll: seconds between looks when nothing happens.
         grace: seconds that running jobs have after `stop` was called.
         declare: whether to declare the registry's kinds at the start.
+        until_empty: stop when no job is due and none runs, for cron and for tests.
         max_jobs: stop to be started afresh after so many jobs.
         max_bytes: stop to be started afresh when the process uses so much memory.
         processes: how many processes run handlers registered with ``process=True``.
@@ -97,6 +100,7 @@ class Worker:
         poll: float = 5.0,
         grace: float = 30.0,
         declare: bool = True,
+        until_empty: bool = False,
         max_jobs: int | None = None,
         max_bytes: int | None = None,
         processes: int | None = None,
@@ -111,11 +115,14 @@ class Worker:
         self._registry = registry
         self._queues = Queues(queues)
         self._concurrency = concurrency
-        self._listen_database = (listen_database or database) if listen else None
+        self._listen_database = (
+            (listen_database or database) if listen and not until_empty else None
+        )
         self._is_pooled = is_pooled or listen_database is not None
         self._poll = poll
         self._grace = grace
         self._declare = declare
+        self._until_empty = until_empty
         self._processes = processes
         self._address = None if metrics_port is None else (metrics_host, metrics_port)
         self._metrics = Metrics(registry) if self._address and HAS_PROMETHEUS else None
@@ -232,7 +239,8 @@ class Worker:
             self._database, self._concurrency, self._processes, is_pooled=self._is_pooled
         )
         stack.push_async_callback(places.close)
-        protocol = Protocol(links, self.name, self._queues.names)
+        unknown = Unknown(is_lasting=not self._registry.has_fallback)
+        protocol = Protocol(links, self.name, self._queues.names, unknown)
         notes = Notes(protocol)
         attempts = Attempts(
             self.name,
@@ -240,6 +248,7 @@ class Worker:
             places,
             notes,
             WorkerJournal(protocol),
+            unknown,
             self._metrics,
             self._stop,
         )
@@ -252,15 +261,24 @@ class Worker:
             self._queues,
             slots=self._concurrency,
             poll=self._poll,
+            on_empty=self._stop.asked.set if self._until_empty else None,
         )
         heart = Heart(protocol, dispatcher)
+        calls = Calls(places, self._queues.names, unknown, self._poll)
+        unknown.on_met = calls.look
+
+        def look() -> None:
+            dispatcher.look()
+            calls.look()
+
         self._attempts, self._dispatcher = attempts, dispatcher
         await self._serve(stack)
         if listener is not None:
             stack.push_async_callback(listener.close)
-            listener.on_job, listener.on_cancel = dispatcher.look, heart.ask
+            listener.on_job, listener.on_cancel = look, heart.ask
             await self._background(stack, listener.run())
         await self._background(stack, heart.run())
+        await self._background(stack, calls.run())
         await self._background(stack, maintain(protocol, links))
         await self._background(stack, patrol(dispatcher, self._stop, self._concurrency))
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
@@ -288,7 +306,8 @@ class Worker:
         pace = Pace()
         while not self._stop.asked.is_set():
             try:
-                await Protocol(links, self.name, self._queues.names).due_in()
+                unknown = Unknown(is_lasting=True)
+                await Protocol(links, self.name, self._queues.names, unknown).due_in()
                 if self._declare:
                     for call in self._registry.definitions():
                         given = call.given

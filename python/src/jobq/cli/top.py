@@ -1,0 +1,113 @@
+"""`jobq top`: queues, workers and running jobs, live in the terminal."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from jobq.cli.terminal import Seconds, asking, database, needing, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Group
+    from rich.table import Table
+
+    from jobq.client import Client
+
+__all__ = ["top"]
+
+
+@click.command()
+@click.option("--interval", default=1.0, type=Seconds(0.1, 3600), help="Seconds between looks.")
+@click.option("--once", is_flag=True, help="Print it once, and end.")
+@click.option("--limit", default=20, type=click.IntRange(1, 1000), help="Running jobs to show.")
+@database
+def top(*, interval: float, once: bool, limit: int, database_url: str) -> None:
+    """Show queues, rates, workers and what runs now, until Ctrl-C; needs the extra `top`."""
+    with needing("top"):
+        from rich.console import Console  # noqa: PLC0415 - an extra
+        from rich.live import Live  # noqa: PLC0415
+
+    with asking(database_url) as client:
+        if once:
+            Console().print(frame(client, limit))
+            return
+        with Live(frame(client, limit), auto_refresh=False, screen=True) as live:
+            while True:
+                time.sleep(interval)
+                live.update(frame(client, limit), refresh=True)
+
+
+def frame(client: Client, limit: int) -> Group:
+    """Return what is to be seen now."""
+    from rich.console import Group  # noqa: PLC0415
+
+    now = datetime.now(UTC)
+    stats = client.queue_stats()
+    queues = table(
+        f"queues at {now:%H:%M:%S} UTC",
+        ("queue", "waiting", "later", "running", "retrying", "dead", "oldest", "ended/s"),
+        [
+            (
+                f"{queue.queue} (paused)" if queue.is_paused else queue.queue,
+                queue.queued,
+                queue.scheduled,
+                queue.running,
+                queue.retrying,
+                queue.dead,
+                queue.oldest_runnable,
+                f"{queue.finished_last_minute / 60:.1f}",
+            )
+            for queue in stats
+        ],
+    )
+    workers = table(
+        "workers",
+        ("worker", "queues", "jobs", "seen", "does not know"),
+        [
+            (
+                w.worker,
+                w.queues,
+                w.jobs,
+                f"{(now - w.seen_at).total_seconds():.0f} s ago",
+                w.except_kinds,
+            )
+            for w in client.list_workers()
+            if w.is_live
+        ],
+    )
+    running = table(
+        "running",
+        ("job", "kind", "queue", "attempt", "worker", "for", "progress"),
+        [
+            (
+                job.job_id,
+                job.kind,
+                job.queue,
+                f"{job.attempts}/{job.max_attempts}",
+                job.worker,
+                job.claimed_at and f"{(now - job.claimed_at).total_seconds():.1f} s",
+                job.progress,
+            )
+            for job in client.list_jobs("running", max_jobs=limit)
+        ],
+    )
+    return Group(queues, workers, running)
+
+
+def table(title: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Return a table, its numbers to the right."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(title=title, title_justify="left", expand=True)
+    for place, name in enumerate(names):
+        is_number = any(isinstance(row[place], int) for row in rows)
+        made.add_column(name, justify="right" if is_number else "left")
+    for row in rows:
+        made.add_row(*(Text(plain(value)) for value in row))
+    return made

@@ -1,0 +1,109 @@
+"""Kinds and workers, as lists."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Raw, Struct
+
+from jobq.http import examples
+from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.values import JsonObject, Moment
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+    from jobq.http.operation import Call
+
+
+class Kind(Struct):
+    """What is declared of a kind; null where its queue or the default speaks."""
+
+    kind: str
+    queue: str | None
+    priority: int | None
+    max_attempts: int | None
+    timeout_ms: int | None
+    lease_ms: int | None
+    retry_preset: str | None
+    dedup: str | None
+    concurrency_key: list[str] | None
+    keep_succeeded_ms: Annotated[int | None, Meta(description="0: they leave no trace.")]
+    keep_dead_ms: int | None
+    keep_cancelled_ms: int | None
+    run: Annotated[str | None, Meta(description="The function of the database that it is.")]
+    retry_on: list[str] | None
+    is_endpoint: bool
+    payload_schema: JsonObject | None
+    updated_at: Moment
+
+
+class Kinds(Struct):
+    """All kinds that are declared, by name."""
+
+    items: list[Kind]
+
+
+class Worker(Struct):
+    """A worker, and what it works on."""
+
+    worker: str
+    queues: list[str]
+    started_at: Moment
+    seen_at: Moment
+    is_live: Annotated[bool, Meta(description="Whether it was seen within the last minute.")]
+    jobs: Annotated[int, Meta(description="How many it runs.")]
+    region: str
+    except_kinds: Annotated[list[str], Meta(description="Kinds that it does not know.")]
+
+
+class Workers(Struct):
+    """All workers that were seen of late, by name."""
+
+    items: list[Worker]
+
+
+async def list_kinds(call: Call) -> Response:
+    """Return what is declared of each kind."""
+    return encoded({"items": [_in_ms(row) for row in await call.fetch_named("list_kinds")]})
+
+
+async def list_workers(call: Call) -> Response:
+    """Return the workers that were seen of late."""
+    return encoded({"items": await call.fetch_named("list_workers")})
+
+
+def _in_ms(row: dict[str, Any]) -> dict[str, Any]:
+    """Give durations in milliseconds, as everywhere in the API."""
+    spans = {"timeout", "lease", "keep_succeeded", "keep_dead", "keep_cancelled"}
+    given: dict[str, Any] = {
+        f"{name}_ms" if name in spans else name: value // timedelta(milliseconds=1)
+        if isinstance(value, timedelta)
+        else value
+        for name, value in row.items()
+    }
+    schema = given["payload_schema"]
+    return given | {"payload_schema": schema if schema is None else Raw(schema)}
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/kinds",
+        list_kinds,
+        "List the kinds that are declared",
+        ("read", "operate"),
+        {200: Answer("All kinds, by name.", Kinds, example=examples.KINDS)},
+        tag="queues",
+    ),
+    Operation(
+        "GET",
+        "/workers",
+        list_workers,
+        "List workers, and what they work on",
+        ("read", "operate"),
+        {200: Answer("All workers, by name.", Workers, example=examples.WORKERS)},
+        tag="queues",
+    ),
+)

@@ -1,0 +1,57 @@
+-- Purpose: the kinds that are declared, and what each says; null where the queue or the
+-- default speaks.
+-- Invariant: reads only. Raises: nothing.
+-- Column queue: the queue of its jobs where the call names none.
+-- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Column concurrency_key: the path in the payload at which each job's concurrency key stands.
+-- Column keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
+-- Column keep_dead: the same for dead jobs.
+-- Column keep_cancelled: the same for cancelled jobs.
+-- Column run: the function that work() calls for a job; null where workers have a handler.
+-- Column retry_on: after which errors of run a job is tried again, by SQLSTATE or class.
+-- Column is_endpoint: whether its jobs are delivered to an endpoint.
+-- Column payload_schema: the JSON Schema that payloads must fit.
+-- Column updated_at: when it was declared.
+-- Returns: a row for each kind, by name.
+-- Example: select kind, queue, timeout from jobq.list_kinds();
+create or replace function jobq.list_kinds()
+returns table (
+    kind text,
+    queue text,
+    priority integer,
+    max_attempts integer,
+    timeout interval,
+    lease interval,
+    retry_preset text,
+    dedup text,
+    concurrency_key text[],
+    keep_succeeded interval,
+    keep_dead interval,
+    keep_cancelled interval,
+    run text,
+    retry_on text[],
+    is_endpoint boolean,
+    payload_schema jsonb,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        k.kind, k.queue, k.priority::integer, k.max_attempts, k.timeout, k.lease, k.retry_preset,
+        k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
+        k.retry_on,
+        exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
+        coalesce(k.json_schema, k.payload_schema), k.updated_at
+    from jobq_private.kind as k
+    order by k.kind
+$$;
+
+revoke all on function jobq.list_kinds from public;
+grant execute on function jobq.list_kinds to jobq_operator, jobq_reader;
+
+comment on function jobq.list_kinds is
+'Lists the kinds that are declared, with what each says.';

@@ -1,0 +1,20 @@
+-- Purpose: who works, on what, and how many jobs they hold; the rows of jobq.worker.
+-- Invariant: reads only. Raises: nothing.
+-- Returns: rows of jobq.worker, by name.
+-- Example: select worker, jobs from jobq.list_workers() where is_live;
+create or replace function jobq.list_workers()
+returns setof jobq.worker
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select w.* from jobq.worker as w order by w.worker
+$$;
+
+revoke all on function jobq.list_workers from public;
+grant execute on function jobq.list_workers to jobq_operator, jobq_reader;
+
+comment on function jobq.list_workers is
+'Lists workers, when they were last seen, and how many jobs they hold.';

@@ -1,0 +1,96 @@
+-- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
+-- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
+-- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
+-- job of it cannot hold up the others. A result that a limit may refuse is stored here, where that still
+-- undoes the work.
+-- Raises: 22023. Never: NULL_ARGUMENT, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_TOO_LARGE,
+-- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Argument run: the schema and the name of the function.
+-- Argument is_batch: whether it takes the payloads of many jobs at a time.
+-- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
+-- Argument small: of how many bytes a result is left to the caller to store.
+-- Column result: what the function returned for the job.
+-- Column is_done: whether the job is completed already.
+-- Column error_code: the SQLSTATE of the error; null where there was none.
+-- Column error: its message.
+-- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
+create or replace function jobq.run_calls(
+    run text[], is_batch boolean, job_ids uuid[], attempts integer[], payloads jsonb[],
+    small integer
+)
+returns table (
+    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _results jsonb[];
+    _large bigint[];
+begin
+    if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
+        or (cardinality(job_ids), cardinality(attempts)) is distinct from
+        (cardinality(payloads), cardinality(payloads))
+    then
+        raise exception using
+            errcode = '22023',
+            message = 'an argument has a value that it may not have',
+            detail = 'job_ids, attempts and payloads must have one length, and nothing be null',
+            hint = 'the detail names the argument and what it may hold',
+            constraint = 'INVALID_ARGUMENT';
+    end if;
+    begin
+        if run_calls.is_batch then
+            execute format('select %I.%I($1)', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads;
+            if cardinality(_results) <> cardinality(run_calls.job_ids) then
+                raise exception using
+                    errcode = '21000',
+                    message = 'the function did not return a result for each job';
+            end if;
+        else
+            execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
+            into _results using run_calls.payloads[1];
+        end if;
+        set constraints all immediate;
+        _large := array(
+            select r.n
+            from unnest(_results) with ordinality as r (result, n)
+            where octet_length(r.result::text) > run_calls.small
+        );
+        perform jobq.complete(
+            run_calls.job_ids[l.n], run_calls.attempts[l.n], _results[l.n]
+        )
+        from unnest(_large) as l (n);
+    exception
+        when others or query_canceled or assert_failure then
+            _results := null;
+            error_code := sqlstate;
+            error := sqlerrm;
+    end;
+    return query
+    select u.job_id, u.attempt, _results[u.n], u.n = any(_large), error_code, error
+    from unnest(run_calls.job_ids, run_calls.attempts)
+        with ordinality as u (job_id, attempt, n)
+    where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
+    if not found then
+        return query
+        select r.*
+        from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
+            as u (job_id, attempt, payload)
+        cross join lateral jobq.run_calls(
+            run_calls.run, true, array[u.job_id], array[u.attempt], array[u.payload],
+            run_calls.small
+        ) as r;
+    end if;
+end
+$$;
+
+revoke all on function jobq.run_calls from public;
+grant execute on function jobq.run_calls to jobq_worker;
+
+comment on function jobq.run_calls is
+'Runs the function of a kind for leased jobs, with the caller''s rights, and says what came of each.';

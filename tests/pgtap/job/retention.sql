@@ -1,0 +1,118 @@
+-- How long finished jobs are kept, by kind and outcome; none at all where that is 0.
+begin;
+select plan(21);
+
+select jobq.put_kind('traceless', keep_succeeded => '0', max_attempts => 5);
+select jobq.put_kind(
+    'short', keep_succeeded => '1 h', keep_dead => '2 h', keep_cancelled => '3 h'
+);
+select is(
+    array[
+        jobq.settings('traceless') ->> 'keep_succeeded', jobq.settings('traceless') ->> 'keep_dead',
+        jobq.settings('short') ->> 'keep_cancelled', jobq.settings() ->> 'keep_succeeded'
+    ],
+    '{00:00:00,"30 days",03:00:00,"30 days"}', 'settings() says how long'
+);
+select throws_ok(
+    format('select jobq.put_kind(''k'', %s)', a.argument), '22023', null,
+    a.argument || ' is refused'
+)
+from (
+    values
+    ('keep_succeeded => ''-1 s'''), ('keep_dead => ''59 min'''), ('keep_cancelled => ''0'''),
+    ('keep_dead => ''31 days'''), ('keep_succeeded => ''31 days''')
+) as a (argument);
+select is(
+    (select count(*)::integer from jobq_private.kind where kind = 'k'), 0,
+    'and nothing is declared'
+);
+
+-- No trace
+select jobq.enqueue('traceless', idempotency_key => 'once') as gone \gset
+select jobq.enqueue('plain') as plain \gset
+select from jobq.claim('{default}', 'w', 10);
+select jobq.log(:'gone', 1, 'INFO', 'a line');
+select jobq.save_step(:'gone', 1, 'a step', '1');
+select jobq.fail(:'gone', 1, 'broken', retry_in => '0');
+select from jobq.claim_job(:'gone', 'w');
+select is(
+    (select c.outcome from jobq.complete_many(array[:'gone', :'gone']::uuid[], '{2,1}') as c
+    order by c.attempt desc limit 1),
+    'succeeded', 'an attempt of a job without a trace succeeds'
+);
+select throws_ok(
+    format('select jobq.get_job(%L)', :'gone'), 'JQ001', null, 'and then there is no job'
+);
+select is(
+    (select count(*)::integer from jobq_private.attempt where job_id = :'gone')
+    + (select count(*)::integer from jobq_private.job_log where job_id = :'gone')
+    + (select count(*)::integer from jobq_private.step where job_id = :'gone'),
+    0, 'nor its failed attempts, log and steps'
+);
+select is(
+    jobq.enqueue('traceless', idempotency_key => 'once'), :'gone'::uuid,
+    'its idempotency key is remembered all the same'
+);
+select throws_ok(
+    format('select jobq.complete(%L, 2)', :'gone'), 'JQ001', null,
+    'a repeated completion finds no job'
+);
+
+-- In a batch with others, and with an attempt that has lost its job
+select jobq.enqueue('traceless') as another \gset
+select from jobq.claim('{default}', 'w', 10);
+select results_eq(
+    format(
+        $$ select outcome, job_id from jobq.exchange('{default}', 'w', 0, array[%L, %L, %L]::uuid[], '{1,1,1}') $$,
+        :'plain', :'another', :'gone'
+    ),
+    format($$ values ('lost', %L::uuid) $$, :'gone'),
+    'in a batch only what is lost comes back'
+);
+select is(
+    array(select job_id from jobq_private.job_archive), array[:'plain'::uuid],
+    'and only what leaves a trace is archived'
+);
+select jobq.enqueue('traceless', max_attempts => 1) as fails \gset
+select from jobq.claim_job(:'fails', 'w');
+select is(jobq.fail(:'fails', 1, 'broken'), 'dead', 'a job that leaves no trace can fail');
+select is((jobq.get_job(:'fails')).state::text, 'dead', 'and is kept then');
+
+-- For a while
+select jobq.enqueue('short') as succeeded \gset
+select jobq.enqueue('short', max_attempts => 1) as dead \gset
+select jobq.enqueue('short') as cancelled \gset
+select from jobq.claim_job(:'succeeded', 'w');
+select from jobq.claim_job(:'dead', 'w');
+select jobq.complete(:'succeeded', 1);
+select jobq.fail(:'dead', 1, 'broken');
+select jobq.cancel(:'cancelled');
+select results_eq(
+    $$ select state, prune_at - finished_at from jobq_private.job_archive where kind = 'short' order by 2 $$,
+    $$
+    values ('succeeded' collate "C", interval '1 h'), ('dead', interval '2 h'),
+    ('cancelled', interval '3 h')
+    $$,
+    'each outcome has its own time'
+);
+set local session_replication_role = replica;
+update jobq_private.job_archive set prune_at = now() - interval '1 s'
+where job_id in (:'succeeded', :'plain');
+set local session_replication_role = origin;
+select is(jobq_private.prune_jobs(1), 1::bigint, 'what is past it is forgotten, bounded');
+select is(jobq_private.prune_jobs(10), 1::bigint, 'until nothing is left');
+select is(
+    array(select state::text from jobq_private.job_archive where kind = 'short' order by 1),
+    '{cancelled,dead}', 'and nothing else'
+);
+
+select jobq.redrive(:'dead');
+select from jobq.claim_job(:'dead', 'w');
+select jobq.complete(:'dead', 2);
+select is(
+    (select prune_at - finished_at from jobq_private.job_archive where job_id = :'dead'),
+    interval '1 h', 'a job that is redriven is kept as its new outcome says'
+);
+
+select * from finish();
+rollback;

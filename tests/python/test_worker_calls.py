@@ -1,0 +1,43 @@
+"""Jobs that are functions of the database, run by a worker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from waiting import until_async
+
+from jobq import AsyncClient, Registry, Worker
+
+if TYPE_CHECKING:
+    from typing import Any
+    from uuid import UUID
+
+
+async def test_a_worker_has_functions_of_the_database_run(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute("create schema app")
+    connection.execute(
+        "create function app.double(payloads jsonb[]) returns jsonb[] language sql return"
+        " array(select to_jsonb((p #>> '{}')::int * 2) from unnest(payloads) as p)"
+    )
+    registry = Registry()
+    registry.handler("plain")(lambda: "plain")
+
+    async with AsyncClient(database) as client:
+        await client.put_kind("double", run="app.double")
+
+        async def is_done(job_id: UUID) -> bool:
+            return (await client.get(job_id)).is_finished
+
+        async def result(kind: str, payload: object) -> object:
+            job_id = (await client.enqueue(kind, payload)).job_id
+            await until_async(lambda: is_done(job_id), f"for {kind}")
+            return (await client.get(job_id)).result
+
+        async with Worker(database, registry, poll=60):
+            assert await result("double", 4) == 8
+            assert await result("plain", {}) == "plain"
+            assert await result("double", 5) == 10
+            job = await client.enqueue("double", "no number", max_attempts=1)
+            await until_async(lambda: is_done(job.job_id), "for the failure")
+        assert (await client.get(job.job_id)).last_error_code == "22P02"

@@ -1,0 +1,198 @@
+"""Hooks around handlers, handlers that take batches, and coroutines that a cancel interrupts."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from waiting import until_async
+
+from jobq import AsyncClient, Worker
+from jobq.registry import JobContext, Permanent, Registry, Retry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from uuid import UUID
+
+    from psycopg import AsyncConnection
+
+    from jobq.models import Job
+
+
+@pytest.fixture
+async def client(database: str) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(database) as client:
+        yield client
+
+
+async def ended(client: AsyncClient, job_id: UUID) -> Job:
+    async def has_ended() -> bool:
+        return (await client.get(job_id)).is_finished
+
+    await until_async(has_ended, "for the job to end")
+    return await client.get(job_id)
+
+
+def told(registry: Registry, *, is_awaited: bool) -> list[tuple[Any, ...]]:
+    """Register hooks, and return what they write down."""
+    said: list[tuple[Any, ...]] = []
+
+    def note(*words: object) -> None:
+        said.append((*words, threading.current_thread() is threading.main_thread()))
+
+    async def before(context: JobContext) -> None:
+        note("before", context.kind)
+
+    async def after(context: JobContext, result: object) -> None:
+        note("after", context.kind, result)
+
+    def failed(context: JobContext, error: BaseException) -> None:
+        note("error", context.kind, type(error).__name__)
+        raise RuntimeError("a hook for errors that fails changes nothing")
+
+    registry.before(before if is_awaited else lambda context: note("before", context.kind))
+    registry.after(after)
+    registry.on_error(failed)
+    return said
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+async def test_hooks_run_around_every_handler(
+    database: str, client: AsyncClient, *, is_awaited: bool
+) -> None:
+    registry = Registry()
+    said = told(registry, is_awaited=is_awaited)
+
+    @registry.handler("coroutine")
+    async def coroutine() -> int:
+        return 1
+
+    @registry.handler("thread")
+    def thread(payload: dict[str, Any]) -> int:
+        return 2
+
+    @registry.handler("transaction", transactional=True)
+    async def transaction(payload: Any, connection: AsyncConnection[Any]) -> int:
+        return 4
+
+    @registry.handler("fails")
+    async def fails() -> None:
+        raise Permanent("NO")
+
+    async with Worker(database, registry):
+        for handler in registry:
+            await ended(client, (await client.enqueue(handler.kind)).job_id)
+    assert said == [
+        ("before", "coroutine", True), ("after", "coroutine", 1, True),
+        ("before", "thread", is_awaited), ("after", "thread", 2, True),
+        ("before", "transaction", True), ("after", "transaction", 4, True),
+        ("before", "fails", True), ("error", "fails", "Permanent", True),
+    ]  # fmt: skip
+
+
+async def test_a_hook_can_refuse_what_the_handler_would_do(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    ran = []
+
+    @registry.before
+    def closed(context: JobContext) -> None:
+        raise Permanent("CLOSED", f"no {context.kind} today")
+
+    @registry.handler("a")
+    def handler() -> None:
+        ran.append("a")
+
+    async with Worker(database, registry):
+        job = await ended(client, (await client.enqueue("a")).job_id)
+    assert (job.state, job.last_error_code, job.last_error) == ("dead", "CLOSED", "no a today")
+    assert ran == []
+
+
+@pytest.mark.parametrize("mode", ["coroutine", "thread"])
+async def test_a_batch_is_done_by_one_call(database: str, client: AsyncClient, mode: str) -> None:
+    registry = Registry()
+    calls: list[list[int]] = []
+
+    def outcomes(payloads: list[int], contexts: list[JobContext]) -> list[Any]:
+        assert len(payloads) == len(contexts)
+        calls.append(payloads)
+        return [Permanent("ODD") if n % 2 else n * 10 for n in payloads]
+
+    async def awaited(payloads: list[int], contexts: list[JobContext]) -> list[Any]:
+        return outcomes(payloads, contexts)
+
+    registry.handler("index", batch=4, batch_wait=0.2)(awaited if mode == "coroutine" else outcomes)
+    jobs = await client.enqueue_many({"kind": "index", "payload": n} for n in range(10))
+    async with Worker(database, registry, concurrency=20):
+        all_jobs = [await ended(client, job.job_id) for job in jobs]
+    assert sorted(len(call) for call in calls) == [2, 4, 4]
+    assert [job.result for job in all_jobs[::2]] == [0, 20, 40, 60, 80]
+    assert {job.last_error_code for job in all_jobs[1::2]} == {"ODD"}
+
+
+@pytest.mark.parametrize("returned", [[1], "xx", Retry("later")])
+async def test_a_batch_that_fails_fails_each_of_its_jobs(
+    database: str, client: AsyncClient, returned: Any
+) -> None:
+    registry = Registry()
+
+    @registry.handler("index", batch=2, batch_wait=60, max_attempts=1)
+    def index(payloads: list[Any]) -> Any:
+        if isinstance(returned, Retry):
+            raise returned
+        return returned
+
+    jobs = await client.enqueue_many({"kind": "index"} for _ in range(2))
+    async with Worker(database, registry):
+        states = [(await ended(client, job.job_id)).last_error_code for job in jobs]
+    assert states == ["RETRY" if isinstance(returned, Retry) else "ERROR"] * 2
+
+
+async def test_a_coroutine_that_allows_it_is_interrupted_when_its_job_is_cancelled(
+    database: str, client: AsyncClient
+) -> None:
+    registry = Registry()
+    started, unwound = asyncio.Event(), asyncio.Event()
+
+    @registry.handler("long", interrupt_on_cancel=True)
+    async def handler() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            unwound.set()
+
+    async with Worker(database, registry):
+        job_id = (await client.enqueue("long")).job_id
+        await started.wait()
+        assert await client.cancel(job_id) == "cancel_requested"
+        job = await ended(client, job_id)
+        await asyncio.wait_for(unwound.wait(), 60)
+    assert job.state == "cancelled"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    registry = Registry()
+    with pytest.raises(TypeError, match="a thread cannot be interrupted"):
+
+        @registry.handler("a", interrupt_on_cancel=True)
+        def thread() -> None: ...
+
+    with pytest.raises(TypeError, match="takes a list"):
+
+        @registry.handler("b", batch=2)
+        async def no_list(payload: int) -> None: ...
+
+    with pytest.raises(TypeError, match="no transaction or process"):
+
+        @registry.handler("c", batch=2, process=True)
+        def process(payloads: list[int]) -> None: ...
+
+    with pytest.raises(TypeError, match="come 'contexts', not context"):
+
+        @registry.handler("d", batch=2)
+        async def context(payloads: list[int], context: JobContext) -> None: ...
