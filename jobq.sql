@@ -10196,53 +10196,63 @@ begin
         );
     end if;
 
+    -- Texts are compared byte by byte, and all that is common is found in one pass.
     with looked as materialized (
-        select a.job_id, a.kind, a.queue, a.last_error_code, a.last_error, a.worker,
-            a.finished_at, a.attempt - a.uncounted as attempts, a.metadata
+        select a.job_id, a.kind collate "C" as kind, a.queue collate "C" as queue,
+            coalesce(a.last_error_code, '') collate "C" as code, a.last_error,
+            a.worker collate "C" as worker, a.finished_at,
+            a.attempt - a.uncounted as attempts, a.metadata
         from jobq_private.job_archive as a
         where a.state = 'dead'
         order by a.job_id desc
         limit show_dead_jobs.max_looked + 1
     ),
-    grouped as (
-        select l.kind, l.queue, l.last_error_code, count(*) as jobs,
+    grouped as materialized (
+        select l.kind, l.queue, l.code, count(*) as jobs,
             min(l.finished_at) as first_at, max(l.finished_at) as last_at,
-            (array_agg(left(l.last_error, 300) order by l.job_id desc))[1] as error,
-            count(distinct l.last_error) as errors,
+            count(distinct hashtext(l.last_error)) as errors,
             (array_agg(distinct l.worker))[1:5] as workers,
-            min(l.attempts) as least_attempts, max(l.attempts) as most_attempts,
-            (array_agg(l.job_id order by l.job_id desc))[1] as newest
+            min(l.attempts) as least_attempts, max(l.attempts) as most_attempts
         from looked as l
-        group by l.kind, l.queue, l.last_error_code
+        group by l.kind, l.queue, l.code
         order by count(*) desc, max(l.finished_at) desc
         limit 200
+    ),
+    newest as (
+        select distinct on (l.kind, l.queue, l.code)
+            l.kind, l.queue, l.code, l.job_id, left(l.last_error, 300) as error
+        from looked as l
+        order by l.kind, l.queue, l.code, l.job_id desc
+    ),
+    said as (
+        select l.kind, l.queue, l.code, e.key, e.value, count(*) as jobs
+        from looked as l
+        cross join jsonb_each_text(l.metadata) as e
+        where l.metadata <> '{}' and jsonb_typeof(l.metadata) = 'object'
+        group by l.kind, l.queue, l.code, e.key, e.value
+    ),
+    common as (
+        select s.kind, s.queue, s.code, json_object_agg(s.key, s.value order by s.key) as metadata
+        from said as s
+        join grouped as g
+        on g.kind = s.kind and g.queue = s.queue and g.code = s.code and g.jobs = s.jobs
+        group by s.kind, s.queue, s.code
     )
     select json_build_object(
         'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
         'is_all', (select count(*) <= show_dead_jobs.max_looked from looked),
         'groups', coalesce((
             select json_agg(json_build_object(
-                'kind', g.kind, 'queue', g.queue, 'error_code', g.last_error_code,
+                'kind', g.kind, 'queue', g.queue, 'error_code', nullif(g.code, ''),
                 'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
-                'error', g.error, 'errors', g.errors, 'workers', g.workers,
+                'error', n.error, 'errors', g.errors, 'workers', g.workers,
                 'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
-                'job_id', g.newest, 'metadata', (
-                    select coalesce(json_object_agg(c.key, c.value), '{}')
-                    from (
-                        select e.key, e.value
-                        from looked as l
-                        cross join jsonb_each_text(l.metadata) as e
-                        where l.kind = g.kind and l.queue = g.queue
-                        and l.last_error_code is not distinct from g.last_error_code
-                        and jsonb_typeof(l.metadata) = 'object'
-                        group by e.key, e.value
-                        having count(*) = g.jobs
-                        order by e.key
-                        limit 5
-                    ) as c
-                )
-            ))
+                'job_id', n.job_id, 'metadata', coalesce(c.metadata, '{}')
+            ) order by g.jobs desc, g.last_at desc)
             from grouped as g
+            join newest as n on n.kind = g.kind and n.queue = g.queue and n.code = g.code
+            left join common as c
+            on c.kind = g.kind and c.queue = g.queue and c.code = g.code
         ), '[]')
     ) into _document;
     return _document;

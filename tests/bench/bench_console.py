@@ -132,6 +132,7 @@ async def look(connection: Connection, url: str, looks: int) -> None:
         for name, path in PAGES.items():
             page = f"/console/{path.format(**ids)}"
             visitor.MEMORY = 0.0  # type: ignore[misc] # each look asks the database
+            app.state.console.answers.forget()
             await ask(client, page)
             one = [await ask(client, page) for _ in range(looks)]
             visitor.MEMORY = 1.0  # type: ignore[misc] # what is the same is asked for once
@@ -170,9 +171,13 @@ def cost(connection: Connection) -> None:
             " date_trunc('minute', now())", (minutes,),
         ).fetchall()  # fmt: skip
         [(jobs,)] = connection.execute(
-            "select count(*) from jobq_private.job_archive"
-            " where finished_at >= %s and finished_at < %s", (since, until),
-        ).fetchall()  # fmt: skip
+            "select (select count(*) from jobq_private.job_archive"
+            " where finished_at >= %(since)s and finished_at < %(until)s)"
+            " + (select count(*) from jobq_private.job"
+            " where job_id >= jobq_private.id_floor(%(since)s)"
+            " and job_id < jobq_private.id_floor(%(until)s))",
+            {"since": since, "until": until},
+        ).fetchall()
         started = time.perf_counter()
         connection.execute("select jobq_private.roll_up_minutes(%s, %s)", (since, until))
         spent = time.perf_counter() - started
