@@ -71,7 +71,7 @@ end
 $$;
 
 revoke all on function jobq.get_delivery from public;
-grant execute on function jobq.get_delivery to jobq_worker;
+grant execute on function jobq.get_delivery to jobq_worker, jobq_operator;
 
 comment on function jobq.get_delivery is
 'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';

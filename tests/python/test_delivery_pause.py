@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from click.testing import CliRunner
-from delivery_sink import posting
+from delivery_sink import KEY, posting
 from http_api import opened
 from waiting import until_async
 
 from jobq.cli import main
+from jobq.delivery import Keyring
 from jobq.errors import NotFound, PayloadInvalid
 
 if TYPE_CHECKING:
@@ -128,6 +129,82 @@ async def test_pause_resume_and_test_over_http(post: Post, database: str) -> Non
             assert (status, said["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
 
 
+SPECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "HTTP": (
+        {
+            "url": "https://a.example/{{config.path}}/{{input.n}}?k={{secret.key}}",
+            "headers": {"Authorization": "Bearer {{secret.key}}"},
+            "body_template": {"n": "{{input.n}}", "key": "{{secret.key}}", "job": "{{job.id}}"},
+            "sign_with": "key",
+        },
+        {
+            "method": "POST",
+            "url": "https://a.example/p/1.10?k=***",
+            "body": '{"n":1.10,"job":"00000000-0000-0000-0000-000000000000","key":"***"}',
+        },
+    ),
+    "KAFKA": (
+        {
+            "bootstrap_servers": "{{config.path}}:9092",
+            "topic": "t",
+            "key_template": "{{input.n}}",
+            "headers": {"a": "{{secret.key}}"},
+        },
+        {"bootstrap_servers": "p:9092", "topic": "t", "key": "1.10", "value": '{"n":1.10}'},
+    ),
+    "REDIS_STREAM": (
+        {"redis_url": "redis://:{{secret.key}}@a.example", "stream": "s", "max_len": 7},
+        {"redis_url": "redis://:***@a.example"},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_a_preview_shows_what_would_be_sent_but_no_secret(
+    post: Post, database: str, kind: str
+) -> None:
+    spec, wanted = SPECS[kind]
+    await post.client.put_secret("key", "canary", keyring=Keyring([KEY]))
+    await post.client.put_config("c", {"path": "p"})
+    await post.client.put_payload_spec("input", {"type": "object", "required": ["n"]})
+    await post.endpoint("e", spec, type=kind, config="c", payload_spec="input")
+    async with opened(database) as api:
+        given = b'{"input": {"n": 1.10}}'
+        answer = await api.ask("POST", "/endpoints/e/preview", content=given)
+        assert answer.status_code == 200, answer.text
+        shown = answer.json()
+        refused = await api.ask("POST", "/endpoints/e/preview")
+        missing = await api.ask("POST", "/endpoints/nobody/preview")
+    assert "canary" not in answer.text
+    assert {name: shown[name] for name in wanted} == wanted
+    assert shown["type"] == kind
+    if kind == "HTTP":
+        headers = shown["headers"]
+        assert headers["authorization"] == "Bearer ***"
+        assert headers["webhook-signature"] == "***"
+        assert headers["jobq-attempt"] == "1"
+    elif kind == "KAFKA":
+        assert (shown["headers"]["a"], shown["headers"]["jobq-attempt"]) == ("***", "1")
+    else:
+        assert shown["command"][:7] == ["XADD", "s", "MAXLEN", "~", "7", "*", "n"]
+    assert (refused.status_code, refused.json()["error"]["code"]) == (
+        422,
+        "INPUT_VALIDATION_FAILED",
+    )
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
+    assert post.sink.received == []
+
+
+async def test_a_preview_says_why_a_delivery_would_fail(post: Post, database: str) -> None:
+    await post.endpoint("e", {"url": "https://a.example/{{input.n}}"})
+    async with opened(database) as api:
+        answer = await api.ask("POST", "/endpoints/e/preview", json={"input": {}})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (
+        422,
+        "TEMPLATE_RESOLUTION_FAILED",
+    )
+
+
 async def test_the_command_line_pauses_resumes_and_tests(post: Post, database: str) -> None:
     await post.endpoint("e", {"url": f"{post.sink.url}/mirror"})
     await post.endpoint("broken", {"url": f"{post.sink.url}/status/500"})
@@ -150,6 +227,8 @@ async def test_the_command_line_pauses_resumes_and_tests(post: Post, database: s
     ]
     status, said = await jobq("test", "broken")
     assert status == 1 and "HTTP_ERROR" in said
+    status, said = await jobq("preview", "e", '{"n": 2}')
+    assert status == 0 and json.loads(said)["body"] == '{"n":2}'
     status, said = await jobq("pause", "nobody")
     assert status == 1 and "ENDPOINT_NOT_FOUND" in said
 

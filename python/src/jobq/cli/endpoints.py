@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from jobq.cli.terminal import Seconds, as_json, asking, database_option, parsed, show_rows
+from jobq.cli.terminal import (
+    Seconds,
+    as_json,
+    asking,
+    database_option,
+    needing,
+    parsed,
+    show_rows,
+)
 
 __all__ = ["endpoints"]
 
@@ -53,6 +61,21 @@ def resume(endpoint: str, database_url: str) -> None:
     """Allow deliveries to ENDPOINT again."""
     with asking(database_url) as client:
         client.resume_endpoint(endpoint)
+
+
+@endpoints.command()
+@click.argument("endpoint")
+@click.argument("payload", default="{}", callback=parsed)
+@own_database
+def preview(endpoint: str, payload: Any, database_url: str) -> None:  # noqa: ANN401 - JSON
+    """Show what would be sent to ENDPOINT for the JSON PAYLOAD, secrets masked; sends nothing."""
+    with needing("delivery"):
+        from jobq.delivery.endpoint import get_delivery  # noqa: PLC0415 - an extra
+        from jobq.delivery.preview import preview as shown  # noqa: PLC0415 - an extra
+    with asking(database_url) as client, needing("delivery"):
+        found = client.run(get_delivery(endpoint, None, None))
+        message = shown(endpoint, found, json.dumps(payload))
+    click.echo(json.dumps(message, indent=2, ensure_ascii=False))
 
 
 @endpoints.command()

@@ -107,12 +107,23 @@ def request_of(message: Message) -> httpcore.Request:
     Raises:
         Permanent: the URL or a header is not one.
     """
+    url, host = _target(as_text(message.spec["url"]))
+    headers, content = head_of(message)
+    headers = {"host": host, **headers}
+    try:
+        fields = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+    except UnicodeEncodeError:
+        raise Permanent("REQUEST_INVALID", "a header is not ASCII") from None
+    method = message.spec.get("method", "POST")
+    return httpcore.Request(method, url, headers=fields, content=content)
+
+
+def head_of(message: Message) -> tuple[dict[str, str], bytes]:
+    """Return the headers of a message's request but for the host, and its body."""
     spec, webhook_id = message.spec, str(message.job_id)
-    attempt = str(message.attempt)
-    url, host = _target(as_text(spec["url"]))
-    headers = {"host": host, "idempotency-key": webhook_id, "webhook-id": webhook_id}
+    headers = {"idempotency-key": webhook_id, "webhook-id": webhook_id}
     headers |= {"accept": "*/*", "accept-encoding": "identity", "user-agent": "jobq"}
-    headers["jobq-attempt"] = attempt
+    headers["jobq-attempt"] = str(message.attempt)
     content = b""
     if spec.get("body_template") is not None:
         content = as_json(spec["body_template"])
@@ -120,14 +131,9 @@ def request_of(message: Message) -> httpcore.Request:
     headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
     if "sign_with" in spec:
         headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
-    method = spec.get("method", "POST")
-    if content or method != "GET":
+    if content or spec.get("method") != "GET":
         headers["content-length"] = str(len(content))
-    try:
-        fields = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-    except UnicodeEncodeError:
-        raise Permanent("REQUEST_INVALID", "a header is not ASCII") from None
-    return httpcore.Request(method, url, headers=fields, content=content)
+    return headers, content
 
 
 @lru_cache(maxsize=256)

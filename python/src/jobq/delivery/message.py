@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jobq.delivery.mask import Mask
 from jobq.delivery.template import Rendering, as_text, exact
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
-    from jobq.context import JobContext
     from jobq.delivery.endpoint import Endpoint
 
 __all__ = ["MAX_BYTES", "Message"]
@@ -23,6 +23,27 @@ BODIES: Final = {
     "KAFKA": "value_template",
     "REDIS_STREAM": "fields_template",
 }
+
+
+class Attempt(Protocol):
+    """What a message tells of a job: of a `JobContext`, or of one that is made up."""
+
+    @property
+    def job_id(self) -> UUID: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def queue(self) -> str: ...
+    @property
+    def idempotency_key(self) -> str | None: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def run_at(self) -> datetime: ...
+    @property
+    def payload_text(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +69,7 @@ class Message:
         cls,
         endpoint: Endpoint,
         secrets: dict[str, str],
-        context: JobContext,
+        context: Attempt,
         limit: int = MAX_BYTES,
     ) -> Message:
         """Render an endpoint's spec for a job.
@@ -96,7 +117,7 @@ class Message:
         return float(self.spec.get("timeout_ms", default_ms)) / 1000
 
 
-def job_of(context: JobContext) -> dict[str, Any]:
+def job_of(context: Attempt) -> dict[str, Any]:
     """Return what ``{{job.*}}`` refers to."""
     return {
         "id": str(context.job_id),

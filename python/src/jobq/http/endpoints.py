@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
@@ -9,8 +10,10 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from jobq.errors import JobqError, NotFound
 from jobq.http import examples
-from jobq.http.definitions import DefinitionName, Named, Sort
+from jobq.http.definitions import DefinitionName, Named, Sort, delivery
+from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
 from jobq.http.page import Next
 from jobq.http.queues import Pause
@@ -175,6 +178,22 @@ class Sample(Request):
     input: Json | UnsetType = UNSET
 
 
+class Preview(Struct):
+    """A message, secrets masked: a request, a record or a command, by its type."""
+
+    type: EndpointType
+    method: str | UnsetType = UNSET
+    url: str | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+    body: str | UnsetType = UNSET
+    bootstrap_servers: str | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    key: str | UnsetType | None = UNSET
+    value: str | UnsetType | None = UNSET
+    redis_url: str | UnsetType = UNSET
+    command: list[str] | UnsetType = UNSET
+
+
 class Test(Struct):
     """The job that a test is."""
 
@@ -204,6 +223,32 @@ async def test_endpoint(call: Call) -> Response:
     await call.check([(name, None if given is UNSET else given)])
     [(job_id,)] = await call.fetch("test_endpoint", endpoint=name, payload=payload)
     return encoded({"job_id": job_id}, 201)
+
+
+async def preview_endpoint(call: Call) -> Response:
+    """Show what would be sent, with every secret masked."""
+    name = call.text("name")
+    given = (await call.body(Sample)).input
+    payload = "{}" if given is UNSET else text(given)
+    rows = await call.fetch_named("get_delivery", kind=name)
+    with delivery():
+        from jobq.delivery.endpoint import Endpoint as Delivery  # noqa: PLC0415 - an extra
+        from jobq.delivery.preview import preview  # noqa: PLC0415 - an extra
+
+        found = Delivery.read(**decoded(rows[0])) if rows else None
+        try:
+            return encoded(await asyncio.to_thread(preview, name, found, payload))
+        except JobqError as error:
+            status = 404 if isinstance(error, NotFound) else 422
+            raise ApiError(
+                error.code, error.detail, status=status, message=error.message
+            ) from error
+
+
+def decoded(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of get_delivery() with its JSON read, as the client has it."""
+    json = {name: row[name] and msgspec.json.decode(row[name]) for name in ("schema", "secrets")}
+    return {**row, **json}
 
 
 MISSING = {404: ["ENDPOINT_NOT_FOUND"]}
@@ -246,6 +291,29 @@ OPERATIONS = (
         {200: Answer("It is not paused; so many jobs had been put aside.", Resumed)},
         MISSING,
         tag="definitions",
+    ),
+    Operation(
+        "POST",
+        "/endpoints/{name}/preview",
+        preview_endpoint,
+        "Show what would be sent, with every secret masked; nothing is sent",
+        ("operate",),
+        {200: Answer("The message, as its target would see it.", Preview)},
+        {
+            **MISSING,
+            413: ["MESSAGE_TOO_LARGE"],
+            422: [
+                "INPUT_VALIDATION_FAILED",
+                "INVALID_MESSAGE",
+                "TEMPLATE_RESOLUTION_FAILED",
+                "MESSAGE_TOO_LARGE",
+                "REQUEST_INVALID",
+            ],
+            503: ["DELIVERY_MISSING"],
+        },
+        tag="definitions",
+        body=Sample,
+        examples={"one": {"input": {"user_id": "u1"}}},
     ),
     Operation(
         "POST",

@@ -35,6 +35,7 @@ ERRORS: Final = {
     "INVALID_SCHEMA": (422, "The schema is not usable."),
     "EXECUTION_NOT_CANCELLABLE": (409, "The execution no longer waits."),
     "JOB_NOT_UPDATABLE": (409, "One-shot jobs cannot be updated."),
+    "REQUEST_INVALID": (422, "No message can be made of it."),
     "PRECONDITION_FAILED": (412, "This is another version than the one that If-Match names."),
     "MESSAGE_TOO_LARGE": (413, "The body is too large."),
     "INVALID_MESSAGE": (422, "The message is nested too deeply."),
