@@ -210,6 +210,9 @@ on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null
 create index job_archive_prune_idx
 on jobq_private.job_archive (prune_at) where prune_at is not null;
 
+create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
+where delivery_version is not null and state = 'succeeded';
+
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
 create table jobq_private.attempt (
@@ -222,6 +225,7 @@ create table jobq_private.attempt (
     error_code text,
     error text,
     error_details jsonb,
+    endpoint text,
     region text not null default 'default',
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )
@@ -229,6 +233,9 @@ partition by range (finished_at);
 
 create index attempt_finished_at_idx
 on jobq_private.attempt using brin (finished_at) with (autosummarize = on);
+
+create index attempt_endpoint_idx on jobq_private.attempt (endpoint, finished_at)
+where endpoint is not null;
 
 comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
 

@@ -76,13 +76,14 @@ async def test_pauses_at_any_moment_lose_nothing(post: Post, database: str) -> N
             )
 
         await until_async(are_aside, "for what waits to be put aside, and what runs to end")
-        seen = len(post.sink.received)
-        await asyncio.gather(
+        _, late = await asyncio.gather(
             post.client.resume_endpoint("raced"), post.client.enqueue_many([RACED] * 5)
         )
-        assert seen <= len(post.sink.received)
+        jobs += late
     ended = [await post.ended(job.job_id) for job in jobs]
-    assert {(job.state, job.attempt) for job in ended} == {("succeeded", 1)}
+    # One that did not get its turn in time is given back, uncounted.
+    assert {(job.state, job.attempts) for job in ended} == {("succeeded", 1)}
+    assert len(post.sink.received) == len(jobs)
     assert run(database, "select from jobq_private.parked_job") == []
 
 
@@ -203,6 +204,23 @@ async def test_a_preview_says_why_a_delivery_would_fail(post: Post, database: st
         422,
         "TEMPLATE_RESOLUTION_FAILED",
     )
+
+
+async def test_an_endpoint_tells_how_its_deliveries_went(post: Post, database: str) -> None:
+    await post.endpoint("e", {"url": f"{post.sink.url}/flaky/503"}, max_attempts=2)
+    await post.deliver("e")
+    found = await post.client.endpoint_stats("e")
+    assert (found.attempts, found.success_rate, found.failures) == (2, 0.5, {"HTTP_ERROR": 1})
+    assert found.p50_ms is not None and found.p99_ms is not None
+    async with opened(database) as api:
+        answer = await api.ask("GET", "/endpoints/e/stats?period_ms=60000")
+        assert (answer.json()["attempts"], answer.json()["failures"]) == (2, {"HTTP_ERROR": 1})
+        assert (await api.ask("GET", "/endpoints/e/stats?period_ms=1")).status_code == 400
+        assert (await api.ask("GET", "/endpoints/nobody/stats")).status_code == 404
+    done = await asyncio.to_thread(
+        CliRunner().invoke, main, ["endpoints", "stats", "e", "--json", "--database", database]
+    )
+    assert json.loads(done.output)["success_rate"] == 0.5
 
 
 async def test_the_command_line_pauses_resumes_and_tests(post: Post, database: str) -> None:

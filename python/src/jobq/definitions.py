@@ -14,13 +14,14 @@ from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from jobq.arguments import as_jsonb
-from jobq.call import Call, nothing, scalar
-from jobq.models import Json, record
+from jobq.call import Call, first, nothing, scalar
+from jobq.models import EndpointStats, Json, record
 
 __all__ = [
     "Ciphertext",
     "Version",
     "delete_definition",
+    "endpoint_stats",
     "get_definition",
     "list_ciphertexts",
     "list_definitions",
@@ -225,6 +226,20 @@ def test_endpoint(endpoint: str, payload: Json = None) -> Call[UUID]:  # noqa: P
     given = {} if payload is None else payload
     arguments = {"endpoint": endpoint, "payload": as_jsonb(given)}
     return Call("test_endpoint", arguments, scalar, inputs=[(endpoint, given)])
+
+
+def endpoint_stats(endpoint: str, period: timedelta | str | None = None) -> Call[EndpointStats]:
+    """Return how the deliveries to an endpoint went of late.
+
+    Args:
+        endpoint: its name.
+        period: how far to look back; an hour by default.
+
+    Raises:
+        NotFound: there is none.
+    """
+    arguments = {"endpoint": endpoint, "period": period}
+    return Call("endpoint_stats", arguments, first, record(EndpointStats))
 
 
 def delete_definition(type: Sort, name: str) -> Call[None]:  # noqa: A002

@@ -24,6 +24,7 @@ __all__ = [
     "ClaimedJob",
     "DeclaredKind",
     "DeclaredQueue",
+    "EndpointStats",
     "Enqueued",
     "Explanation",
     "Job",
@@ -78,6 +79,29 @@ class Steered:
 
     job_id: UUID
     outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointStats:
+    """How the deliveries to an endpoint went of late.
+
+    Attributes:
+        since: since when attempts are counted; the newest 1,000 are.
+        attempts: how many ended.
+        success_rate: the share of those that succeeded; None for none.
+        p50_ms: half of them took no longer, and so on; None for none.
+        failures: by its code, how many failed.
+    """
+
+    since: datetime
+    attempts: int
+    succeeded: int
+    failed: int
+    success_rate: float | None
+    p50_ms: int | None
+    p95_ms: int | None
+    p99_ms: int | None
+    failures: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ begin
     end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
-        error_details, region
+        error_details, endpoint, region
     )
     values (
         old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        case when old.delivery_version is not null then old.kind end,
         old.region
     );
     if old.lane_id is not null or old.place is not null then

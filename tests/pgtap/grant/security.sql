@@ -60,6 +60,7 @@ insert into may_execute values
 ('delete_queue', 'o'),
 ('due_in', 'w o r'),
 ('end_wait', 'p w o r'),
+('endpoint_stats', 'o r'),
 ('enforce_queue_grants', null),
 ('advance_clock', null),
 ('enqueue', 'p'),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -42,6 +44,18 @@ def endpoints(
     columns = ("name", "type", "version", "queue", "paused_at", "pause_reason")
     rows = [{column: endpoint[column] for column in columns} for endpoint in found]
     show_rows(rows, columns, is_json=is_json)
+
+
+@endpoints.command()
+@click.argument("endpoint")
+@click.option("--hours", default=1, type=click.IntRange(1, 720), help="How far to look back.")
+@as_json
+@own_database
+def stats(endpoint: str, hours: int, is_json: bool, database_url: str) -> None:
+    """Tell how deliveries to ENDPOINT went of late: the newest 1,000 attempts at most."""
+    with asking(database_url) as client:
+        found = asdict(client.endpoint_stats(endpoint, timedelta(hours=hours)))
+    show_rows([found], list(found), is_json=is_json)
 
 
 @endpoints.command()

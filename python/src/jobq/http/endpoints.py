@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from jobq.errors import JobqError, NotFound
 from jobq.http import examples
 from jobq.http.definitions import DefinitionName, Named, Sort, delivery
-from jobq.http.errors import ApiError
+from jobq.http.errors import ERRORS, ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
 from jobq.http.page import Next
 from jobq.http.queues import Pause
@@ -178,6 +178,28 @@ class Sample(Request):
     input: Json | UnsetType = UNSET
 
 
+class Period(Request):
+    """How far to look back."""
+
+    period_ms: Annotated[int, Meta(ge=1000, le=2_592_000_000)] = 3_600_000
+
+
+class Stats(Struct):
+    """How the deliveries to an endpoint went of late."""
+
+    since: Annotated[
+        Moment, Meta(description="Since when attempts are counted; the newest 1,000 are.")
+    ]
+    attempts: int
+    succeeded: int
+    failed: int
+    success_rate: Annotated[float, Meta(ge=0, le=1)] | None
+    p50_ms: int | None
+    p95_ms: int | None
+    p99_ms: int | None
+    failures: Annotated[dict[str, int], Meta(description="By its code, how many failed.")]
+
+
 class Preview(Struct):
     """A message, secrets masked: a request, a record or a command, by its type."""
 
@@ -225,6 +247,13 @@ async def test_endpoint(call: Call) -> Response:
     return encoded({"job_id": job_id}, 201)
 
 
+async def show_stats(call: Call) -> Response:
+    """Return how deliveries to an endpoint went of late."""
+    period = timedelta(milliseconds=call.query(Period).period_ms)
+    rows = await call.fetch_named("endpoint_stats", endpoint=call.text("name"), period=period)
+    return encoded({**rows[0], "failures": msgspec.Raw(rows[0]["failures"])})
+
+
 async def preview_endpoint(call: Call) -> Response:
     """Show what would be sent, with every secret masked."""
     name = call.text("name")
@@ -239,7 +268,7 @@ async def preview_endpoint(call: Call) -> Response:
         try:
             return encoded(await asyncio.to_thread(preview, name, found, payload))
         except JobqError as error:
-            status = 404 if isinstance(error, NotFound) else 422
+            status = 404 if isinstance(error, NotFound) else ERRORS.get(error.code, (422,))[0]
             raise ApiError(
                 error.code, error.detail, status=status, message=error.message
             ) from error
@@ -270,6 +299,17 @@ OPERATIONS = (
             "INVALID_SCHEMA",
         ],
     ).operations(),
+    Operation(
+        "GET",
+        "/endpoints/{name}/stats",
+        show_stats,
+        "Tell how deliveries to an endpoint went of late: rate of success, latency, failures",
+        ("read", "operate"),
+        {200: Answer("How they went.", Stats)},
+        MISSING,
+        tag="definitions",
+        query=Period,
+    ),
     Operation(
         "POST",
         "/endpoints/{name}/pause",
@@ -306,7 +346,6 @@ OPERATIONS = (
                 "INPUT_VALIDATION_FAILED",
                 "INVALID_MESSAGE",
                 "TEMPLATE_RESOLUTION_FAILED",
-                "MESSAGE_TOO_LARGE",
                 "REQUEST_INVALID",
             ],
             503: ["DELIVERY_MISSING"],

@@ -31,6 +31,8 @@ T = TypeVar("T")
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # How many seconds an answer may lie behind; where the primary answers there is none.
 LAG: Final = "x-jobq-lag"
+# The query parameters that are numbers.
+WHOLE: Final = frozenset({"limit", "period_ms"})
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -167,7 +169,7 @@ class Call:
         given: dict[str, object] = dict(items)
         if len(given) < len(items):
             raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
-        for name in given.keys() & {"limit"}:
+        for name in given.keys() & WHOLE:
             given[name] = msgspec.convert(given[name], int, strict=False)
         return msgspec.convert(given, model)
 

@@ -1,0 +1,98 @@
+-- Purpose: how deliveries to an endpoint went of late: how many succeeded, how long they took,
+-- and by what the others failed.
+-- Invariant: of the newest 1,000 attempts that ended in the period, read by two indexes, so
+-- the cost does not grow. An attempt that was given back is none. Raises: 22004, 22023, JQ007.
+-- Argument endpoint: its name.
+-- Argument period: how far to look back, 1 s to 30 days.
+-- Column since: since when the attempts are counted: the first of them, where there are 1,000.
+-- Column attempts: how many ended.
+-- Column succeeded: how many of them did.
+-- Column failed: how many did not.
+-- Column success_rate: the share of those that succeeded, 0 to 1; null for none.
+-- Column p50_ms: half of them took no longer, from the claim to the end.
+-- Column p95_ms: of twenty attempts nineteen took no longer.
+-- Column p99_ms: of a hundred attempts 99 took no longer.
+-- Column failures: an object: by its code, how many failed.
+-- Example: select * from jobq.endpoint_stats('send-welcome');
+create or replace function jobq.endpoint_stats(
+    endpoint text, period interval default interval '1 hour'
+)
+returns table (
+    since timestamptz, attempts bigint, succeeded bigint, failed bigint,
+    success_rate double precision, p50_ms bigint, p95_ms bigint, p99_ms bigint,
+    failures jsonb
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _since timestamptz;
+begin
+    if num_nulls(endpoint_stats.endpoint, endpoint_stats.period) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint or period');
+    elsif endpoint_stats.period not between interval '1 s' and interval '30 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'period must be from 1 s to 30 days'
+        );
+    end if;
+    perform jobq_private.check_endpoints(array[endpoint_stats.endpoint]);
+    _since := now() - endpoint_stats.period;
+    return query
+    with ended as materialized (
+        select e.finished_at, e.took, e.code
+        from (
+            (
+                select a.finished_at, a.finished_at - a.claimed_at as took, null as code
+                from jobq_private.job_archive as a
+                where a.kind = endpoint_stats.endpoint
+                and a.delivery_version is not null
+                and a.state = 'succeeded'
+                and a.finished_at >= _since
+                order by a.finished_at desc
+                limit 1000
+            )
+            union all
+            (
+                select f.finished_at, f.finished_at - f.started_at,
+                    coalesce(f.error_code, 'ERROR')
+                from jobq_private.attempt as f
+                where f.endpoint = endpoint_stats.endpoint
+                and f.state in ('retrying', 'dead')
+                and f.finished_at >= _since
+                order by f.finished_at desc
+                limit 1000
+            )
+        ) as e
+        order by e.finished_at desc
+        limit 1000
+    )
+    select
+        case when count(*) = 1000 then min(e.finished_at) else _since end,
+        count(*), count(*) filter (where e.code is null), count(e.code),
+        avg((e.code is null)::integer)::double precision,
+        jobq_private.milliseconds(percentile_disc(0.5) within group (order by e.took)),
+        jobq_private.milliseconds(percentile_disc(0.95) within group (order by e.took)),
+        jobq_private.milliseconds(percentile_disc(0.99) within group (order by e.took)),
+        (
+            select coalesce(jsonb_object_agg(c.code, c.jobs), '{}')
+            from (
+                select x.code, count(*) as jobs
+                from ended as x
+                where x.code is not null
+                group by x.code
+            ) as c
+        )
+    from ended as e;
+end
+$$;
+
+revoke all on function jobq.endpoint_stats from public;
+grant execute on function jobq.endpoint_stats to jobq_operator, jobq_reader;
+
+comment on function jobq.endpoint_stats is
+'Tells how the deliveries to an endpoint went of late: rate of success, latency, failures.';
