@@ -103,6 +103,19 @@ create table jobq_private.endpoint_secret (
 
 comment on table jobq_private.endpoint_secret is 'The secrets that an endpoint refers to.';
 
+-- Which payload specs and configs the versions of an endpoint refer to, the old ones too: jobs
+-- may still be delivered by them.
+create table jobq_private.pinned_definition (
+    endpoint text not null,
+    type text not null,
+    name text not null,
+    constraint pinned_definition_pkey primary key (endpoint, type, name),
+    constraint pinned_definition_endpoint_fkey foreign key (endpoint)
+    references jobq_private.endpoint (endpoint) on delete cascade
+);
+
+comment on table jobq_private.pinned_definition is 'The payload specs and configs that any version of an endpoint refers to.';
+
 create table jobq_private.definition_version (
     type text not null,
     name text not null,

@@ -262,17 +262,19 @@ using (secret in (select s.secret from jobq_private.endpoint_secret as s));
 create policy secret_all on jobq_private.secret
 using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
+create policy pinned_definition_select on jobq_private.pinned_definition for select
+using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
+
+create policy pinned_definition_all on jobq_private.pinned_definition
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
 create policy definition_version_select on jobq_private.definition_version for select
 using (
     (
         type in ('endpoint', 'delivery')
         and name in (select e.endpoint from jobq_private.endpoint as e)
     )
-    or (
-        type = 'payload_spec'
-        and name in (select e.payload_spec from jobq_private.endpoint as e)
-    )
-    or (type = 'config' and name in (select e.config from jobq_private.endpoint as e))
+    or (type, name) in (select p.type, p.name from jobq_private.pinned_definition as p)
 );
 
 create policy definition_version_all on jobq_private.definition_version

@@ -11,12 +11,15 @@ import psycopg
 import pytest
 from delivery_sink import posting
 from http_api import opened
+from psycopg.types.json import Jsonb
 from waiting import until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from delivery_sink import Post
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
 
 JOBS = int(os.environ.get("JOBQ_TEST_VERSIONED_JOBS", "1000"))
 
@@ -116,6 +119,36 @@ async def test_nobody_changes_what_a_job_is_delivered_by(post: Post, database: s
     with pytest.raises(psycopg.DatabaseError) as raised:
         run(database, "update jobq_private.job set delivery_version = 3")
     assert raised.value.sqlstate == "JQ002"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_what_is_checked_is_what_is_pinned(
+    connect: Callable[[], Connection], others: int
+) -> None:
+    """The payload spec changes while an enqueue, checked already, waits for its key."""
+    first, second, other = connect(), connect(), connect()
+    other.execute("select jobq.put_payload_spec('input', '{\"required\": [\"a\"]}')")
+    spec = Jsonb({"url": "https://a.example"})
+    other.execute("select jobq.put_endpoint('e', 'HTTP', %s, 'input')", [spec])
+    one = {"kind": "e", "payload": {"a": 1}}
+    jobs = [{**one, "idempotency_key": "k"}, *([one] * others)]
+    first.execute("begin")
+    first.execute("select jobq.enqueue('e', '{\"a\": 1}', idempotency_key => 'k')")
+    waiting = asyncio.create_task(
+        asyncio.to_thread(second.execute, "select * from jobq.enqueue_many(%s)", [Jsonb(jobs)])
+    )
+    pid = second.info.backend_pid
+
+    async def waits() -> bool:
+        found = other.execute("select wait_event_type from pg_stat_activity where pid = %s", [pid])
+        return found.fetchall() == [("Lock",)]
+
+    await until_async(waits, "for the enqueue to wait for the key")
+    other.execute("select jobq.put_payload_spec('input', '{\"required\": [\"b\"]}')")
+    first.execute("rollback")
+    with pytest.raises(psycopg.DatabaseError) as refused:
+        await waiting
+    assert refused.value.sqlstate == "JQ006"
 
 
 async def test_every_job_goes_to_the_version_that_held_when_it_was_made(

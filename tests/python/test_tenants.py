@@ -503,6 +503,15 @@ def test_what_is_due_happens_under_a_log_in_of_the_queue(
             "select secrets from jobq.get_delivery('theirs-endpoint')"
         ).fetchall()
         assert secrets.keys() == {"theirs-secret"}
+        # Jobs of a version that refers to what the endpoint has left are as they were.
+        pinned = "select schema is not null, config_version from jobq.get_delivery({})"
+        isolated.execute(
+            "select jobq.put_endpoint('theirs-endpoint', 'HTTP', %s, queue => 'theirs')",
+            ['{"url": "https://theirs.example"}'],
+        )
+        given = "'theirs-endpoint', (select min(delivery_version) from jobq.job)"
+        assert theirs.execute(pinned.format(given)).fetchall() == [(True, 1)]
+        assert theirs.execute(pinned.format("'theirs-endpoint'")).fetchall() == [(False, None)]
         audited = theirs.execute("select distinct actor from jobq.audit").fetchall()
         assert audited == [("theirs",)]
     assert isolated.execute(

@@ -45,6 +45,12 @@ begin
     where e.endpoint = pin_delivery.endpoint
     and k.kind = e.endpoint
     and num_nonnulls(e.max_concurrency, e.max_per_second) > 0;
+
+    insert into jobq_private.pinned_definition (endpoint, type, name)
+    select pin_delivery.endpoint, t.type, _document ->> t.type
+    from unnest('{payload_spec,config}'::text[]) as t (type)
+    where _document ->> t.type is not null
+    on conflict do nothing;
 end
 $$;
 

@@ -1,6 +1,7 @@
 -- Purpose: refuse a batch of new jobs when one of them is not acceptable.
--- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
--- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Invariant: reads only; check_new_job() is the shorter way for one. Schemas of payloads are
+-- not looked at before store_jobs() and store_job(), in the statement that stores.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -34,7 +35,6 @@ begin
     if _problem is not null then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
-    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
     perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end

@@ -1,8 +1,10 @@
 -- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Raises: JQ006.
+-- the database cannot enforce by itself is one for its extension. Returns true, so that it can
+-- stand in a condition: within the statement that pins the version of a delivery it sees
+-- what that sees. Raises: JQ006.
 create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns void
+returns boolean
 language plpgsql
 stable
 parallel safe
@@ -33,6 +35,7 @@ begin
     if found then
         perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
     end if;
+    return true;
 end
 $$;
 

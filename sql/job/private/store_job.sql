@@ -72,7 +72,10 @@ begin
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
         ) as k (concurrency_key)
         where case
-            when _is_checked then true
+            when _is_checked
+            then job.schedule_id is not null
+                or num_nonnulls(s.payload_schema, s.json_schema) = 0
+                or jobq_private.check_payload_schemas(array[job])
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,

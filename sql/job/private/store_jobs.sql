@@ -51,6 +51,7 @@ begin
         cross join lateral (
             select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
         ) as k (concurrency_key)
+        where (select jobq_private.check_payload_schemas(store_jobs.jobs))
     )
     select
         array_agg(g.ordinal),

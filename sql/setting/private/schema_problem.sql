@@ -41,12 +41,7 @@ begin
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then
-            begin
-                perform '' ~ (_value #>> '{}');
-            exception
-                when invalid_regular_expression then
-                    return format('%s.pattern: %s', path, sqlerrm);
-            end;
+            _found := path || '.pattern: ' || jobq_private.pattern_problem(_value #>> '{}');
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then
