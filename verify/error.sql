@@ -9,6 +9,8 @@ begin
         values
         ('function', 'jobq_private.raise_error', '', 1),
         ('function', 'jobq_private.redacted', '', 1),
+        ('function', 'jobq_private.redacted_json', '', 1),
+        ('function', 'jobq_private.redacted_text', '', 1),
         ('view', 'jobq.error', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -1,5 +1,6 @@
 -- Purpose: add a line to a job's log.
--- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- Invariant: append-only; a line is cut at 8192 characters, and has no
+-- passwords and the like. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
 -- Argument message: the text, cut at 8192 characters.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
@@ -27,7 +28,8 @@ begin
         );
     end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
-    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+    values (log.job_id, log.attempt, log.level,
+        jobq_private.redacted_text(left(log.message, 8192)));
 end
 $$;
 

@@ -114,6 +114,19 @@ def test_what_cannot_be_enqueued_is_an_invalid_argument(
     assert client.list_jobs() == []
 
 
+@pytest.mark.parametrize("value", [float("nan"), [1, float("inf")], {"a": {"b": -float("inf")}}])
+def test_numbers_that_json_has_not_are_refused(client: Client, value: Any) -> None:
+    """They would become null without a word."""
+    for call in (
+        lambda: client.enqueue("a", value),
+        lambda: client.enqueue("a", {}, metadata={"v": value}),
+        lambda: client.enqueue_many([{"kind": "a", "payload": value}]),
+    ):
+        with pytest.raises(InvalidArgument, match="NaN"):
+            call()
+    assert client.get(client.enqueue("a", {"v": None, "n": 1e300}).job_id).payload["v"] is None
+
+
 def test_defaults_are_the_databases(client: Client) -> None:
     found = client.get(client.enqueue("a").job_id)
     assert (found.queue, found.priority, found.max_attempts) == ("default", 0, 5)

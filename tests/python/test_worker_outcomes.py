@@ -106,6 +106,7 @@ async def test_a_result_may_be_a_dataclass(database: str, client: AsyncClient) -
     ("result", "code"),
     [
         (object(), "RESULT_INVALID"),
+        ({"a": [float("nan")]}, "RESULT_INVALID"),
         ("nul \0", "RESULT_INVALID"),
         ("x" * 1048576, "RESULT_INVALID"),
         # Within the limit as it is written, beyond it as jsonb shows it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from jobq.errors import InvalidArgument
 
-__all__ = ["as_jsonb", "as_text", "as_timedelta", "as_uuid", "encode", "plain"]
+__all__ = ["as_json", "as_jsonb", "as_text", "as_timedelta", "as_uuid", "encode", "plain"]
 
 
 def encode(value: object) -> str:
@@ -20,9 +21,35 @@ def encode(value: object) -> str:
         InvalidArgument: the value is not JSON.
     """
     try:
-        return msgspec.json.encode(value, enc_hook=plain).decode()
+        return as_json(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArgument("a value cannot be written as JSON", detail=str(error)) from error
+
+
+def as_json(value: object) -> bytes:
+    """Return JSON.
+
+    Raises:
+        TypeError, ValueError, RecursionError: the value is not JSON; NaN and the infinities
+            are not, which msgspec would write as null.
+    """
+    text = msgspec.json.encode(value, enc_hook=plain)
+    if b"null" in text and not is_finite(msgspec.to_builtins(value, enc_hook=plain)):
+        raise ValueError("NaN and infinite numbers are not JSON")
+    return text
+
+
+def is_finite(value: object) -> bool:
+    """Tell whether every number in JSON is one that JSON has."""
+    match value:
+        case float():
+            return math.isfinite(value)
+        case dict():
+            return all(is_finite(item) for item in value.values())
+        case list() | tuple():
+            return all(is_finite(item) for item in value)
+        case _:
+            return True
 
 
 def plain(value: object) -> object:

@@ -10,21 +10,49 @@ __all__ = ["MAX_ERROR", "error_text", "redacted"]
 MAX_ERROR: Final = 512
 _LOOKED_AT: Final = 16 * MAX_ERROR
 
-_USERINFO: Final = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
-_CREDENTIAL: Final = re.compile(r"\b(bearer|basic|digest|token)\s+[-\w.~+/=]{8,}", re.IGNORECASE)
-_NAMED: Final = re.compile(
-    r"((?:authorization|cookie|pass(?:word|wd|phrase)?|secret|token|api[-_]?key|"
-    r"access[-_]?key|private[-_]?key)[\w-]*[\"']?\s*[:=]\s*)"
-    r"(?:\"[^\"]*\"|'[^']*'|[^\s,;&)}\]]+)",
-    re.IGNORECASE,
+_VALUE: Final = r"(?:\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^\s,;&)}\]]+)"
+_NAMES: Final = (
+    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|"
+    r"api[-_]?key|access[-_]?key|private[-_]?key)"
 )
+# What follows the scheme of a URL, up to the next one: nothing is looked at twice.
+_URL: Final = re.compile(r"(?<=://)(?:(?!://)[^\s'\"])+")
+_USERINFO: Final = re.compile(r"\A(?:[^/@:]*:(?!\d+(?:[/?#]|$)).*|[^/]+)(?=@)", re.DOTALL)
+# Each with what takes the place of what it finds.
+_FORMS: Final = [
+    (re.compile(form, re.IGNORECASE), shown)
+    for form, shown in (
+        (r"(cookie[\"']?\s*[:=]\s*)(?:\"[^\"]*\"|'[^']*'|[^\r\n\"']+)", r"\1***"),
+        (
+            r"(authorization[\"']?\s*[:=]\s*)"
+            r"(?:\"[^\"]*\"|'[^']*'|(?:[a-z][\w-]*\s+)?[^\s,;&)}\]]+)",
+            r"\1***",
+        ),
+        (
+            r"\b(bearer|basic|digest|token|apikey|negotiate|ntlm|hawk)\s+[-\w.~+/=]{8,}",
+            r"\1 ***",
+        ),
+        (_NAMES.join(("(", r"[\w-]{0,64}[\"']?\s*[:=]\s*)")) + _VALUE, r"\1***"),
+        (r"(\b(?:key|sig|signature)=)" + _VALUE, r"\1***"),
+        (
+            r"((?<![\w-])--[\w-]{0,64}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\s+)"
+            r"(?:\"[^\"]*\"|'[^']*'|\S+)",
+            r"\1***",
+        ),
+    )
+]
 
 
 def redacted(text: str) -> str:
-    """Return a text without user names and passwords of URLs, tokens and the like."""
-    text = _USERINFO.sub("***", text)
-    text = _CREDENTIAL.sub(r"\1 ***", text)
-    return _NAMED.sub(r"\1***", text)
+    """Return a text without user names and passwords of URLs, tokens and the like.
+
+    jobq_private.redacted_text() of the database hides the same.
+    """
+    if "@" in text:
+        text = _URL.sub(lambda url: _USERINFO.sub("***", url[0], count=1), text)
+    for form, shown in _FORMS:
+        text = form.sub(shown, text)
+    return text
 
 
 def error_text(error: object) -> str:

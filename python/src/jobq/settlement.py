@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from jobq.arguments import plain
+from jobq.arguments import as_json
 from jobq.errors import DatabaseUnavailable, EventTimeout, JobqError, StepInvalid
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
 from jobq.redaction import error_text
@@ -233,7 +233,7 @@ def _as_json(value: object) -> bytes:
         ResultError: it is not JSON, or the database could not store it.
     """
     try:
-        text = msgspec.json.encode(value, enc_hook=plain)
+        text = as_json(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise ResultError(f"the handler's result is not JSON: {error}") from error
     if len(text) > MAX_RESULT:

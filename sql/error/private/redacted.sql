@@ -17,25 +17,7 @@ as $$
         end, 512
     )
     from jobq_private.setting as g
-    cross join lateral (
-        select regexp_replace(
-            left(redacted.error, 8192), '(?<=://)[^/\s@''"]+(?=@)', '***', 'g'
-        ) as text
-    ) as u
-    cross join lateral (
-        select regexp_replace(
-            u.text, '\y(bearer|basic|digest|token)\s+[-\w.~+/=]{8,}', '\1 ***', 'gi'
-        ) as text
-    ) as c
-    cross join lateral (
-        select regexp_replace(
-            c.text,
-            '((?:authorization|cookie|pass(?:word|wd|phrase)?|secret|token|api[-_]?key|'
-            'access[-_]?key|private[-_]?key)[\w-]*["'']?\s*[:=]\s*)'
-            '(?:"[^"]*"|''[^'']*''|[^\s,;&)}\]]+)',
-            '\1***', 'gi'
-        ) as text
-    ) as n
+    cross join lateral jobq_private.redacted_text(left(redacted.error, 8192)) as n (text)
 $$;
 
 revoke all on function jobq_private.redacted from public;

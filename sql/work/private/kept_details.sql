@@ -1,5 +1,6 @@
 -- Purpose: the details of a failure as they are stored: what is too large or too deep to be
--- read again is left out, with the reason, for the failure itself must be told.
+-- read again is left out, with the reason, for the failure itself must be told; so is what is
+-- secret.
 -- Invariant: the limits are those of a payload, read only where there are details.
 -- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.kept_details(details jsonb)
@@ -20,7 +21,7 @@ begin
         from jobq_private.setting as g;
     end if;
     return case
-        when _problem is null then details
+        when _problem is null then jobq_private.redacted_json(details)
         else jsonb_build_object('omitted', _problem[2])
     end;
 end

@@ -201,7 +201,7 @@ select results_eq(
 create temporary table told (nth integer, error text, stored text);
 insert into told values
 (1, 'at https://user:hunter2@example.org/x', 'at https://***@example.org/x'),
-(2, 'Authorization: Bearer abcdef123456', 'Authorization: *** ***'),
+(2, 'Authorization: Bearer abcdef123456', 'Authorization: ***'),
 (3, 'sent Bearer abcdef123456 on', 'sent Bearer *** on'),
 (4, 'password=hunter2, user=ann', 'password=***, user=ann'),
 (5, '{"api_key": "hunter2", "n": 1}', '{"api_key": ***, "n": 1}'),

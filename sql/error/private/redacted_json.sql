@@ -1,0 +1,36 @@
+-- Purpose: JSON without passwords and the like: its texts as redacted_text() has them, and no
+-- texts, arrays or objects under a name such as password.
+-- Invariant: numbers, true and false stay. Raises: nothing.
+create or replace function jobq_private.redacted_json(value jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case jsonb_typeof(value)
+        when 'string' then to_jsonb(jobq_private.redacted_text(value #>> '{}'))
+        when 'array' then (
+            select coalesce(jsonb_agg(jobq_private.redacted_json(e.item) order by e.n), '[]')
+            from jsonb_array_elements(value) with ordinality as e (item, n)
+        )
+        when 'object' then (
+            select coalesce(jsonb_object_agg(m.key, case
+                when jsonb_typeof(m.item) in ('string', 'array', 'object')
+                    and m.key ~* '(pass(word|wd|phrase)|^pass$|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie)'
+                then '"***"'::jsonb
+                else jobq_private.redacted_json(m.item)
+            end), '{}')
+            from jsonb_each(value) as m (key, item)
+        )
+        else value
+    end;
+end
+$$;
+
+revoke all on function jobq_private.redacted_json from public;
+
+comment on function jobq_private.redacted_json is
+'Returns JSON without passwords, tokens and the like.';

@@ -1,0 +1,45 @@
+-- Purpose: a text without passwords and the like: what stands before the @ of a URL, tokens
+-- after the name of a scheme, cookies, and what follows a name such as password, as a member,
+-- a parameter or an option.
+-- Invariant: jobq.redaction in the Python package hides the same. A text in which none of the
+-- words occurs costs one look. Raises: nothing.
+create or replace function jobq_private.redacted_text(given text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
+    _text text := given;
+begin
+    if not given ~* '://|pass|pwd|secret|token|key|credential|cookie|authorization|sig|bearer|basic|digest|negotiate|ntlm|hawk' then
+        return given;
+    end if;
+    _text := regexp_replace(_text,
+        '(?<=://)(?:[^/\s@''":]*:(?!\d+(?:[/?#]|$))[^\s''"]*|[^/\s''"]+)(?=@)', '***', 'g');
+    _text := regexp_replace(_text,
+        '(cookie["'']?\s*[:=]\s*)(?:"[^"]*"|''[^'']*''|[^\r\n"'']+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '(authorization["'']?\s*[:=]\s*)'
+        || '(?:"[^"]*"|''[^'']*''|(?:[a-z][\w-]*\s+)?[^\s,;&)}\]]+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '\y(bearer|basic|digest|token|apikey|negotiate|ntlm|hawk)\s+[-\w.~+/=]{8,}',
+        '\1 ***', 'gi');
+    _text := regexp_replace(_text,
+        '((?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api[-_]?key|'
+        || 'access[-_]?key|private[-_]?key)[\w-]{0,64}["'']?\s*[:=]\s*)' || _value,
+        '\1***', 'gi');
+    _text := regexp_replace(_text, '(\y(?:key|sig|signature)=)' || _value, '\1***', 'gi');
+    return regexp_replace(_text,
+        '((?<![\w-])--[\w-]{0,64}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\s+)'
+        || '(?:"[^"]*"|''[^'']*''|\S+)', '\1***', 'gi');
+end
+$$;
+
+revoke all on function jobq_private.redacted_text from public;
+
+comment on function jobq_private.redacted_text is
+'Returns a text without passwords, tokens and the like.';
