@@ -587,6 +587,9 @@ on jobq_private.job_archive (schedule_id, slot_at) where schedule_id is not null
 create index job_archive_prune_idx
 on jobq_private.job_archive (prune_at) where prune_at is not null;
 
+create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
+where delivery_version is not null and state = 'succeeded';
+
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
 create table jobq_private.attempt (
@@ -599,6 +602,7 @@ create table jobq_private.attempt (
     error_code text,
     error text,
     error_details jsonb,
+    endpoint text,
     region text not null default 'default',
     constraint attempt_pkey primary key (job_id, attempt, finished_at)
 )
@@ -606,6 +610,9 @@ partition by range (finished_at);
 
 create index attempt_finished_at_idx
 on jobq_private.attempt using brin (finished_at) with (autosummarize = on);
+
+create index attempt_endpoint_idx on jobq_private.attempt (endpoint, finished_at)
+where endpoint is not null;
 
 comment on table jobq_private.attempt is 'Every attempt that did not succeed, with the state it left the job in.';
 
@@ -880,6 +887,19 @@ create table jobq_private.endpoint_secret (
 );
 
 comment on table jobq_private.endpoint_secret is 'The secrets that an endpoint refers to.';
+
+-- Which payload specs and configs the versions of an endpoint refer to, the old ones too: jobs
+-- may still be delivered by them.
+create table jobq_private.pinned_definition (
+    endpoint text not null,
+    type text not null,
+    name text not null,
+    constraint pinned_definition_pkey primary key (endpoint, type, name),
+    constraint pinned_definition_endpoint_fkey foreign key (endpoint)
+    references jobq_private.endpoint (endpoint) on delete cascade
+);
+
+comment on table jobq_private.pinned_definition is 'The payload specs and configs that any version of an endpoint refers to.';
 
 create table jobq_private.definition_version (
     type text not null,
@@ -1810,6 +1830,60 @@ revoke all on function jobq_private.object_violation from public;
 comment on function jobq_private.object_violation is
 'Says what is wrong with the members of a JSON object under a schema, or null.';
 
+-- Purpose: why a pattern cannot be used, or null when it can: it must be one that is matched
+-- in a time linear in the text.
+-- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
+-- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
+-- character grows with what they unfold to. What is left runs on an automaton. Raises: nothing.
+create or replace function jobq_private.pattern_problem(pattern text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Without escaped characters but digits, and without what stands in brackets.
+    _bare constant text := regexp_replace(
+        regexp_replace(pattern_problem.pattern, '\\[^0-9]', 'x', 'g'),
+        '\[\^?\]?[^]]*\]', 'x', 'g'
+    );
+    _unfolded numeric;
+begin
+    if length(pattern_problem.pattern) > 1000 then
+        return 'longer than 1000 characters';
+    elsif _bare ~ '\\[1-9]' then
+        return 'back references are not matched in linear time';
+    elsif _bare ~ '\(\?<?[=!]' then
+        return 'lookarounds are not matched in linear time';
+    end if;
+    select
+        coalesce(exp(sum(ln(greatest(1, r.times))) filter (where r.is_group)), 1)
+        * coalesce(max(r.times) filter (where not r.is_group), 1)
+    into _unfolded
+    from (
+        select
+            m[1] <> '' as is_group,
+            greatest(m[2]::numeric, nullif(m[3], '')::numeric) as times
+        from regexp_matches(_bare, '(\)?)\{(\d{1,9})(?:,(\d{0,9}))?\}', 'g') as m
+    ) as r;
+    if _unfolded > 256.5 then
+        return 'its repeats multiply to more than 256';
+    end if;
+    perform '' ~ pattern_problem.pattern;
+    return null;
+exception
+    when invalid_regular_expression then
+        return sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.pattern_problem from public;
+
+comment on function jobq_private.pattern_problem is
+'Says why a pattern cannot be used, or null: it must be matched in linear time.';
+
 -- Purpose: turn a violated constraint of a definition into a typed error.
 -- Invariant: always raises; called from an exception handler. No constraint is violated by
 -- a priority that its column cannot hold. Raises: 22023.
@@ -1923,12 +1997,7 @@ begin
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then
-            begin
-                perform '' ~ (_value #>> '{}');
-            exception
-                when invalid_regular_expression then
-                    return format('%s.pattern: %s', path, sqlerrm);
-            end;
+            _found := path || '.pattern: ' || jobq_private.pattern_problem(_value #>> '{}');
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then
@@ -3330,8 +3399,9 @@ comment on function jobq_private.check_new_job is
 'Refuses a new job that is not acceptable under the settings that hold for it.';
 
 -- Purpose: refuse a batch of new jobs when one of them is not acceptable.
--- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
--- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Invariant: reads only; check_new_job() is the shorter way for one. Schemas of payloads are
+-- not looked at before store_jobs() and store_job(), in the statement that stores.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -3365,7 +3435,6 @@ begin
     if _problem is not null then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
-    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
     perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end
@@ -3378,9 +3447,11 @@ comment on function jobq_private.check_new_jobs is
 
 -- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Raises: JQ006.
+-- the database cannot enforce by itself is one for its extension. Returns true, so that it can
+-- stand in a condition: within the statement that pins the version of a delivery it sees
+-- what that sees. Raises: JQ006.
 create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns void
+returns boolean
 language plpgsql
 stable
 parallel safe
@@ -3411,6 +3482,7 @@ begin
     if found then
         perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
     end if;
+    return true;
 end
 $$;
 
@@ -4134,13 +4206,14 @@ begin
     end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
-        error_details, region
+        error_details, endpoint, region
     )
     values (
         old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        case when old.delivery_version is not null then old.kind end,
         old.region
     );
     if old.lane_id is not null or old.place is not null then
@@ -4309,7 +4382,8 @@ instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
+-- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -4341,7 +4415,12 @@ begin
         new.last_error_details := null;
     end if;
 
-    if new.state <> old.state then
+    if new.state = 'running' and old.state <> 'running'
+        and old.delivery_version is not null
+        and jobq_private.park_delivery(old.job_id, old.kind, old.run_at)
+    then
+        return null;
+    elsif new.state <> old.state then
         new.previous_state := old.state;
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
@@ -4850,7 +4929,10 @@ begin
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
         ) as k (concurrency_key)
         where case
-            when _is_checked then true
+            when _is_checked
+            then job.schedule_id is not null
+                or num_nonnulls(s.payload_schema, s.json_schema) = 0
+                or jobq_private.check_payload_schemas(array[job])
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,
@@ -4900,7 +4982,7 @@ comment on function jobq_private.store_job is
 
 -- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: nothing.
+-- idempotency keys are held already. Raises: JQ006.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], ids uuid[] default '{}'
 )
@@ -4951,6 +5033,7 @@ begin
         cross join lateral (
             select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
         ) as k (concurrency_key)
+        where (select jobq_private.check_payload_schemas(store_jobs.jobs))
     )
     select
         array_agg(g.ordinal),
@@ -6258,17 +6341,19 @@ using (secret in (select s.secret from jobq_private.endpoint_secret as s));
 create policy secret_all on jobq_private.secret
 using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
+create policy pinned_definition_select on jobq_private.pinned_definition for select
+using (endpoint in (select e.endpoint from jobq_private.endpoint as e));
+
+create policy pinned_definition_all on jobq_private.pinned_definition
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
 create policy definition_version_select on jobq_private.definition_version for select
 using (
     (
         type in ('endpoint', 'delivery')
         and name in (select e.endpoint from jobq_private.endpoint as e)
     )
-    or (
-        type = 'payload_spec'
-        and name in (select e.payload_spec from jobq_private.endpoint as e)
-    )
-    or (type = 'config' and name in (select e.config from jobq_private.endpoint as e))
+    or (type, name) in (select p.type, p.name from jobq_private.pinned_definition as p)
 );
 
 create policy definition_version_all on jobq_private.definition_version
@@ -7665,6 +7750,7 @@ begin
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
+    perform jobq_private.check_payload_schemas(array[_job]);
     return _set;
 end
 $$;
@@ -7771,7 +7857,7 @@ comment on function jobq_private.schedule_definition is
 
 -- Purpose: a schedule as the HTTP API shows it, where it is a job that fires by cron.
 -- Invariant: the two next instants are shown by the clocks of its zone, while the
--- server knows it. Payload passes as it is stored. Raises: nothing.
+-- server knows it. Payload passes as it is stored. Raises: 22023.
 create or replace function jobq_private.schedule_document(
     schedule jobq_private.schedule, vocabulary text default null
 )
@@ -8941,6 +9027,7 @@ comment on function jobq.run_schedule is
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
 -- ended in a day. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
 -- active_executions, cron, stats.last_24h, and what names the version.
 -- Example: select jobq.schedule_status('weekly summary') ->> 'health';
@@ -9289,7 +9376,7 @@ comment on function jobq_private.has_failed is
 -- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
 -- payload stands there once, under the name of the vocabulary that is asked for, else of
 -- the job: input where it is a delivery. Payload and result pass to the last digit.
--- Raises: nothing.
+-- Raises: 22023.
 create or replace function jobq_private.job_document(
     job jobq.job, vocabulary text default null
 )
@@ -9980,6 +10067,7 @@ comment on function jobq_http.page_queues is
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Argument before: only versions before this number; null for the first page.
 -- Argument max_versions: at most so many.
 -- Members item: schedule_document
@@ -11431,56 +11519,53 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
--- Purpose: a claim of a job whose endpoint is paused puts it aside, once, in place of leasing it.
--- Invariant: jobs that are no deliveries never come here. The job is out of the way of later
+-- Purpose: whether a claim must leave a job alone, since its endpoint is paused; the job is then
+-- put aside, once, in place of being leased.
+-- Invariant: stamp_transition() asks for deliveries alone. The job is out of the way of later
 -- claims, and what was claimed is decided by the endpoint's row: who resumes it has that
 -- row's lock, so that nothing is put aside that resume_endpoint() does not see; while
 -- somebody changes the row, the job only stays where it is. The endpoint's last test goes.
 -- Raises: nothing.
-create or replace function jobq_private.park_delivery()
-returns trigger
+create or replace function jobq_private.park_delivery(
+    job_id uuid, endpoint text, run_at timestamptz
+)
+returns boolean
 language plpgsql
 volatile
 parallel unsafe
-security definer
+security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state <> 'running' or old.state = 'running' or not exists (
+    if not exists (
         select from jobq_private.endpoint as e
-        where e.endpoint = old.kind
+        where e.endpoint = park_delivery.endpoint
         and e.paused_at is not null
-        and e.test_job_id is distinct from old.job_id
+        and e.test_job_id is distinct from park_delivery.job_id
     ) then
-        return new;
+        return false;
     end if;
     perform from jobq_private.endpoint as e
-    where e.endpoint = old.kind and e.paused_at is not null
+    where e.endpoint = park_delivery.endpoint and e.paused_at is not null
     for share skip locked;
     if found then
         insert into jobq_private.parked_job as p (job_id, endpoint, run_at)
-        values (old.job_id, old.kind, old.run_at)
+        values (park_delivery.job_id, park_delivery.endpoint, park_delivery.run_at)
         on conflict on constraint parked_job_pkey do update
         set run_at = excluded.run_at
         where excluded.run_at <> jobq_private.parked_until();
         update jobq_private.job as j
         set run_at = jobq_private.parked_until()
-        where j.job_id = old.job_id;
+        where j.job_id = park_delivery.job_id;
     end if;
-    return null;
+    return true;
 end
 $$;
 
 revoke all on function jobq_private.park_delivery from public;
 
 comment on function jobq_private.park_delivery is
-'Puts a job aside that is claimed while its endpoint is paused.';
-
-create or replace trigger job_delivery
-before update on jobq_private.job
-for each row
-when (old.delivery_version is not null)
-execute function jobq_private.park_delivery();
+'Says whether a claim must leave a job alone whose endpoint is paused, and puts it aside.';
 
 -- Purpose: when jobs are due that wait for a paused endpoint: the last day that a job may have.
 -- Invariant: a constant. Raises: nothing.
@@ -11547,6 +11632,12 @@ begin
     where e.endpoint = pin_delivery.endpoint
     and k.kind = e.endpoint
     and num_nonnulls(e.max_concurrency, e.max_per_second) > 0;
+
+    insert into jobq_private.pinned_definition (endpoint, type, name)
+    select pin_delivery.endpoint, t.type, _document ->> t.type
+    from unnest('{payload_spec,config}'::text[]) as t (type)
+    where _document ->> t.type is not null
+    on conflict do nothing;
 end
 $$;
 
@@ -11958,6 +12049,105 @@ grant execute on function jobq.delete_definition to jobq_operator;
 comment on function jobq.delete_definition is
 'Deletes a payload spec, config, secret or endpoint; refused while something depends on it.';
 
+-- Purpose: how deliveries to an endpoint went of late: how many succeeded, how long they took,
+-- and by what the others failed.
+-- Invariant: of the newest 1,000 attempts that ended in the period, read by two indexes, so
+-- the cost does not grow. An attempt that was given back is none. Raises: 22004, 22023, JQ007.
+-- Argument endpoint: its name.
+-- Argument period: how far to look back, 1 s to 30 days.
+-- Column since: since when the attempts are counted: the first of them, where there are 1,000.
+-- Column attempts: how many ended.
+-- Column succeeded: how many of them did.
+-- Column failed: how many did not.
+-- Column success_rate: the share of those that succeeded, 0 to 1; null for none.
+-- Column p50_ms: half of them took no longer, from the claim to the end.
+-- Column p95_ms: of twenty attempts nineteen took no longer.
+-- Column p99_ms: of a hundred attempts 99 took no longer.
+-- Column failures: an object: by its code, how many failed.
+-- Example: select * from jobq.endpoint_stats('send-welcome');
+create or replace function jobq.endpoint_stats(
+    endpoint text, period interval default interval '1 hour'
+)
+returns table (
+    since timestamptz, attempts bigint, succeeded bigint, failed bigint,
+    success_rate double precision, p50_ms bigint, p95_ms bigint, p99_ms bigint,
+    failures jsonb
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _since timestamptz;
+begin
+    if num_nulls(endpoint_stats.endpoint, endpoint_stats.period) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'endpoint or period');
+    elsif endpoint_stats.period not between interval '1 s' and interval '30 days' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'period must be from 1 s to 30 days'
+        );
+    end if;
+    perform jobq_private.check_endpoints(array[endpoint_stats.endpoint]);
+    _since := now() - endpoint_stats.period;
+    return query
+    with ended as materialized (
+        select e.finished_at, e.took, e.code
+        from (
+            (
+                select a.finished_at, a.finished_at - a.claimed_at as took, null as code
+                from jobq_private.job_archive as a
+                where a.kind = endpoint_stats.endpoint
+                and a.delivery_version is not null
+                and a.state = 'succeeded'
+                and a.finished_at >= _since
+                order by a.finished_at desc
+                limit 1000
+            )
+            union all
+            (
+                select f.finished_at, f.finished_at - f.started_at,
+                    coalesce(f.error_code, 'ERROR')
+                from jobq_private.attempt as f
+                where f.endpoint = endpoint_stats.endpoint
+                and f.state in ('retrying', 'dead')
+                and f.finished_at >= _since
+                order by f.finished_at desc
+                limit 1000
+            )
+        ) as e
+        order by e.finished_at desc
+        limit 1000
+    )
+    select
+        case when count(*) = 1000 then min(e.finished_at) else _since end,
+        count(*), count(*) filter (where e.code is null), count(e.code),
+        avg((e.code is null)::integer)::double precision,
+        jobq_private.milliseconds(percentile_disc(0.5) within group (order by e.took)),
+        jobq_private.milliseconds(percentile_disc(0.95) within group (order by e.took)),
+        jobq_private.milliseconds(percentile_disc(0.99) within group (order by e.took)),
+        (
+            select coalesce(jsonb_object_agg(c.code, c.jobs), '{}')
+            from (
+                select x.code, count(*) as jobs
+                from ended as x
+                where x.code is not null
+                group by x.code
+            ) as c
+        )
+    from ended as e;
+end
+$$;
+
+revoke all on function jobq.endpoint_stats from public;
+grant execute on function jobq.endpoint_stats to jobq_operator, jobq_reader;
+
+comment on function jobq.endpoint_stats is
+'Tells how the deliveries to an endpoint went of late: rate of success, latency, failures.';
+
 -- Purpose: all that a worker needs to deliver jobs of an endpoint, or no row when the kind
 -- is no endpoint.
 -- Invariant: delivery_version is the job's, and never stands for anything else; null is
@@ -12031,7 +12221,7 @@ end
 $$;
 
 revoke all on function jobq.get_delivery from public;
-grant execute on function jobq.get_delivery to jobq_worker;
+grant execute on function jobq.get_delivery to jobq_worker, jobq_operator;
 
 comment on function jobq.get_delivery is
 'Returns all that a worker needs to deliver jobs of an endpoint, its secrets encrypted.';
@@ -12649,6 +12839,52 @@ revoke all on function jobq_private.raise_error from public;
 comment on function jobq_private.raise_error is
 'Raises the error with this symbolic code, with the values in DETAIL.';
 
+-- Purpose: a text without passwords and the like: what stands before the @ of a URL, tokens
+-- after the name of a scheme, cookies, and what follows a name such as password, as a member,
+-- a parameter or an option.
+-- Invariant: jobq.redaction in the Python package hides the same. A text in which none of the
+-- words occurs costs one look. Raises: nothing.
+create or replace function jobq_private.redacted_text(given text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
+    _text text := given;
+begin
+    if not given ~* '://|pass|pwd|secret|token|key|credential|cookie|authorization|sig|bearer|basic|digest|negotiate|ntlm|hawk' then
+        return given;
+    end if;
+    _text := regexp_replace(_text,
+        '(?<=://)(?:[^/\s@''":]*:(?!\d+(?:[/?#]|$))[^\s''"]*|[^/\s''"]+)(?=@)', '***', 'g');
+    _text := regexp_replace(_text,
+        '(cookie["'']?\s*[:=]\s*)(?:"[^"]*"|''[^'']*''|[^\r\n"'']+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '(authorization["'']?\s*[:=]\s*)'
+        || '(?:"[^"]*"|''[^'']*''|(?:[a-z][\w-]*\s+)?[^\s,;&)}\]]+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '\y(bearer|basic|digest|token|apikey|negotiate|ntlm|hawk)\s+[-\w.~+/=]{8,}',
+        '\1 ***', 'gi');
+    _text := regexp_replace(_text,
+        '((?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api[-_]?key|'
+        || 'access[-_]?key|private[-_]?key)[\w-]{0,64}["'']?\s*[:=]\s*)' || _value,
+        '\1***', 'gi');
+    _text := regexp_replace(_text, '(\y(?:key|sig|signature)=)' || _value, '\1***', 'gi');
+    return regexp_replace(_text,
+        '((?<![\w-])--[\w-]{0,64}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\s+)'
+        || '(?:"[^"]*"|''[^'']*''|\S+)', '\1***', 'gi');
+end
+$$;
+
+revoke all on function jobq_private.redacted_text from public;
+
+comment on function jobq_private.redacted_text is
+'Returns a text without passwords, tokens and the like.';
+
 -- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
 -- what follows a name such as password; without e-mail addresses where settings say so; cut
 -- at 512 characters.
@@ -12668,31 +12904,50 @@ as $$
         end, 512
     )
     from jobq_private.setting as g
-    cross join lateral (
-        select regexp_replace(
-            left(redacted.error, 8192), '(?<=://)[^/\s@''"]+(?=@)', '***', 'g'
-        ) as text
-    ) as u
-    cross join lateral (
-        select regexp_replace(
-            u.text, '\y(bearer|basic|digest|token)\s+[-\w.~+/=]{8,}', '\1 ***', 'gi'
-        ) as text
-    ) as c
-    cross join lateral (
-        select regexp_replace(
-            c.text,
-            '((?:authorization|cookie|pass(?:word|wd|phrase)?|secret|token|api[-_]?key|'
-            'access[-_]?key|private[-_]?key)[\w-]*["'']?\s*[:=]\s*)'
-            '(?:"[^"]*"|''[^'']*''|[^\s,;&)}\]]+)',
-            '\1***', 'gi'
-        ) as text
-    ) as n
+    cross join lateral jobq_private.redacted_text(left(redacted.error, 8192)) as n (text)
 $$;
 
 revoke all on function jobq_private.redacted from public;
 
 comment on function jobq_private.redacted is
 'Returns an error as it is stored: without passwords, tokens and the like.';
+
+-- Purpose: JSON without passwords and the like: its texts as redacted_text() has them, and no
+-- texts, arrays or objects under a name such as password.
+-- Invariant: numbers, true and false stay. Raises: nothing.
+create or replace function jobq_private.redacted_json(value jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case jsonb_typeof(value)
+        when 'string' then to_jsonb(jobq_private.redacted_text(value #>> '{}'))
+        when 'array' then (
+            select coalesce(jsonb_agg(jobq_private.redacted_json(e.item) order by e.n), '[]')
+            from jsonb_array_elements(value) with ordinality as e (item, n)
+        )
+        when 'object' then (
+            select coalesce(jsonb_object_agg(m.key, case
+                when jsonb_typeof(m.item) in ('string', 'array', 'object')
+                    and m.key ~* '(pass(word|wd|phrase)|^pass$|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie)'
+                then '"***"'::jsonb
+                else jobq_private.redacted_json(m.item)
+            end), '{}')
+            from jsonb_each(value) as m (key, item)
+        )
+        else value
+    end;
+end
+$$;
+
+revoke all on function jobq_private.redacted_json from public;
+
+comment on function jobq_private.redacted_json is
+'Returns JSON without passwords, tokens and the like.';
 
 -- Purpose: the errors that jobq raises, for people and for the HTTP API.
 -- Invariant: the one list; clients map by sqlstate and code, never by text.
@@ -13039,7 +13294,8 @@ comment on function jobq_private.keep_mark is
 'Has the next claims of the session go on where this one ended.';
 
 -- Purpose: the details of a failure as they are stored: what is too large or too deep to be
--- read again is left out, with the reason, for the failure itself must be told.
+-- read again is left out, with the reason, for the failure itself must be told; so is what is
+-- secret.
 -- Invariant: the limits are those of a payload, read only where there are details.
 -- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.kept_details(details jsonb)
@@ -13060,7 +13316,7 @@ begin
         from jobq_private.setting as g;
     end if;
     return case
-        when _problem is null then details
+        when _problem is null then jobq_private.redacted_json(details)
         else jsonb_build_object('omitted', _problem[2])
     end;
 end
@@ -14449,7 +14705,8 @@ comment on function jobq.list_workers is
 'Lists workers, when they were last seen, and how many jobs they hold.';
 
 -- Purpose: add a line to a job's log.
--- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- Invariant: append-only; a line is cut at 8192 characters, and has no
+-- passwords and the like. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
 -- Argument message: the text, cut at 8192 characters.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
@@ -14477,7 +14734,8 @@ begin
         );
     end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
-    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+    values (log.job_id, log.attempt, log.level,
+        jobq_private.redacted_text(left(log.message, 8192)));
 end
 $$;
 

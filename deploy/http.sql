@@ -136,7 +136,7 @@ comment on function jobq_private.has_failed is
 -- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
 -- payload stands there once, under the name of the vocabulary that is asked for, else of
 -- the job: input where it is a delivery. Payload and result pass to the last digit.
--- Raises: nothing.
+-- Raises: 22023.
 create or replace function jobq_private.job_document(
     job jobq.job, vocabulary text default null
 )
@@ -827,6 +827,7 @@ comment on function jobq_http.page_queues is
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Argument before: only versions before this number; null for the first page.
 -- Argument max_versions: at most so many.
 -- Members item: schedule_document

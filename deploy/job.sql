@@ -600,8 +600,9 @@ comment on function jobq_private.check_new_job is
 'Refuses a new job that is not acceptable under the settings that hold for it.';
 
 -- Purpose: refuse a batch of new jobs when one of them is not acceptable.
--- Invariant: reads only, so that a refused batch leaves nothing; check_new_job() is the
--- shorter way for one. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Invariant: reads only; check_new_job() is the shorter way for one. Schemas of payloads are
+-- not looked at before store_jobs() and store_job(), in the statement that stores.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_jobs(jobs jobq_private.new_job[])
 returns void
 language plpgsql
@@ -635,7 +636,6 @@ begin
     if _problem is not null then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
     end if;
-    perform jobq_private.check_payload_schemas(check_new_jobs.jobs);
     perform jobq_private.check_concurrency_keys(check_new_jobs.jobs);
     perform jobq_private.check_queue_depth(check_new_jobs.jobs);
 end
@@ -648,9 +648,11 @@ comment on function jobq_private.check_new_jobs is
 
 -- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Raises: JQ006.
+-- the database cannot enforce by itself is one for its extension. Returns true, so that it can
+-- stand in a condition: within the statement that pins the version of a delivery it sees
+-- what that sees. Raises: JQ006.
 create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns void
+returns boolean
 language plpgsql
 stable
 parallel safe
@@ -681,6 +683,7 @@ begin
     if found then
         perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
     end if;
+    return true;
 end
 $$;
 
@@ -1404,13 +1407,14 @@ begin
     end if;
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
-        error_details, region
+        error_details, endpoint, region
     )
     values (
         old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
+        case when old.delivery_version is not null then old.kind end,
         old.region
     );
     if old.lane_id is not null or old.place is not null then
@@ -1579,7 +1583,8 @@ instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
+-- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -1611,7 +1616,12 @@ begin
         new.last_error_details := null;
     end if;
 
-    if new.state <> old.state then
+    if new.state = 'running' and old.state <> 'running'
+        and old.delivery_version is not null
+        and jobq_private.park_delivery(old.job_id, old.kind, old.run_at)
+    then
+        return null;
+    elsif new.state <> old.state then
         new.previous_state := old.state;
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
@@ -2120,7 +2130,10 @@ begin
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
         ) as k (concurrency_key)
         where case
-            when _is_checked then true
+            when _is_checked
+            then job.schedule_id is not null
+                or num_nonnulls(s.payload_schema, s.json_schema) = 0
+                or jobq_private.check_payload_schemas(array[job])
             when num_nonnulls(
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,
@@ -2170,7 +2183,7 @@ comment on function jobq_private.store_job is
 
 -- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: nothing.
+-- idempotency keys are held already. Raises: JQ006.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], ids uuid[] default '{}'
 )
@@ -2221,6 +2234,7 @@ begin
         cross join lateral (
             select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
         ) as k (concurrency_key)
+        where (select jobq_private.check_payload_schemas(store_jobs.jobs))
     )
     select
         array_agg(g.ordinal),

@@ -197,6 +197,7 @@ begin
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
+    perform jobq_private.check_payload_schemas(array[_job]);
     return _set;
 end
 $$;
@@ -303,7 +304,7 @@ comment on function jobq_private.schedule_definition is
 
 -- Purpose: a schedule as the HTTP API shows it, where it is a job that fires by cron.
 -- Invariant: the two next instants are shown by the clocks of its zone, while the
--- server knows it. Payload passes as it is stored. Raises: nothing.
+-- server knows it. Payload passes as it is stored. Raises: 22023.
 create or replace function jobq_private.schedule_document(
     schedule jobq_private.schedule, vocabulary text default null
 )
@@ -1473,6 +1474,7 @@ comment on function jobq.run_schedule is
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
 -- ended in a day. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
 -- active_executions, cron, stats.last_24h, and what names the version.
 -- Example: select jobq.schedule_status('weekly summary') ->> 'health';

@@ -241,6 +241,60 @@ revoke all on function jobq_private.object_violation from public;
 comment on function jobq_private.object_violation is
 'Says what is wrong with the members of a JSON object under a schema, or null.';
 
+-- Purpose: why a pattern cannot be used, or null when it can: it must be one that is matched
+-- in a time linear in the text.
+-- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
+-- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
+-- character grows with what they unfold to. What is left runs on an automaton. Raises: nothing.
+create or replace function jobq_private.pattern_problem(pattern text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Without escaped characters but digits, and without what stands in brackets.
+    _bare constant text := regexp_replace(
+        regexp_replace(pattern_problem.pattern, '\\[^0-9]', 'x', 'g'),
+        '\[\^?\]?[^]]*\]', 'x', 'g'
+    );
+    _unfolded numeric;
+begin
+    if length(pattern_problem.pattern) > 1000 then
+        return 'longer than 1000 characters';
+    elsif _bare ~ '\\[1-9]' then
+        return 'back references are not matched in linear time';
+    elsif _bare ~ '\(\?<?[=!]' then
+        return 'lookarounds are not matched in linear time';
+    end if;
+    select
+        coalesce(exp(sum(ln(greatest(1, r.times))) filter (where r.is_group)), 1)
+        * coalesce(max(r.times) filter (where not r.is_group), 1)
+    into _unfolded
+    from (
+        select
+            m[1] <> '' as is_group,
+            greatest(m[2]::numeric, nullif(m[3], '')::numeric) as times
+        from regexp_matches(_bare, '(\)?)\{(\d{1,9})(?:,(\d{0,9}))?\}', 'g') as m
+    ) as r;
+    if _unfolded > 256.5 then
+        return 'its repeats multiply to more than 256';
+    end if;
+    perform '' ~ pattern_problem.pattern;
+    return null;
+exception
+    when invalid_regular_expression then
+        return sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.pattern_problem from public;
+
+comment on function jobq_private.pattern_problem is
+'Says why a pattern cannot be used, or null: it must be matched in linear time.';
+
 -- Purpose: turn a violated constraint of a definition into a typed error.
 -- Invariant: always raises; called from an exception handler. No constraint is violated by
 -- a priority that its column cannot hold. Raises: 22023.
@@ -354,12 +408,7 @@ begin
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then
-            begin
-                perform '' ~ (_value #>> '{}');
-            exception
-                when invalid_regular_expression then
-                    return format('%s.pattern: %s', path, sqlerrm);
-            end;
+            _found := path || '.pattern: ' || jobq_private.pattern_problem(_value #>> '{}');
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then

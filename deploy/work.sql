@@ -329,7 +329,8 @@ comment on function jobq_private.keep_mark is
 'Has the next claims of the session go on where this one ended.';
 
 -- Purpose: the details of a failure as they are stored: what is too large or too deep to be
--- read again is left out, with the reason, for the failure itself must be told.
+-- read again is left out, with the reason, for the failure itself must be told; so is what is
+-- secret.
 -- Invariant: the limits are those of a payload, read only where there are details.
 -- Raises: nothing. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 create or replace function jobq_private.kept_details(details jsonb)
@@ -350,7 +351,7 @@ begin
         from jobq_private.setting as g;
     end if;
     return case
-        when _problem is null then details
+        when _problem is null then jobq_private.redacted_json(details)
         else jsonb_build_object('omitted', _problem[2])
     end;
 end
@@ -1739,7 +1740,8 @@ comment on function jobq.list_workers is
 'Lists workers, when they were last seen, and how many jobs they hold.';
 
 -- Purpose: add a line to a job's log.
--- Invariant: append-only; a line is cut at 8192 characters. It needs no lease, so that an
+-- Invariant: append-only; a line is cut at 8192 characters, and has no
+-- passwords and the like. It needs no lease, so that an
 -- attempt that lost its job can still say so. Raises: 22004, 22023, JQ001.
 -- Argument message: the text, cut at 8192 characters.
 -- Example: select jobq.log(:'running', 1, 'INFO', 'half of it is done');
@@ -1767,7 +1769,8 @@ begin
         );
     end if;
     insert into jobq_private.job_log (job_id, attempt, level, message)
-    values (log.job_id, log.attempt, log.level, left(log.message, 8192));
+    values (log.job_id, log.attempt, log.level,
+        jobq_private.redacted_text(left(log.message, 8192)));
 end
 $$;
 

@@ -3,7 +3,6 @@
 begin;
 set local role jobq_owner;
 
-drop trigger if exists job_delivery on jobq_private.job;
 drop function if exists jobq.test_endpoint;
 drop function if exists jobq.show_definition;
 drop function if exists jobq.rotate_secret;
@@ -17,6 +16,7 @@ drop function if exists jobq.page_definitions;
 drop function if exists jobq.list_versions;
 drop function if exists jobq.list_ciphertexts;
 drop function if exists jobq.get_delivery;
+drop function if exists jobq.endpoint_stats;
 drop function if exists jobq.delete_definition;
 drop view if exists jobq_private.definition;
 drop function if exists jobq_private.version_at;

@@ -21,6 +21,7 @@ drop function if exists jobq_private.schema_violation;
 drop function if exists jobq_private.schema_problem;
 drop function if exists jobq_private.retry_policy_for;
 drop function if exists jobq_private.refuse_setting;
+drop function if exists jobq_private.pattern_problem;
 drop function if exists jobq_private.object_violation;
 drop function if exists jobq_private.limits_for;
 drop function if exists jobq_private.json_schema_violation;

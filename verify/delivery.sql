@@ -8,6 +8,7 @@ begin
     with wanted (kind, name, trigger, many) as (
         values
         ('function', 'jobq.delete_definition', '', 1),
+        ('function', 'jobq.endpoint_stats', '', 1),
         ('function', 'jobq.get_delivery', '', 1),
         ('function', 'jobq.list_ciphertexts', '', 1),
         ('function', 'jobq.list_versions', '', 1),
@@ -38,7 +39,6 @@ begin
         ('function', 'jobq_private.takes_input', '', 1),
         ('function', 'jobq_private.template_references', '', 1),
         ('function', 'jobq_private.version_at', '', 1),
-        ('trigger', 'jobq_private.job', 'job_delivery', 1),
         ('view', 'jobq_private.definition', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

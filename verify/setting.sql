@@ -25,6 +25,7 @@ begin
         ('function', 'jobq_private.lock_class', '', 1),
         ('function', 'jobq_private.milliseconds', '', 1),
         ('function', 'jobq_private.object_violation', '', 1),
+        ('function', 'jobq_private.pattern_problem', '', 1),
         ('function', 'jobq_private.refuse_setting', '', 1),
         ('function', 'jobq_private.retry_policy_for', '', 1),
         ('function', 'jobq_private.schema_problem', '', 1),

@@ -2,6 +2,7 @@
 -- null in the last row of all, else what `before` takes for the page that follows that
 -- row.
 -- Invariant: reads only. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Argument before: only versions before this number; null for the first page.
 -- Argument max_versions: at most so many.
 -- Members item: schedule_document

@@ -3,6 +3,7 @@
 -- Invariant: of one version; a new one starts afresh. HEALTHY below a tenth of
 -- failures, FAILING from one half on, DEGRADED between them, IDLE when nothing has
 -- ended in a day. Raises: 22004, JQ007.
+-- Never: INVALID_ARGUMENT.
 -- Returns: a JSON object: health (HEALTHY, DEGRADED, FAILING or IDLE), last_execution,
 -- active_executions, cron, stats.last_24h, and what names the version.
 -- Example: select jobq.schedule_status('weekly summary') ->> 'health';

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from definitions import definitions_changed
 from hostile import hostile_handlers
 from limits import limit_of_one, rate_under
 from patroni_cluster import PATRONI_FAULTS, PATRONI_NEEDS
@@ -441,6 +442,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "sessions terminated": backends_terminated,
     "NOTIFY queue full": notify_full,
     "hostile handlers": hostile_handlers,
+    "definitions changed": definitions_changed,
     "connections exhausted": connections_exhausted,
     "deadlocks": deadlocks,
     "calls cancelled": calls_cancelled,

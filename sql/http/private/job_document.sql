@@ -2,7 +2,7 @@
 -- Invariant: one document for the clients of every dialect: kind is endpoint too, and the
 -- payload stands there once, under the name of the vocabulary that is asked for, else of
 -- the job: input where it is a delivery. Payload and result pass to the last digit.
--- Raises: nothing.
+-- Raises: 22023.
 create or replace function jobq_private.job_document(
     job jobq.job, vocabulary text default null
 )

@@ -1,5 +1,6 @@
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else; a
+-- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
+-- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -31,7 +32,12 @@ begin
         new.last_error_details := null;
     end if;
 
-    if new.state <> old.state then
+    if new.state = 'running' and old.state <> 'running'
+        and old.delivery_version is not null
+        and jobq_private.park_delivery(old.job_id, old.kind, old.run_at)
+    then
+        return null;
+    elsif new.state <> old.state then
         new.previous_state := old.state;
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;

@@ -1,6 +1,6 @@
 -- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: nothing.
+-- idempotency keys are held already. Raises: JQ006.
 create or replace function jobq_private.store_jobs(
     jobs jobq_private.new_job[], ids uuid[] default '{}'
 )

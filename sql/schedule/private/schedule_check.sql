@@ -64,6 +64,7 @@ begin
     _job.metadata := _set.metadata;
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
+    perform jobq_private.check_payload_schemas(array[_job]);
     return _set;
 end
 $$;
