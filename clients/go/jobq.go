@@ -246,6 +246,7 @@ type Worker struct {
 	mu                           sync.Mutex
 	running                      map[string]*Job
 	settled                      []*Job
+	unknown                      []string
 	isStopping                   bool
 	isListening                  bool
 	isAsleep                     bool // and producers know it
@@ -385,7 +386,7 @@ func (w *Worker) idle(quiet *time.Duration) error {
 		}
 		return nil
 	}
-	rows, err := w.calls.exec(context.Background(), "select extract(epoch from jobq.due_in($1))::float8", w.Queues)
+	rows, err := w.calls.exec(context.Background(), "select extract(epoch from jobq.due_in($1, $2))::float8", w.Queues, w.left())
 	if err != nil {
 		return err
 	}
@@ -471,8 +472,8 @@ func (w *Worker) settleAndClaim(batch []*Job, room int) (claimed int, err error)
 		failing = string(text)
 	}
 	sentAt := time.Now()
-	rows, err := w.calls.exec(context.Background(), "select "+jobColumns+" from jobq.exchange($1, $2, $3, $4, $5, $6, $7)",
-		w.Queues, w.Name, room, ids, attempts, "["+strings.Join(results, ",")+"]", failing)
+	rows, err := w.calls.exec(context.Background(), "select "+jobColumns+" from jobq.exchange($1, $2, $3, $4, $5, $6, $7, except_kinds => $8)",
+		w.Queues, w.Name, room, ids, attempts, "["+strings.Join(results, ",")+"]", failing, w.left())
 	if err != nil {
 		return 0, err
 	}
@@ -531,7 +532,7 @@ func (w *Worker) handle(ctx context.Context, job *Job) {
 	}()
 	handler, is := w.Handlers[job.Kind]
 	if !is {
-		end = failed("no handler of kind "+job.Kind, "UNKNOWN_KIND", false)
+		end = w.leave(job.Kind)
 		return
 	}
 	value, err := handler(ctx, job)
@@ -545,6 +546,28 @@ func (w *Worker) handle(ctx context.Context, job *Job) {
 		return
 	}
 	end = &settlement{end: "succeeded", result: result}
+}
+
+// leave gives a job back, and has its kind left to workers that have a handler for it.
+func (w *Worker) leave(kind string) *settlement {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, known := range w.unknown {
+		if known == kind {
+			return &settlement{end: "released", in: 30 * time.Second}
+		}
+	}
+	w.unknown = append(w.unknown, kind)
+	return &settlement{end: "released"}
+}
+
+func (w *Worker) left() any {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unknown == nil {
+		return nil
+	}
+	return append([]string(nil), w.unknown...)
 }
 
 func (w *Worker) settlementOf(err error, job *Job) *settlement {
@@ -611,7 +634,7 @@ func (w *Worker) beat(ctx context.Context) {
 			}
 		}
 		if len(due) > 0 || sentAt.Sub(w.beatAt) > 15*time.Second {
-			rows, err := w.vital.exec(ctx, "select outcome from jobq.heartbeat($1, $2, $3, $4)", w.Name, ids, attempts, w.Queues)
+			rows, err := w.vital.exec(ctx, "select outcome from jobq.heartbeat($1, $2, $3, $4, $5)", w.Name, ids, attempts, w.Queues, w.left())
 			if err == nil {
 				w.beatAt = sentAt
 			} else if ctx.Err() == nil {

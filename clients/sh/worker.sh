@@ -8,20 +8,21 @@ dir=$(mktemp -d) && trap 'rm -rf "$dir"' EXIT && trap 'stop=1' TERM INT
 sql() { # run standard input as SQL, again while there is no answer; 3 is a refusal
     cat >"$dir/sql"
     while :; do
-        PGCONNECT_TIMEOUT=5 psql -XqAt -v ON_ERROR_STOP=1 -v queue="$queue" -v me="$me" -v id="$id" -v n="$n" "$@" -f "$dir/sql" "$DATABASE_URL"
+        PGCONNECT_TIMEOUT=5 psql -XqAt -v ON_ERROR_STOP=1 -v queue="$queue" -v me="$me" -v id="$id" -v n="$n" -v unknown="{$unknown}" "$@" -f "$dir/sql" "$DATABASE_URL"
         status=$?; [ $status -ne 2 ] && return $status; sleep 0.5
     done
 }
-id='' n=''
+id='' n='' unknown='' # unknown: the kinds that have no program here; others do their jobs
 while [ $stop = 0 ]; do
     sql >"$dir/job" <<'SQL'
-select count(*) as n from jobq.heartbeat(:'me', '{}', '{}', array[:'queue']) \gset
+select count(*) as n from jobq.heartbeat(:'me', '{}', '{}', array[:'queue'], :'unknown') \gset
 select count(*) as n from jobq.maintain() \gset
-select job_id, attempt, (extract(epoch from lease) * 10 / 3)::int, extract(epoch from timeout), kind, payload from jobq.claim(array[:'queue'], :'me');
+select job_id, attempt, (extract(epoch from lease) * 10 / 3)::int, extract(epoch from timeout), kind, payload from jobq.claim(array[:'queue'], :'me', except_kinds => :'unknown');
 SQL
     IFS='|' read -r id n beat timeout kind payload <"$dir/job" || { id='' n=''; sleep "$poll" & wait $!; continue; }
-    case $kind in */* | .*) kind=/ ;; esac # no program outside the folder
-    printf %s "$payload" | JOBQ_JOB_ID=$id JOBQ_ATTEMPT=$n timeout --foreground "$timeout" "$handlers/$kind" >"$dir/out" 2>"$dir/err" &
+    program=$handlers/$kind
+    case $kind in */* | .*) program=/ ;; esac # none outside the folder
+    printf %s "$payload" | JOBQ_JOB_ID=$id JOBQ_ATTEMPT=$n timeout --foreground "$timeout" "$program" >"$dir/out" 2>"$dir/err" &
     pid=$! ticks=0 late=0 end=
     while kill -0 $pid 2>/dev/null; do # until it ends, or it is to be stopped
         sleep 0.1; ticks=$((ticks + 1)) late=$((late + stop))
@@ -35,7 +36,7 @@ SQL
     wait $pid; status=$?; error=$(tail -n 1 "$dir/err" | tr -d '\000'); [ -s "$dir/out" ] || echo null >"$dir/out"
     case $end$status in
         lost*) continue ;; release* | confirm_cancel[1-9]*) ;; *0) end=complete ;; *124) end=true error='TIMEOUT: it took too long' ;;
-        *65) end=false ;; *126 | *127) end=false error="UNKNOWN_KIND: no handler of kind $kind" ;; *) end=true ;;
+        *65) end=false ;; *126 | *127) end=release unknown="${unknown:+$unknown,}\"$kind\"" ;; *) end=true ;;
     esac
     call="jobq.fail(:'id', :n, :'message', :'code', retryable => $end)"
     case $end in complete) call="jobq.complete(:'id', :n, :'result')" ;; release | confirm_cancel) call="jobq.$end(:'id', :n)" ;; esac

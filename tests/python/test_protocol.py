@@ -78,7 +78,7 @@ def test_the_page_names_every_function_that_a_worker_may_call() -> None:
 
 
 # Handlers that are functions of the database, one named job, and what others do better here.
-OTHERS = {"backoff", "claim_calls", "claim_job", "complete_many", "next_due", "work"}
+OTHERS = {"backoff", "claim_calls", "claim_job", "complete_many", "next_due", "run_calls", "work"}
 
 
 def test_every_link_of_the_page_leads_somewhere() -> None:

@@ -207,7 +207,7 @@ module Jobq
   class Worker
     JOB = "outcome, job_id, attempt, kind, payload, metadata, queue, " \
           "extract(epoch from lease) as lease, extract(epoch from timeout) as timeout"
-    EXCHANGE = "select #{JOB} from jobq.exchange($1, $2, $3, $4, $5, $6, $7)"
+    EXCHANGE = "select #{JOB} from jobq.exchange($1, $2, $3, $4, $5, $6, $7, except_kinds => $8)"
     LEAST_PAUSE = 0.002
 
     attr_reader :name
@@ -223,7 +223,7 @@ module Jobq
       @queues, @concurrency, @poll, @grace, @log = queues, concurrency, poll, grace, log
       @calls, @vital, @own = Link.new(url), Link.new(url), Link.new(url)
       @listener = Link.new(listen.is_a?(String) ? listen : url, is_repeating: false) if listen
-      @handlers, @running, @settled, @later = {}, {}, [], []
+      @handlers, @running, @settled, @later, @unknown = {}, {}, [], [], []
       @lock, @news = Mutex.new, ConditionVariable.new
       @is_stopping = @is_over = @is_awake = @is_announced = @is_listening = @is_beat_wanted = false
       @beat_at = -Float::INFINITY
@@ -283,7 +283,7 @@ module Jobq
           elsif @is_listening && !@is_announced
             pause(quiet = [quiet * 2, 0.25].min) unless announce("begin_wait($1)", [array(@queues)])
           else
-            due = @calls.exec("select extract(epoch from jobq.due_in($1))", [array(@queues)]).getvalue(0, 0)
+            due = @calls.exec("select extract(epoch from jobq.due_in($1, $2))", [array(@queues), left]).getvalue(0, 0)
             pause([due&.to_f, jitter(@poll)].compact.min)
           end
         rescue StandardError => error
@@ -339,7 +339,7 @@ module Jobq
       sent_at = Jobq.now
       failures = JSON.generate(failed.map { |job| failure(job) }) if failed.any?
       results = "[#{done.map { |job| job.settlement[:result] }.join(",")}]"
-      rows = @calls.exec(EXCHANGE, [array(@queues), @name, room, array(done.map(&:job_id)), array(done.map(&:attempt)), results, failures])
+      rows = @calls.exec(EXCHANGE, [array(@queues), @name, room, array(done.map(&:job_id)), array(done.map(&:attempt)), results, failures, left])
       rows.count do |row|
         case row["outcome"]
         when "claimed" then begin_job(row, sent_at)
@@ -374,13 +374,23 @@ module Jobq
     def begin_job(row, held_at)
       job = Job.new(row, held_at, @own)
       @lock.synchronize { @running[job.key] = job }
+      return leave(job) unless @handlers.key?(job.kind)
+
       Thread.new { perform(job, row["payload"]) }
     end
 
+    # Give a job back, and leave its kind to workers that have a handler for it from now on.
+    def leave(job)
+      is_new = !@unknown.include?(job.kind)
+      @unknown |= [job.kind]
+      settle(job, { end: :released, seconds: is_new ? 0 : 30 })
+    end
+
+    def left = @unknown.empty? ? nil : array(@unknown)
+
     def perform(job, payload)
       settlement = { end: :failed, error: "the handler ended its thread", code: "ERROR", retryable: true }
-      handler = @handlers[job.kind] or raise Permanent.new("UNKNOWN_KIND", "no handler of kind #{job.kind}")
-      settlement = { end: :succeeded, result: JSON.generate(handler.call(JSON.parse(payload), job)) }
+      settlement = { end: :succeeded, result: JSON.generate(@handlers[job.kind].call(JSON.parse(payload), job)) }
     rescue Exception => error # rubocop:disable Lint/RescueException -- whatever a handler raises
       settlement = settlement_of(error, job)
     ensure
@@ -440,8 +450,8 @@ module Jobq
     end
 
     def heartbeat(jobs, sent_at)
-      sql = "select outcome from jobq.heartbeat($1, $2, $3, $4)"
-      rows = @vital.exec(sql, [@name, array(jobs.map(&:job_id)), array(jobs.map(&:attempt)), array(@queues)])
+      sql = "select outcome from jobq.heartbeat($1, $2, $3, $4, $5)"
+      rows = @vital.exec(sql, [@name, array(jobs.map(&:job_id)), array(jobs.map(&:attempt)), array(@queues), left])
       @beat_at = sent_at
       jobs.zip(rows.column_values(0)).each do |job, outcome|
         case outcome

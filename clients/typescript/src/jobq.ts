@@ -155,6 +155,7 @@ export class Worker {
   private readonly onError: (error: unknown) => void;
   private readonly pool: pg.Pool;
   private readonly running = new Map<string, Held>();
+  private readonly unknown = new Set<string>();
   private settled: Held[] = [];
   private listener: pg.Client | undefined;
   private isAnnounced = false;
@@ -236,7 +237,7 @@ export class Worker {
           this.isAnnounced = await this.announce("begin_wait");
           if (!this.isAnnounced) await this.sleep(quietFor = Math.min(quietFor * 2, 0.25));
         } else {
-          const [due] = await call(this.pool, "due_in", { queues: this.queues }, "extract(epoch from due_in)::float8 as due_in");
+          const [due] = await call(this.pool, "due_in", { queues: this.queues, ...this.left() }, "extract(epoch from due_in)::float8 as due_in");
           await this.sleep(Math.min((due?.due_in as unknown as number | null) ?? Infinity, jitter(this.poll)));
         }
       } catch (error) {
@@ -287,6 +288,7 @@ export class Worker {
       job_ids: done.map((held) => held.job.jobId), attempts: done.map((held) => held.job.attempt),
       results: done.map((held) => (held.settlement as { result: Json }).result),
       ...(failed.length > 0 ? { failures: failed.map(failure) } : {}),
+      ...this.left(),
     }, JOB);
     const held = new Map(batch.map((one) => [one.key, one]));
     let claimed = 0;
@@ -339,13 +341,22 @@ export class Worker {
 
   private async handle(held: Held): Promise<void> {
     const handler = this.options.handlers[held.job.kind];
+    if (!handler) { // give it back, and leave its kind to others from now on
+      const isNew = !this.unknown.has(held.job.kind);
+      this.unknown.add(held.job.kind);
+      return this.settle(held, { end: "released", seconds: isNew ? 0 : 30 });
+    }
     try {
-      if (!handler) throw new Permanent("UNKNOWN_KIND", `no handler of kind ${held.job.kind}`);
       const result = (await handler(held.payload, this.context(held))) ?? null;
       this.settle(held, { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
     } catch (error) {
       this.settle(held, settlementOf(error, held));
     }
+  }
+
+  /** The kinds that are left to workers that have handlers for them. */
+  private left(): { except_kinds?: string[] } {
+    return this.unknown.size > 0 ? { except_kinds: [...this.unknown] } : {};
   }
 
   /** Note how an attempt has ended, unless that is known; undefined when nothing is to be settled. */
@@ -398,7 +409,7 @@ export class Worker {
       try {
         if (due.length > 0 || sentAt - this.beatAt > 15) {
           const rows = await call(this.pool, "heartbeat", {
-            worker: this.name, queues: this.queues,
+            worker: this.name, queues: this.queues, ...this.left(),
             job_ids: due.map((held) => held.job.jobId), attempts: due.map((held) => held.job.attempt),
           });
           this.beatAt = sentAt;
