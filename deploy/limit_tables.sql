@@ -111,7 +111,8 @@ create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not 
 -- The gates of kinds, once more: a look at an empty table without an index reads no page, and
 -- each claim looks.
 create table jobq_private.kind_gate (
-    gate_id uuid not null
+    gate_id uuid not null,
+    constraint kind_gate_pkey primary key (gate_id)
 );
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
