@@ -521,9 +521,8 @@ class Batch:
 BATCHES: dict[str, Call] = {
     "complete": Batch("select jobq.complete_many(%(ids)s, %(attempts)s)"),
     "fail": Batch("select jobq.fail_many(%(failures)s)"),
-    "release": Batch("select jobq.release_many(%(ids)s, %(attempts)s)"),
 }
-"""Those that wait for what others hold; heartbeat() and exchange() pass over it."""
+"""Those that wait for what others hold; heartbeat(), exchange() and release_many() pass over it."""
 
 
 @pytest.mark.parametrize("second_name", BATCHES)
