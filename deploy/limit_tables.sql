@@ -111,9 +111,11 @@ create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not 
 -- The gates of kinds, once more: a look at an empty table without an index reads no page, and
 -- each claim looks.
 create table jobq_private.kind_gate (
-    gate_id uuid not null,
-    constraint kind_gate_pkey primary key (gate_id)
+    gate_id uuid not null
 );
+
+-- So that its rows can be deleted under a publication for all tables.
+alter table jobq_private.kind_gate replica identity full;
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
 
