@@ -200,7 +200,7 @@ class Stats(Struct):
     failures: Annotated[dict[str, int], Meta(description="By its code, how many failed.")]
 
 
-class Preview(Struct):
+class EndpointPreview(Struct):
     """A message, secrets masked: a request, a record or a command, by its type."""
 
     type: EndpointType
@@ -338,7 +338,7 @@ OPERATIONS = (
         preview_endpoint,
         "Show what would be sent, with every secret masked; nothing is sent",
         ("operate",),
-        {200: Answer("The message, as its target would see it.", Preview)},
+        {200: Answer("The message, as its target would see it.", EndpointPreview)},
         {
             **MISSING,
             413: ["MESSAGE_TOO_LARGE"],

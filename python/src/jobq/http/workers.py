@@ -97,7 +97,7 @@ class Release(Request):
     run_at: Moment | None = None
 
 
-class Wait(Request, kw_only=True):
+class LaneHold(Request, kw_only=True):
     """For how long the jobs of a key wait, and why."""
 
     retry_in_ms: Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
@@ -266,7 +266,7 @@ async def release_job(call: Call) -> Response:
 async def hold_job(call: Call) -> Response:
     """Give a job back, and have the jobs of its concurrency key wait."""
     attempt = attempt_of(call)
-    given = await call.body(Wait)
+    given = await call.body(LaneHold)
     [(state,)] = await call.fetch(
         "rate_limited",
         **attempt,
@@ -372,7 +372,7 @@ OPERATIONS = (
         {200: Answer("The new state.", Settled)},
         LOST,
         tag="workers",
-        body=Wait,
+        body=LaneHold,
         examples={"half a minute": {"retry_in_ms": 30000, "reason": "status 429"}},
     ),
     Operation(
