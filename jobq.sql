@@ -85,6 +85,10 @@ insert into jobq_private.error (code, sqlstate, http_status, message, hint)
 values
 ('JOB_NOT_FOUND', 'JQ001', 404, 'job not found',
  'check the job id; finished jobs are dropped when their retention ends'),
+('BATCH_NOT_FOUND', 'JQ001', 404, 'batch not found',
+ 'check the batch id; a batch is forgotten when its retention ends'),
+('GRAPH_CYCLE', '22023', 400, 'the jobs of a graph wait for each other',
+ 'take one of the arrows away'),
 ('ILLEGAL_STATE', 'JQ002', 409, 'the job cannot change in this way from its present state',
  'read the state with: select state from jobq.job where job_id = ...'),
 ('IMMUTABLE', 'JQ002', 409, 'this part of a job never changes',
@@ -403,7 +407,12 @@ values
 ('queued', 'dead', 'expired before it could start'),
 ('retrying', 'dead', 'expired before it could start'),
 ('dead', 'queued', 'redrive by an operator'),
-('cancelled', 'queued', 'redrive by an operator');
+('cancelled', 'queued', 'redrive by an operator'),
+('dead', 'blocked', 'redrive by an operator, while it has to wait for others'),
+('cancelled', 'blocked', 'redrive by an operator, while it has to wait for others'),
+('blocked', 'queued', 'what it waited for has come'),
+('blocked', 'cancelled', 'cancel, or what it waited for cannot come any more'),
+('blocked', 'dead', 'expired before it could start');
 
 -- What the foreign keys refer to: the legal changes once more in each lane, a session's
 -- being the low bits of its pid. A row that many transactions refer to at once gets a
@@ -463,6 +472,7 @@ create table jobq_private.job (
     delivery_version integer,
     priority smallint not null default 0,
     lane smallint not null default (pg_backend_pid() & 1023),
+    is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
     region text not null default 'default',
@@ -471,6 +481,7 @@ create table jobq_private.job (
     lane_id uuid,
     concurrency_key text,
     place smallint,
+    batch_id uuid,
     worker text,
     idempotency_key text,
     dedup_key text,
@@ -489,7 +500,9 @@ create table jobq_private.job (
     constraint job_run_at_check
     check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
-    check (previous_state is not null or (state = 'queued' and attempt = 0)),
+    check (
+        previous_state is not null or (state in ('queued', 'blocked') and attempt = 0)
+    ),
     constraint job_lease_check
     check ((state = 'running') = (lease_expires_at is not null)),
     constraint job_attempt_check
@@ -506,7 +519,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
+comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or blocked until other jobs have ended.';
 
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is null;
@@ -528,6 +541,9 @@ where dedup is not null;
 
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;
+
+create index job_batch_idx on jobq_private.job (batch_id)
+where batch_id is not null;
 
 create table jobq_private.idempotency_key (
     kind text not null,
@@ -589,6 +605,9 @@ on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
 where delivery_version is not null and state = 'succeeded';
+
+create index job_archive_batch_idx
+on jobq_private.job_archive (batch_id, state) where batch_id is not null;
 
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
@@ -654,10 +673,26 @@ create type jobq_private.new_job as (
     schedule_id uuid,
     slot_at timestamptz,
     concurrency_key text,
-    expires_at timestamptz
+    expires_at timestamptz,
+    after uuid[],
+    after_failure text,
+    batch_id uuid,
+    -- the batch whose end it waits for
+    callback_of uuid,
+    -- whether jobs of the same call wait for it
+    is_awaited boolean
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
+create type jobq_private.ending as (
+    queue text,
+    job_id uuid,
+    batch_id uuid,
+    is_awaited boolean
+);
+
+comment on type jobq_private.ending is 'The end of a job that others wait for, or a member of a batch.';
 
 reset role;
 
@@ -931,6 +966,7 @@ create table jobq_private.schedule (
     queue text,
     payload jsonb not null,
     metadata jsonb not null,
+    graph jsonb,
     priority integer,
     max_attempts integer,
     timeout interval,
@@ -1085,7 +1121,8 @@ reset role;
 
 -- Deploy jobq:workflow_tables to pg
 -- What a job has done so far, and what it waits for. None of it is touched by a job that
--- has no steps: nothing here refers to the tables of jobs.
+-- has no steps, depends on no other and is in no batch: nothing here refers to the tables of
+-- jobs.
 set local role jobq_owner;
 
 create table jobq_private.step (
@@ -1136,6 +1173,74 @@ create table jobq_private.late_event (
 );
 
 comment on table jobq_private.late_event is 'Events and waits that maintain() has yet to bring together.';
+
+-- Which job waits for which; what is no longer waited for stays, to be shown.
+create table jobq_private.edge (
+    child uuid not null,
+    parent uuid not null,
+    after_failure text collate "C" not null,
+    is_open boolean not null default true,
+    constraint edge_pkey primary key (child, parent),
+    constraint edge_child_check check (child <> parent),
+    constraint edge_after_failure_check check (after_failure in ('cancel', 'wait', 'run'))
+)
+with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+
+create index edge_parent_idx on jobq_private.edge (parent, child);
+
+comment on table jobq_private.edge is 'Which job waits for which; an open edge holds its child up.';
+
+-- What resolve() has yet to look at: parents that have ended, children that have come to
+-- wait, batches of which a member has ended. Nearly always empty.
+create table jobq_private.look (
+    look_id bigint generated always as identity,
+    about text collate "C" not null,
+    id uuid not null,
+    created_at timestamptz not null default clock_timestamp(),
+    look_at timestamptz not null default '-infinity',
+    constraint look_pkey primary key (look_id),
+    constraint look_about_check check (about in ('parent', 'child', 'batch'))
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.look is 'Jobs and batches of which something has ended, and nobody has looked yet what follows.';
+
+-- The jobs of graphs, by the names that they have there.
+create table jobq_private.node (
+    job_id uuid not null,
+    graph_id uuid not null,
+    name text not null,
+    constraint node_pkey primary key (job_id),
+    constraint node_name_key unique (graph_id, name)
+);
+
+comment on table jobq_private.node is 'The jobs of graphs, and their names.';
+
+create type jobq_private.arrow as (child integer, parent integer);
+
+comment on type jobq_private.arrow is 'That one job of a graph waits for another, by their places.';
+
+create table jobq_private.batch (
+    batch_id uuid not null,
+    on_success uuid,
+    on_end uuid,
+    on_first_death uuid,
+    queue text not null,
+    opened_at timestamptz not null default now(),
+    sealed_at timestamptz,
+    ended_at timestamptz,
+    constraint batch_pkey primary key (batch_id)
+)
+with (fillfactor = 70);
+
+create index batch_opened_at_idx on jobq_private.batch (opened_at);
+
+comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
 
 reset role;
 
@@ -1639,7 +1744,7 @@ comment on function jobq_private.is_paused is
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
 -- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made;
+-- gating that of gates that are made, batching that of a batch (enter_batches());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -1659,6 +1764,7 @@ as $$
         when 'closing' then 1785684598
         when 'limiting' then 1785684599
         when 'gating' then 1785684600
+        when 'batching' then 1785684610
     end
 $$;
 
@@ -2848,7 +2954,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at
+        j.delivery_version, j.expires_at, j.batch_id
     from jobq_private.job as j
     union all
     select
@@ -2859,7 +2965,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at
+        a.expires_at, a.batch_id
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -2974,6 +3080,7 @@ declare
     _queues text[];
     _lanes uuid[];
     _kinds text[];
+    _endings jobq_private.ending[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with ended as (
@@ -3008,7 +3115,8 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at,
+            is_awaited, batch_id
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -3021,20 +3129,30 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
+            g.is_awaited, g.batch_id
         from ended as g
-        where (g.keep[_ending] = '0') is not true
+        where (
+            g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ) is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
-        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+        array_agg(g.job_id) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(g.attempt) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(
+            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
+        ) filter (where g.is_awaited or g.batch_id is not null)
     into
         archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
-        archive_jobs.gone_attempts
+        archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
         perform jobq_private.forget_traces(
@@ -3043,6 +3161,9 @@ begin
     end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
+    end if;
+    if _endings is not null then
+        perform jobq_private.leave_looks(_endings);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
@@ -3077,14 +3198,15 @@ comment on function jobq_private.leave_archive is
 
 create or replace trigger archive_leave
 after update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.leave_archive();
 
--- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
--- after it, archive_leave takes the row out. Raises: nothing.
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so
+-- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
+-- wait for it: it counts as awaited. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
 language plpgsql
@@ -3105,15 +3227,18 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep
+        lane_id, concurrency_key, keep, is_awaited, batch_id
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
+        new.idempotency_key, new.dedup_key, new.dedup,
+        nullif(new.last_error_code, 'PARENT_FAILED'),
+        case when new.last_error_code <> 'PARENT_FAILED' then new.last_error end,
+        new.last_error_details, new.metadata, new.payload,
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
+        new.batch_id
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -3128,6 +3253,9 @@ begin
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
     end if;
+    if new.state = 'blocked' then
+        insert into jobq_private.look (about, id) values ('child', new.job_id);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end
@@ -3140,7 +3268,7 @@ comment on function jobq_private.redrive_archived is
 
 create or replace trigger archive_redrive
 before update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
 -- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
@@ -3250,7 +3378,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null, null, null
+                null, null, null, null, null, null, null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -3650,7 +3778,8 @@ comment on function jobq_private.choose_jobs is
 'Locks the jobs that an operator has chosen, and returns their ids.';
 
 -- Purpose: drop the partitions of the history that are past retention.
--- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
+-- Invariant: jobs that others still need go back to the history, and so to a partition of
+-- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
 -- next call. Returns how many were dropped. Raises: nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
@@ -3668,6 +3797,8 @@ declare
     )::date;
     _partition text;
     _dropped bigint := 0;
+    _kept jobq_private.job_archive[];
+    _is_needed boolean;
 begin
     for _partition in
         select c.relname
@@ -3680,7 +3811,22 @@ begin
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
     loop
+        _kept := null;
+        if _partition like 'job_archive%' then
+            execute format(
+                'select not exists (select from jobq_private.%I as a'
+                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                _partition, _oldest
+            ) into _is_needed;
+            continue when _is_needed;
+            execute format(
+                'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
+                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                _partition, _oldest
+            ) into _kept;
+        end if;
         execute format('drop table jobq_private.%I', _partition);
+        insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
         _dropped := _dropped + 1;
     end loop;
     return _dropped;
@@ -3840,7 +3986,8 @@ comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
 
 -- Purpose: delete jobs, live or finished, with all that is known of them.
--- Invariant: the caller holds their rows. Raises: nothing.
+-- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
+-- their batches. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -3850,6 +3997,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.forget_traces(forget_jobs.job_ids);
+    insert into jobq_private.look (about, id)
+    select 'child', e.child
+    from jobq_private.edge as e
+    where e.parent = any(forget_jobs.job_ids) and e.is_open
+    union
+    select 'batch', j.batch_id
+    from jobq_private.job as j
+    where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
+    delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (
@@ -4038,7 +4195,7 @@ comment on function jobq_private.hold_throttle is
 -- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
 -- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
 -- jobs with dedup keys go in one by one.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -4238,8 +4395,8 @@ when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued alone); only the
--- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
 -- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
 -- reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
@@ -4251,16 +4408,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'queued'
+    if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and new.previous_state in ('dead', 'cancelled')
-        and pg_trigger_depth() > 1
+        and (
+            (new.previous_state is null and new.attempt = 0)
+            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+        )
     then
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;
@@ -4295,7 +4454,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, keys, schedule, delivery_version and created_at, and payload once it has run',
+        'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
         old.job_id
     ));
     return null;
@@ -4310,17 +4469,17 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version, concurrency_key, lane_id, queue
+delivery_version, concurrency_key, lane_id, queue, batch_id
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key)
+        old.delivery_version, old.concurrency_key, old.batch_id)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key)
+        new.delivery_version, new.concurrency_key, new.batch_id)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
@@ -4332,7 +4491,7 @@ execute function jobq_private.refuse_change();
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
 -- database decides (state, attempt, lease, id and more) cannot be given.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
--- Never: JOB_NOT_FOUND.
+-- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -4443,7 +4602,8 @@ begin
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
-            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+            new.uncounted := old.uncounted
+                + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
     elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
         perform jobq_private.raise_error('IMMUTABLE', format(
@@ -4733,7 +4893,7 @@ comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; what somebody holds is left to the next call. Idempotency keys stay for
+-- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
 -- their own retention. Returns how many went. Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
@@ -4752,6 +4912,7 @@ begin
         select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.prune_at < now()
+        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
@@ -4814,6 +4975,54 @@ revoke all on function jobq_private.put_off from public;
 comment on function jobq_private.put_off is
 'Has a job that has not begun take the payload of a later call, and wait on.';
 
+-- Purpose: read new jobs that a caller gives as a JSON array.
+-- Invariant: an unknown member is refused, so that no misspelt option is passed over. Planned
+-- once: a plan made for the batch as a constant copies it several times. Reads nothing.
+-- Raises: 22004, 22023.
+create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
+returns jobq_private.new_job[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if read_jobs.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(read_jobs.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, read_jobs.known)
+    into _problem
+    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - read_jobs.known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n);
+    return coalesce(_jobs, '{}');
+end
+$$;
+
+revoke all on function jobq_private.read_jobs from public;
+
+comment on function jobq_private.read_jobs is
+'Reads new jobs that a caller gives as a JSON array.';
+
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
 -- Raises: JQ004.
@@ -4867,8 +5076,8 @@ comment on function jobq_private.refuse_redrive is
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
 -- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
--- JQ010.
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
+-- JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -4907,7 +5116,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id, expires_at, keep
+            concurrency_key, lane_id, expires_at, keep, state, batch_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -4926,7 +5135,12 @@ begin
             s.delivery_version,
             k.concurrency_key,
             jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
-            job.expires_at, s.keep
+            job.expires_at, s.keep,
+            case
+                when job.after is null and job.callback_of is null then 'queued'
+                else 'blocked'
+            end,
+            job.batch_id
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -4940,7 +5154,8 @@ begin
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,
                 s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key
+                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
+                job.callback_of
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -4952,6 +5167,9 @@ begin
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if job.after is not null or job.batch_id is not null then
+                perform jobq_private.follow(array[job], array[_new]);
+            end if;
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
@@ -4985,9 +5203,9 @@ comment on function jobq_private.store_job is
 
 -- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: JQ006.
+-- idempotency keys are held already. Raises: 22004, 22023, JQ001, JQ002, JQ006.
 create or replace function jobq_private.store_jobs(
-    jobs jobq_private.new_job[], ids uuid[] default '{}'
+    jobs jobq_private.new_job[], ids uuid[] default '{}', is_checked boolean default false
 )
 returns table (ordinal integer, job_id uuid)
 language plpgsql
@@ -5003,13 +5221,18 @@ declare
     _ids uuid[];
     _queues text[];
     _has_keys boolean;
+    _has_links boolean;
 begin
     with given as materialized (
         select
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at
+            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at, j.batch_id,
+            j.is_awaited,
+            case
+                when j.after is null and j.callback_of is null then 'queued' else 'blocked'
+            end as state
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -5021,7 +5244,8 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep,
+            state, batch_id, is_awaited
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
@@ -5030,13 +5254,15 @@ begin
             coalesce(g.metadata, '{}'), p.delivery_version,
             k.concurrency_key,
             jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
-            g.expires_at, p.keep
+            g.expires_at, p.keep,
+            g.state, g.batch_id, coalesce(g.is_awaited, false)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
             select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
         ) as k (concurrency_key)
-        where (select jobq_private.check_payload_schemas(store_jobs.jobs))
+        where store_jobs.is_checked
+        or (select jobq_private.check_payload_schemas(store_jobs.jobs))
     )
     select
         array_agg(g.ordinal),
@@ -5050,10 +5276,19 @@ begin
         bool_or(g.concurrency_key is not null)
         or exists (
             select from policy as p where p.concurrency_key is not null or p.is_limited
-        )
-    into _ordinals, _ids, _queues, _has_keys
+        ),
+        bool_or(g.state = 'blocked' or g.batch_id is not null)
+    into _ordinals, _ids, _queues, _has_keys, _has_links
     from given as g;
 
+    if _has_links then
+        perform jobq_private.follow(store_jobs.jobs, array(
+            select i.job_id
+            from unnest(store_jobs.jobs) with ordinality as j
+            join unnest(_ordinals, _ids) as i (ordinal, job_id) on i.ordinal = j.ordinal
+            order by j.ordinality
+        ));
+    end if;
     if _has_keys then
         perform jobq_private.call_lanes(_ids);
     end if;
@@ -5171,7 +5406,7 @@ begin
         set
             state = 'cancelled',
             cancel_reason = 'replaced by ' || yield_dedup_key.new_id
-        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        where j.job_id = yield_dedup_key.job_id and j.state in ('blocked', 'queued', 'retrying');
         job_id := yield_dedup_key.new_id;
     end if;
 end
@@ -5320,7 +5555,7 @@ comment on function jobq.cancel is
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying or running; null means all.
+-- Argument state: only jobs in this state: blocked, queued, retrying or running; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true cancels nothing, and returns the jobs with their states.
 -- Argument reason: why; kept with each job, at most 512 characters.
@@ -5346,16 +5581,16 @@ as $$
 declare
     _chosen uuid[];
 begin
-    if cancel_many.state not in ('queued', 'retrying', 'running') then
+    if cancel_many.state not in ('blocked', 'queued', 'retrying', 'running') then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying or running'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying or running'
         );
     end if;
     _chosen := jobq_private.choose_jobs(
         cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
         cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
         case
-            when cancel_many.state is null then '{queued,retrying,running}'
+            when cancel_many.state is null then '{blocked,queued,retrying,running}'
             else array[cancel_many.state]
         end
     );
@@ -5470,8 +5705,8 @@ comment on function jobq.change_many is
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying, succeeded, dead or cancelled; null
--- means those that wait, and with job_ids all.
+-- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
+-- cancelled; null means those that wait, and with job_ids all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true deletes nothing, and returns the jobs that would be.
 -- Argument reason: why, for the audit; at most 512 characters.
@@ -5495,13 +5730,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _waiting constant text[] := array['queued', 'retrying'];
+    _waiting constant text[] := array['blocked', 'queued', 'retrying'];
     _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
     _chosen uuid[];
 begin
     if delete_many.state <> all(_waiting || _ended) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying, succeeded, dead or cancelled'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying, succeeded, dead or cancelled'
         );
     end if;
     _chosen := jobq_private.choose_jobs(
@@ -5531,7 +5766,7 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -5542,6 +5777,11 @@ comment on function jobq.delete_many is
 -- Argument run_at: not before this instant; null means now.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
+-- Argument after: the jobs that it waits for, live or ended; until then it is blocked.
+-- Argument after_failure: when one of them is dead or cancelled: cancel (it is cancelled
+-- too), wait (it waits until that one is redriven) or run (it runs when all have ended,
+-- however); null means cancel.
+-- Argument batch_id: the batch that it becomes a member of, which has not ended.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -5557,7 +5797,10 @@ create or replace function jobq.enqueue(
     dedup text default null,
     metadata jsonb default null,
     concurrency_key text default null,
-    expires_at timestamptz default null
+    expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null
 )
 returns uuid
 language plpgsql
@@ -5571,7 +5814,8 @@ begin
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
         enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
-        enqueue.expires_at
+        enqueue.expires_at,
+        enqueue.after, enqueue.after_failure, enqueue.batch_id, null, null
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -5584,10 +5828,8 @@ comment on function jobq.enqueue is
 
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. An unknown member is
--- refused, so that no misspelt option is passed over. Planned once: a plan made for the
--- batch as a constant copies it several times.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Invariant: all or none. An unknown member is refused.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
 -- Column job_id: the id of the job: the new one, or the one that holds the key already.
 -- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
@@ -5599,43 +5841,20 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key', 'expires_at'
+        'concurrency_key', 'expires_at', 'after', 'after_failure', 'batch_id'
     ];
-    _problem text;
-    _jobs jobq_private.new_job[];
 begin
-    if enqueue_many.jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
-    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
-    end if;
-
-    select format('job %s: must be an object with members among %s', e.n, _known)
-    into _problem
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
-    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
-
-    select array_agg(jsonb_populate_record(
-        row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null, null
-        )::jobq_private.new_job, e.job
-    ) order by e.n) into _jobs
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
     return query
     select i.ordinal, i.job_id, i.created
-    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    from jobq_private.insert_jobs(
+        jobq_private.read_jobs(enqueue_many.jobs, _known)
+    ) as i
     order by i.ordinal;
 end
 $$;
@@ -5694,8 +5913,9 @@ comment on function jobq.get_job is
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
+-- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
+-- waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -5723,6 +5943,9 @@ begin
                 then 'expired (recover() will take it back)' else 'until' end,
             _job.lease_expires_at
         );
+        return;
+    elsif _job.state = 'blocked' then
+        return query select b.* from jobq_private.explain_blocked(_job) as b;
         return;
     end if;
 
@@ -5781,7 +6004,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -5880,10 +6103,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif list_jobs.state not in (
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'state must be queued, running, retrying, succeeded, dead or cancelled');
+            'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
     end if;
     return query
     select j.*
@@ -5932,7 +6155,8 @@ comment on function jobq.list_logs is
 
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. Raises: 22004, JQ001, JQ002, JQ004.
+-- token. One that was cancelled before those had ended that it waited for is blocked again.
+-- Raises: 22004, JQ001, JQ002, JQ004.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
 returns void
@@ -5947,7 +6171,12 @@ declare
 begin
     if _job.state in ('dead', 'cancelled') then
         update jobq_private.job_archive as a
-        set state = 'queued'
+        set state = case
+            when exists (
+                select from jobq_private.edge as e where e.child = a.job_id and e.is_open
+            )
+            then 'blocked' else 'queued'
+        end
         where a.job_id = _job.job_id
         and a.finished_at = _job.finished_at
         and a.state = _job.state;
@@ -6183,6 +6412,20 @@ using (
 
 create policy late_event_all on jobq_private.late_event
 using (true);
+
+-- Edges and looks are nothing but ids, and shown to nobody; who sees a job sees what it waits
+-- for as far as it sees that too.
+create policy edge_all on jobq_private.edge
+using (true);
+
+create policy look_all on jobq_private.look
+using (true);
+
+create policy node_all on jobq_private.node
+using (true);
+
+create policy batch_all on jobq_private.batch
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 
 create policy idempotency_key_all on jobq_private.idempotency_key
 using (
@@ -7668,7 +7911,8 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key, null
+        a.schedule_id, f.slot_at, a.concurrency_key, null, null, null, null, null,
+        null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -7691,7 +7935,7 @@ comment on function jobq_private.schedule_advance is
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
 -- may change afterwards; it then holds for new definitions.
--- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
 -- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
@@ -7754,6 +7998,9 @@ begin
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
     perform jobq_private.check_payload_schemas(array[_job]);
+    if given.graph is not null then
+        perform jobq_private.check_graph(given.graph, given.kind);
+    end if;
     return _set;
 end
 $$;
@@ -7773,7 +8020,7 @@ comment on function jobq_private.schedule_check is
 -- version goes on where the old one is: at its next slot if the timing is the same, else
 -- at the first of its own that was not yet fired. A pause stays.
 -- A name that somebody holds whose schedules the caller may not see is refused.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
     out schedule_id uuid, out created boolean
@@ -7972,7 +8219,7 @@ comment on function jobq_private.schedule_executions is
 -- may overlap; what is left goes in one by one, in the order of keys.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
--- PAYLOAD_INVALID, QUEUE_FULL.
+-- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -8610,7 +8857,7 @@ comment on function jobq_private.schedule_succeed is
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
@@ -8624,6 +8871,9 @@ comment on function jobq_private.schedule_succeed is
 -- Argument max_attempts: of its jobs; null takes the setting.
 -- Argument timeout: of its jobs; null takes the setting.
 -- Argument metadata: of its jobs.
+-- Argument graph: a graph as enqueue_graph() takes it, to run after each of its jobs: what
+-- has
+-- no after waits for that job; null means none.
 -- Returns: the id of the version in force.
 -- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
@@ -8648,7 +8898,8 @@ create or replace function jobq.create_schedule(
     max_attempts integer default null,
     timeout interval default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    graph jsonb default null
 )
 returns uuid
 language plpgsql
@@ -8682,6 +8933,7 @@ begin
     _given.timeout := create_schedule.timeout;
     _given.metadata := create_schedule.metadata;
     _given.concurrency_key := create_schedule.concurrency_key;
+    _given.graph := create_schedule.graph;
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;
@@ -8990,7 +9242,8 @@ comment on function jobq.retire_schedule is
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
 -- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
 -- schedule's dedup key, that job is returned. A paused schedule can be run too.
--- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT.
+-- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
+-- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
 -- Example: select jobq.run_schedule('weekly summary');
 create or replace function jobq.run_schedule(schedule text)
@@ -9003,6 +9256,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
+    _job_id uuid;
 begin
     if _found.status = 'retired' then
         perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
@@ -9010,12 +9264,18 @@ begin
         ));
     end if;
     perform jobq_private.record_audit('run schedule', _found.name);
-    return jobq.enqueue(
+    _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
         case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
         concurrency_key => _found.concurrency_key
     );
+    if _found.graph is not null and not exists (
+        select from jobq_private.node as n where n.job_id = _job_id
+    ) then
+        perform jobq_private.hang_graph(_job_id, _found.graph);
+    end if;
+    return _job_id;
 end
 $$;
 
@@ -9131,7 +9391,7 @@ begin
     if _jobs is null then
         return;
     end if;
-    return query
+    for schedule_id, slot_at, job_id, created in
     with fired as materialized (
         select j.schedule_id, j.slot_at, f.job_id, f.created
         from jobq_private.schedule_fire(_jobs) as f
@@ -9145,7 +9405,15 @@ begin
     )
     select f.schedule_id, f.slot_at, f.job_id, f.created
     from fired as f
-    order by f.slot_at, f.schedule_id;
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = tick.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
 end
 $$;
 
@@ -9186,7 +9454,7 @@ comment on function jobq.tick_in is
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
--- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version; of the old one when nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
@@ -9203,7 +9471,8 @@ declare
         'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
         'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
         'concurrency_key',
-        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
+        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata',
+        'graph'
     ];
     _set jobq_private.schedule;
 begin
@@ -9334,6 +9603,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case state
+        when 'blocked' then 'PENDING'
         when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
         when 'running' then 'RUNNING'
         when 'retrying' then 'RETRYING'
@@ -9438,7 +9708,8 @@ begin
         'last_error', job.last_error,
         'schedule_id', job.schedule_id,
         'slot_at', job.slot_at,
-        'region', job.region
+        'region', job.region,
+        'batch_id', job.batch_id
     );
 end
 $$;
@@ -9572,7 +9843,7 @@ begin
     perform
     from jobq_private.job as j
     where j.job_id = cancel_execution.execution_id
-    and j.state in ('queued', 'retrying')
+    and j.state in ('blocked', 'queued', 'retrying')
     for update;
     if found then
         perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
@@ -9913,10 +10184,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif not page_jobs.states <@ array[
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ] then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are queued, running, retrying, succeeded, dead and cancelled');
+            'states are blocked, queued, running, retrying, succeeded, dead and cancelled');
     end if;
 
     for _job in
@@ -11036,7 +11307,7 @@ comment on function jobq_http.stop_job is
 
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
@@ -11058,6 +11329,9 @@ create or replace function jobq_http.submit_job(
     is_endpoint boolean default false,
     concurrency_key text default null,
     expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null,
     out created boolean,
     out item json
 )
@@ -11074,7 +11348,8 @@ declare
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
         submit_job.metadata, null, null, submit_job.concurrency_key,
-        submit_job.expires_at
+        submit_job.expires_at,
+        submit_job.after, submit_job.after_failure, submit_job.batch_id, null, null
     );
     _job_id uuid;
 begin
@@ -11097,7 +11372,7 @@ comment on function jobq_http.submit_job is
 
 -- Purpose: enqueue many jobs, some of them deliveries.
 -- Invariant: as enqueue_many(); all or none.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument endpoints: kinds among those of the jobs that must be endpoints.
 -- Members jobs: enqueue_many
 -- Returns: a row for each job, with its place in the array.
@@ -11131,7 +11406,7 @@ comment on function jobq_http.submit_jobs is
 -- is in use, by whatever definition of the same kind, yields the schedule that has it, as
 -- an idempotency key yields its job; of another kind it is refused. An idempotency key is
 -- a name that no other kind can take.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name it gets one of its
 -- own.
@@ -11156,7 +11431,7 @@ declare
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
         'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
         'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata', 'concurrency_key'
+        'metadata', 'concurrency_key', 'graph'
     ];
     _given jobq_private.schedule;
     _schedule_id uuid;
@@ -12768,7 +13043,7 @@ comment on function jobq.show_definition is
 -- Invariant: a job like any other, with one attempt and the highest priority; of a paused
 -- endpoint only the last test is delivered.
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
--- Never: DEDUP_CONFLICT.
+-- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
 -- Argument endpoint: its name.
 -- Returns: the id of the job, whose result is what the target answered.
 -- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
@@ -13820,7 +14095,9 @@ comment on function jobq.begin_wait is
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- claim began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. A place below one says that the limits have been looked at. Raises: 22004, 22023.
+-- first comes back short. A place below one says that the limits have been looked at. What
+-- waits for jobs that this transaction has ended is released first; for those that others
+-- have ended, when there is room left. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
@@ -13865,6 +14142,10 @@ begin
     perform jobq_private.check_claim(
         claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
     );
+
+    if current_setting('jobq.looks', true) = 'on' then
+        perform jobq_private.resolve();
+    end if;
 
     foreach _queue in array claim.queues loop
         exit when _left = 0;
@@ -13948,6 +14229,13 @@ begin
             _limited := least(_limited, _left);
         end if;
     end loop;
+    if _left > 0 and exists (
+        select from jobq_private.look as l where l.look_at <= clock_timestamp()
+    ) and jobq_private.resolve() > 0 then
+        return query select * from jobq.claim(
+            claim.queues, claim.worker, _left, _limited
+        );
+    end if;
 end
 $$;
 
@@ -13992,6 +14280,7 @@ declare
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    perform jobq_private.resolve();
     select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k
@@ -15940,6 +16229,7 @@ begin
     loop
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'resolved' then jobq_private.resolve(1000)
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'expired' then jobq_private.expire_jobs(1000)
             when 'pruned_jobs' then jobq_private.prune_jobs(1000)
@@ -16078,7 +16368,7 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, expired, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
+-- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
@@ -16099,8 +16389,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'expired', 'ticked', 'pruned_jobs', 'pruned_keys', 'pruned_workflows',
-        'rolled_up',
+        'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
+        'pruned_workflows', 'rolled_up',
         'made_partitions', 'dropped_partitions'
     ] loop
         begin
@@ -16124,7 +16414,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
@@ -16276,7 +16566,7 @@ as $$
             count(*) filter (where j.state = 'running') as running,
             count(*) filter (where j.state = 'retrying') as retrying,
             now() - min(j.run_at) filter (
-                where j.state <> 'running' and j.run_at <= now()
+                where j.state in ('queued', 'retrying') and j.run_at <= now()
             ) as oldest_runnable
         from jobq_private.job as j
         group by j.queue
@@ -18900,6 +19190,401 @@ reset role;
 -- Made by sql/snapshot.py from sql/workflow/: edit that.
 set local role jobq_owner;
 
+-- Purpose: the graph of a live job; a new one for null, or where it is in none.
+-- Invariant: a job in none becomes a node of its new graph, by its kind. Raises: JQ001, JQ002.
+-- Never: NULL_ARGUMENT.
+create or replace function jobq_private.graph_id(graph_of uuid)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _graph_id uuid;
+    _job jobq.job;
+begin
+    if graph_of is null then
+        return jobq_private.new_id();
+    end if;
+    _job := jobq.get_job(graph_of);
+    if _job.finished_at is not null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s is %s: its graph takes no more jobs from it', graph_of, _job.state
+        ));
+    end if;
+    insert into jobq_private.node as n (job_id, graph_id, name)
+    values (graph_of, jobq_private.new_id(), _job.kind)
+    on conflict on constraint node_pkey do nothing;
+    select n.graph_id into _graph_id from jobq_private.node as n where n.job_id = graph_of;
+    return _graph_id;
+end
+$$;
+
+revoke all on function jobq_private.graph_id from public;
+
+comment on function jobq_private.graph_id is
+'The graph of a live job, or a new one.';
+
+-- Purpose: the jobs of a graph as given, an array of objects with name, after and before.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.graph_nodes(graph jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text;
+    _nodes constant jsonb := graph -> 'jobs';
+begin
+    if graph is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'graph');
+    elsif jsonb_typeof(graph) <> 'object' or graph - 'jobs' <> '{}'
+        or jsonb_typeof(_nodes) is distinct from 'array'
+        or jsonb_array_length(_nodes) not between 1 and 100000
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'graph must be an object with jobs, an array of 1 to 100000'
+        );
+    end if;
+    select format('job %s: %s', n.place, case
+        when jsonb_typeof(n.node) <> 'object' then 'must be an object'
+        when jsonb_typeof(n.node -> 'name') is distinct from 'string'
+            or length(n.node ->> 'name') not between 1 and 256
+        then 'name must be a text of 1 to 256 characters'
+        else 'after and before must be arrays of names and ids'
+    end) into _problem
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place)
+    where jsonb_typeof(n.node) <> 'object'
+    or jsonb_typeof(n.node -> 'name') is distinct from 'string'
+    or length(n.node ->> 'name') not between 1 and 256
+    or coalesce(jsonb_typeof(n.node -> 'after'), 'array') not in ('array', 'null')
+    or coalesce(jsonb_typeof(n.node -> 'before'), 'array') not in ('array', 'null')
+    or jsonb_path_exists(n.node, '$.after[*] ? (@.type() != "string" && @ != null)')
+    or jsonb_path_exists(n.node, '$.before[*] ? (@.type() != "string" && @ != null)')
+    limit 1;
+    if _problem is null then
+        select format('name %s is given twice', n.node ->> 'name') into _problem
+        from jsonb_array_elements(_nodes) as n (node)
+        group by n.node ->> 'name'
+        having count(*) > 1
+        limit 1;
+    end if;
+    if _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+    return _nodes;
+end
+$$;
+
+revoke all on function jobq_private.graph_nodes from public;
+
+comment on function jobq_private.graph_nodes is
+'The jobs of a graph as given.';
+
+-- Purpose: enqueue_graph(), also for a schedule, whose graph was checked when it was declared.
+-- Invariant: as there. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+create or replace function jobq_private.add_graph(graph jsonb, graph_of uuid, is_checked boolean)
+returns table (name text, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _nodes jsonb := jobq_private.graph_nodes(add_graph.graph);
+    _graph_id constant uuid := jobq_private.graph_id(add_graph.graph_of);
+    _names text[];
+    _ids uuid[];
+    _others uuid[];
+    _arrows jobq_private.arrow[];
+    _size constant integer := jsonb_array_length(_nodes);
+begin
+    select array_agg(n.node ->> 'name' order by n.place), array_agg(jobq_private.new_id())
+    into _names, _ids
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place);
+    _others := jobq_private.graph_others(_nodes, _names, _graph_id);
+    _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
+    perform jobq_private.check_arrows(_arrows, _names || array(
+        select coalesce(n.name, o.job_id::text)
+        from unnest(_others) with ordinality as o (job_id, place)
+        left join jobq_private.node as n on n.job_id = o.job_id
+        order by o.place
+    ));
+    perform jobq_private.hold_children(array(
+        select _others[a.child - _size] from unnest(_arrows) as a
+        where a.child > _size and a.parent <= _size
+    ));
+    perform jobq_private.store_nodes(
+        _nodes, _names, _ids, _others, array(
+            select a from unnest(_arrows) as a where a.child <= _size or a.parent <= _size
+        ), _graph_id, add_graph.is_checked
+    );
+    return query
+    select n.name, n.job_id from unnest(_names, _ids) as n (name, job_id);
+end
+$$;
+
+revoke all on function jobq_private.add_graph from public;
+
+comment on function jobq_private.add_graph is
+'Adds jobs that wait for each other, all or none.';
+
+-- Purpose: where the children of each job begin in a list of arrows by parent, less one; and in
+-- the end where the last ones end.
+-- Invariant: reads nothing. Raises: nothing.
+create or replace function jobq_private.arrow_ends(arrows jobq_private.arrow[], size integer)
+returns integer[]
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select array_agg(c.before order by c.place)
+    from (
+        select
+            p.place,
+            (sum(coalesce(a.children, 0)) over (order by p.place) - coalesce(a.children, 0))::integer as before
+        from generate_series(1, arrow_ends.size + 1) as p (place)
+        left join (
+            select w.parent, count(*) as children from unnest(arrow_ends.arrows) as w group by w.parent
+        ) as a on a.parent = p.place
+    ) as c
+$$;
+
+revoke all on function jobq_private.arrow_ends from public;
+
+comment on function jobq_private.arrow_ends is
+'Where the children of each job begin in a list of arrows.';
+
+-- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
+-- Invariant: reads nothing. No SET clause, so that it is cheap. Raises: nothing.
+create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
+returns jobq_private.new_job
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    job.callback_of := waits_in;
+    job.is_awaited := as_node.is_awaited;
+    return job;
+end
+$$;
+
+revoke all on function jobq_private.as_node from public;
+
+comment on function jobq_private.as_node is
+'A new job as one of a graph.';
+
+-- Purpose: mark the live jobs that these children wait for, so that their ends leave a look.
+-- Invariant: under the rows' locks, before they end; what somebody has locked is marked at a
+-- later look. Raises: nothing.
+create or replace function jobq_private.await_parents(children uuid[], queues text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found tid[];
+begin
+    _found := array(
+        select j.ctid
+        from jobq_private.job as j
+        where j.job_id = any(array(
+            select e.parent
+            from jobq_private.edge as e
+            where e.child = any(await_parents.children) and e.is_open
+        ))
+        and not j.is_awaited
+        and (await_parents.queues is null or j.queue = any(await_parents.queues))
+        order by j.job_id
+        for no key update skip locked
+    );
+    update jobq_private.job as j set is_awaited = true where j.ctid = any(_found);
+end
+$$;
+
+revoke all on function jobq_private.await_parents from public;
+
+comment on function jobq_private.await_parents is
+'Marks the live jobs that these children wait for.';
+
+-- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
+-- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
+create or replace function jobq_private.call_back(job_id uuid, state text)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queue text;
+begin
+    update jobq_private.job as j
+    set
+        state = call_back.state,
+        run_at = greatest(j.run_at, now()),
+        cancel_reason = case
+            when call_back.state = 'cancelled' then 'its batch has ended otherwise'
+        end
+    where j.job_id = (
+        select c.job_id
+        from jobq_private.job as c
+        where c.job_id = call_back.job_id and c.state = 'blocked'
+        for update skip locked
+    )
+    returning j.queue into _queue;
+    if not found then
+        return 0;
+    elsif call_back.state = 'queued' then
+        perform jobq_private.call_lanes(array[call_back.job_id]);
+        perform jobq_private.wake(array[_queue]);
+    end if;
+    return 1;
+end
+$$;
+
+revoke all on function jobq_private.call_back from public;
+
+comment on function jobq_private.call_back is
+'Queues or cancels a job that waits for the end of a batch.';
+
+-- Purpose: cancel those of these blocked jobs that can never run, since a job that they wait
+-- for is dead or cancelled.
+-- Invariant: the caller has their rows. Their open edges stay, so that a redrive has them wait
+-- again. Returns how many. Raises: nothing.
+create or replace function jobq_private.cancel_children(held uuid[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _cancelled bigint;
+begin
+    update jobq_private.job as j
+    set
+        state = 'cancelled',
+        cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
+        last_error_code = 'PARENT_FAILED',
+        last_error = format('job_id %s is %s', d.parent, d.ended_as)
+    from (
+        select distinct on (e.child) e.child, e.parent, e.ended_as
+        from jobq_private.open_edge as e
+        where e.child = any(cancel_children.held) and e.dooms
+        order by e.child, e.parent
+    ) as d
+    where j.job_id = d.child and j.job_id = any(cancel_children.held);
+    get diagnostics _cancelled = row_count;
+    return _cancelled;
+end
+$$;
+
+revoke all on function jobq_private.cancel_children from public;
+
+comment on function jobq_private.cancel_children is
+'Cancels blocked jobs that can never run.';
+
+-- Purpose: refuse an after_failure that does not exist.
+-- Invariant: reads nothing. Raises: 22023.
+create or replace function jobq_private.check_after_failure(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from unnest(check_after_failure.jobs) as j
+        where j.after_failure not in ('cancel', 'wait', 'run')
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after_failure must be cancel, wait or run'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_after_failure from public;
+
+comment on function jobq_private.check_after_failure is
+'Refuses an after_failure that does not exist.';
+
+-- Purpose: refuse a graph whose arrows lead round, and say where.
+-- Invariant: a graph that lists parents first is known to be sound at a glance; any other one
+-- is worked through once, each job and arrow. Reads nothing. Raises: 22023.
+create or replace function jobq_private.check_arrows(arrows jobq_private.arrow[], names text[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := cardinality(names);
+    _left integer[] := array_fill(0, array[_size]);
+    _first integer[];
+    _children integer[];
+    _free integer[];
+    _done integer := 0;
+    _place integer;
+    _arrow jobq_private.arrow;
+    _n integer := 0;
+begin
+    if not exists (select from unnest(arrows) as a where a.parent >= a.child) then
+        return;
+    end if;
+    _children := array_fill(0, array[cardinality(arrows)]);
+    for _arrow in select a.* from unnest(arrows) as a order by a.parent loop
+        _n := _n + 1;
+        _children[_n] := _arrow.child;
+        _left[_arrow.child] := _left[_arrow.child] + 1;
+    end loop;
+    _first := jobq_private.arrow_ends(arrows, _size);
+    _free := array(select p from generate_series(1, _size) as p where _left[p] = 0);
+    while _done < cardinality(_free) loop
+        _done := _done + 1;
+        for _n in _first[_free[_done]] + 1 .. _first[_free[_done] + 1] loop
+            _place := _children[_n];
+            _left[_place] := _left[_place] - 1;
+            if _left[_place] = 0 then
+                _free[cardinality(_free) + 1] := _place;
+            end if;
+        end loop;
+    end loop;
+    if _done < _size then
+        perform jobq_private.raise_error(
+            'GRAPH_CYCLE', jobq_private.cycle_among(arrows, names, _left)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_arrows from public;
+
+comment on function jobq_private.check_arrows is
+'Refuses a graph whose arrows lead round.';
+
 -- Purpose: refuse an event that cannot be meant.
 -- Invariant: reads the limits of a payload. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_event(event text, payload jsonb)
@@ -18928,6 +19613,51 @@ revoke all on function jobq_private.check_event from public;
 
 comment on function jobq_private.check_event is
 'Refuses an event that cannot be meant.';
+
+-- Purpose: refuse the graph of a schedule that could not be added at each of its slots.
+-- Invariant: its jobs wait for each other alone, and no name is that of the schedule's own
+-- job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
+-- Never: QUEUE_FULL.
+create or replace function jobq_private.check_graph(graph jsonb, kind text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _nodes constant jsonb := jobq_private.graph_nodes(graph);
+    _names text[];
+    _jobs jobq_private.new_job[];
+begin
+    select array_agg(n.node ->> 'name' order by n.place) into _names
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place);
+    if kind = any(_names)
+        or jobq_private.graph_others(_nodes, _names, null) <> '{}'
+        or jsonb_path_exists(_nodes, '$[*].batch_id')
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'a graph of a schedule names its own jobs alone, none by the schedule''s kind, and no batch'
+        );
+    end if;
+    perform jobq_private.check_arrows(
+        jobq_private.graph_arrows(_nodes, _names, '{}', null), _names
+    );
+    _jobs := jobq_private.node_jobs(_nodes);
+    for _n in 1 .. cardinality(_jobs) loop
+        _jobs[_n].schedule_id := jobq_private.id_floor('epoch');
+    end loop;
+    perform jobq_private.check_new_jobs(_jobs);
+    perform jobq_private.check_payload_schemas(_jobs);
+end
+$$;
+
+revoke all on function jobq_private.check_graph from public;
+
+comment on function jobq_private.check_graph is
+'Refuses the graph of a schedule that could not be added at each of its slots.';
 
 -- Purpose: refuse steps that cannot be meant.
 -- Invariant: the arrays are parallel and name at most 1,000 steps; the names that wait_for()
@@ -18975,6 +19705,964 @@ revoke all on function jobq_private.check_steps from public;
 
 comment on function jobq_private.check_steps is
 'Refuses steps that cannot be meant.';
+
+-- Purpose: what holds blocked jobs up, and what has become of it.
+-- Invariant: ended_as is null while the parent lives, gone when there is no trace of it.
+-- What closes lets the child go on; what dooms it cancels it. Raises: nothing.
+create or replace view jobq_private.open_edge as
+select
+    e.child, e.parent, e.after_failure, p.ended_as,
+    coalesce(
+        p.ended_as = 'succeeded' or (p.ended_as is not null and e.after_failure = 'run'), false
+    ) as closes,
+    coalesce(
+        p.ended_as <> 'succeeded'
+        and (e.after_failure = 'cancel' or (e.after_failure = 'wait' and p.ended_as = 'gone')),
+        false
+    ) as dooms
+from jobq_private.edge as e
+cross join lateral (
+    select nullif(coalesce(s.state, 'gone'), 'live') as ended_as
+    from (
+        select coalesce(
+            (select 'live' from jobq_private.job as j where j.job_id = e.parent),
+            (
+                select a.state
+                from jobq_private.job_archive as a
+                where a.job_id = e.parent
+                and a.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
+                order by a.finished_at desc
+                limit 1
+            )
+        ) as state
+        offset 0
+    ) as s
+) as p
+where e.is_open;
+
+revoke all on table jobq_private.open_edge from public;
+
+comment on view jobq_private.open_edge is
+'What holds blocked jobs up, and what has become of it.';
+
+-- Purpose: close the edges between these parents, which have ended, and these children.
+-- Invariant: of a blocked child only by who has its row. What is locked is left. A child that
+-- has ended is released by nobody, and may be redriven, which leaves a look.
+-- Raises: nothing.
+create or replace function jobq_private.close_edges(children uuid[], parents uuid[], held uuid[], queues text[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_mergejoin = off
+as $$
+    with over as materialized (
+        select e.child, e.parent
+        from jobq_private.edge as e
+        where e.child = any(close_edges.children)
+        and e.parent = any(close_edges.parents)
+        and e.is_open
+        and (
+            e.child = any(close_edges.held)
+            or (close_edges.queues is null and not exists (
+                select from jobq_private.job as j
+                where j.job_id = e.child and j.state = 'blocked'
+            ))
+        )
+        for update skip locked
+    )
+    update jobq_private.edge as e
+    set is_open = false
+    from over as o
+    where e.child = o.child
+    and e.parent = o.parent
+    and exists (
+        select from jobq_private.open_edge as w
+        where w.child = o.child and w.parent = o.parent and w.closes
+    )
+$$;
+
+revoke all on function jobq_private.close_edges from public;
+
+comment on function jobq_private.close_edges is
+'Closes the edges between parents that have ended and their children.';
+
+-- Purpose: one way round in a graph, in words: a waits for b waits for a.
+-- Invariant: waiting has of each job how many parents were left in the end; whoever has one
+-- can be gone back from for ever. Reads nothing. Raises: nothing.
+create or replace function jobq_private.cycle_among(arrows jobq_private.arrow[], names text[], waiting integer[])
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _parent integer[] := array_fill(0, array[cardinality(names)]);
+    _arrow jobq_private.arrow;
+    _path integer[] := '{}'::integer[];
+    _at integer;
+begin
+    for _arrow in
+        select a.* from unnest(arrows) as a where waiting[a.child] > 0 and waiting[a.parent] > 0
+        order by a.child desc
+    loop
+        _parent[_arrow.child] := _arrow.parent;
+        _at := _arrow.child;
+    end loop;
+    while _at <> all(_path) loop
+        _path := _path || _at;
+        _at := _parent[_at];
+    end loop;
+    _path := _path[array_position(_path, _at):] || _at;
+    return (
+        select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
+        from unnest(_path[:20]) with ordinality as p (place, n)
+    );
+end
+$$;
+
+revoke all on function jobq_private.cycle_among from public;
+
+comment on function jobq_private.cycle_among is
+'One way round in a graph, in words.';
+
+-- Purpose: whether something is left to do for a batch: it could end, or call about a death.
+-- Invariant: reads only. Who does not see all queues leaves batches to somebody else, since
+-- members may be in any. Raises: nothing.
+create or replace function jobq_private.is_batch_due(batch_id uuid, queues text[])
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select is_batch_due.queues is not null or exists (
+        select from jobq_private.batch as b
+        where b.batch_id = is_batch_due.batch_id
+        and b.ended_at is null
+        and (
+            (b.sealed_at is not null and not exists (
+                select from jobq_private.job as j where j.batch_id = b.batch_id
+            ))
+            or (
+                exists (
+                    select from jobq_private.job as c
+                    where c.job_id = b.on_first_death and c.state = 'blocked'
+                )
+                and exists (
+                    select from jobq_private.job_archive as a
+                    where a.batch_id = b.batch_id and a.state = 'dead'
+                )
+            )
+        )
+    )
+$$;
+
+revoke all on function jobq_private.is_batch_due from public;
+
+comment on function jobq_private.is_batch_due is
+'Whether something is left to do for a batch.';
+
+-- Purpose: the state of a job, live or archived; null when there is none.
+-- Invariant: reads only, what get_job() would find. Raises: nothing.
+create or replace function jobq_private.state_of(job_id uuid)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
+        (
+            select a.state
+            from jobq_private.job_archive as a
+            where a.job_id = state_of.job_id
+            and a.finished_at >= jobq_private.id_time(state_of.job_id) - interval '1 day'
+            order by a.finished_at desc
+            limit 1
+        )
+    )
+$$;
+
+revoke all on function jobq_private.state_of from public;
+
+comment on function jobq_private.state_of is
+'The state of a job; null when there is none.';
+
+-- Purpose: whether something is left to do for a parent, a child or a batch.
+-- Invariant: reads only. queues are those whose jobs the caller sees; null means all. What it
+-- does not see whole is left to somebody else. Raises: nothing.
+create or replace function jobq_private.is_unsettled(about text, id uuid, queues text[])
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case is_unsettled.about
+        when 'batch' then jobq_private.is_batch_due(is_unsettled.id, is_unsettled.queues)
+        when 'parent' then exists (
+            select from jobq_private.open_edge as e
+            left join jobq_private.job as c on c.job_id = e.child
+            where e.parent = is_unsettled.id
+            and e.ended_as is not null
+            and (e.closes or (e.dooms and c.state = 'blocked') or (
+                is_unsettled.queues is not null
+                and coalesce(c.queue <> all(is_unsettled.queues), true)
+            ))
+        )
+        else coalesce(
+            (
+                select c.state = 'blocked' and (
+                    not exists (
+                        select from jobq_private.edge as o where o.child = c.job_id and o.is_open
+                    )
+                    or exists (
+                        select from jobq_private.open_edge as e
+                        left join jobq_private.job as p on p.job_id = e.parent
+                        where e.child = c.job_id
+                        and (not p.is_awaited or e.closes or e.dooms)
+                    )
+                )
+                from jobq_private.job as c
+                where c.job_id = is_unsettled.id
+            ),
+            is_unsettled.queues is not null and jobq_private.state_of(is_unsettled.id) is null
+        )
+    end
+$$;
+
+revoke all on function jobq_private.is_unsettled from public;
+
+comment on function jobq_private.is_unsettled is
+'Whether something is left to do for a parent, a child or a batch.';
+
+-- Purpose: take looks away behind which nothing is left to do, and put off the others.
+-- Invariant: the caller has locked them; those for batches that somebody else holds stay.
+-- Raises: nothing.
+create or replace function jobq_private.end_looks(looks tid[], left_alone uuid[], queues text[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+    with pending as materialized (
+        select l.ctid
+        from jobq_private.look as l
+        where l.ctid = any(end_looks.looks)
+        and (
+            l.id = any(end_looks.left_alone)
+            or jobq_private.is_unsettled(l.about, l.id, end_looks.queues)
+        )
+    ),
+    kept as (
+        update jobq_private.look as l
+        set look_at = clock_timestamp() + least(
+            greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
+        )
+        from pending as p
+        where l.ctid = p.ctid
+    )
+    delete from jobq_private.look as l
+    where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p)
+$$;
+
+revoke all on function jobq_private.end_looks from public;
+
+comment on function jobq_private.end_looks is
+'Takes looks away behind which nothing is left to do.';
+
+-- Purpose: let new jobs become members of these batches.
+-- Invariant: who adds holds the lock of the batch shared until the commit, and then looks
+-- whether it has ended; resolve() ends a batch only with the lock for itself. So no batch
+-- ends while a member is on its way. Raises: JQ001, JQ002.
+-- Never: NULL_ARGUMENT.
+create or replace function jobq_private.enter_batches(batch_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batching constant integer := jobq_private.lock_class('batching');
+    _batch_id uuid;
+    _batch jobq_private.batch;
+begin
+    for _batch_id in
+        select distinct b.batch_id from unnest(enter_batches.batch_ids) as b (batch_id) order by 1
+    loop
+        perform pg_advisory_xact_lock_shared(_batching, hashtext(_batch_id::text));
+        _batch := jobq_private.find_batch(_batch_id);
+        if _batch.ended_at is not null then
+            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+                'batch_id %s ended at %s', _batch_id, _batch.ended_at
+            ));
+        end if;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.enter_batches from public;
+
+comment on function jobq_private.enter_batches is
+'Lets new jobs become members of batches that have not ended.';
+
+-- Purpose: what a blocked job waits for, down to the jobs that hold it up, and why those do not
+-- run.
+-- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that are
+-- not blocked themselves. Raises: nothing.
+-- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+create or replace function jobq_private.explain_blocked(job jobq.job)
+returns table (reason text, explanation text)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _holder record;
+begin
+    return query
+    select 'blocked', format(
+        'waits for %s of %s jobs', count(*) filter (where e.is_open), count(*)
+    )
+    from jobq_private.edge as e
+    where e.child = job.job_id
+    having count(*) > 0;
+    return query
+    select 'blocked', format(
+        'waits for the end of batch %s: %s of its members live, %s', b.batch_id,
+        (select count(*) from jobq_private.job as m where m.batch_id = b.batch_id),
+        case when b.sealed_at is null then 'not sealed' else 'sealed at ' || b.sealed_at end
+    )
+    from jobq_private.batch as b
+    where b.batch_id::text = job.metadata ->> 'batch_id'
+    and job.job_id in (b.on_success, b.on_end, b.on_first_death);
+    for _holder in
+        select h.job_id, h.state
+        from jobq_private.holders(job.job_id) as h
+        order by h.job_id
+        limit 5
+    loop
+        return query
+        select 'held_up', format(
+            'job_id %s, %s: %s', _holder.job_id, coalesce(j.kind, 'which is gone'),
+            coalesce(h.reason || ', ' || h.explanation, '')
+        )
+        from (values (1)) as one (n)
+        left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null
+        left join lateral (
+            select x.* from jobq.explain(j.job_id) as x limit 1
+        ) as h on true;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.explain_blocked from public;
+
+comment on function jobq_private.explain_blocked is
+'What a blocked job waits for, down to the jobs that hold it up.';
+
+-- Purpose: a batch, or an error when there is none.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq_private.find_batch(batch_id uuid)
+returns jobq_private.batch
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch;
+begin
+    if find_batch.batch_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'batch_id');
+    end if;
+    select b.* into _batch
+    from jobq_private.batch as b
+    where b.batch_id = find_batch.batch_id;
+    if not found then
+        perform jobq_private.raise_error(
+            'BATCH_NOT_FOUND', format('batch_id %s', find_batch.batch_id)
+        );
+    end if;
+    return _batch;
+end
+$$;
+
+revoke all on function jobq_private.find_batch from public;
+
+comment on function jobq_private.find_batch is
+'Returns a batch.';
+
+-- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
+-- Invariant: locks no parent, which may run for long: a look is left, so that resolve() finds
+-- after the commit what has ended meanwhile. job_ids is parallel to jobs; null for one that
+-- was not made. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.follow(jobs jobq_private.new_job[], job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _missing uuid;
+begin
+    perform jobq_private.enter_batches(array(
+        select j.batch_id from unnest(follow.jobs) as j where j.batch_id is not null
+    ));
+    if exists (
+        select from unnest(follow.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+        where a.parent is null
+    ) then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+    elsif exists (
+        select from unnest(follow.jobs) as j where cardinality(j.after) > 100000
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
+        );
+    end if;
+    perform jobq_private.check_after_failure(follow.jobs);
+
+    insert into jobq_private.edge (child, parent, after_failure)
+    select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')
+    from unnest(follow.jobs) with ordinality as j
+    join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    cross join lateral unnest(j.after) as a (parent);
+    select p.parent into _missing
+    from (
+        select distinct a.parent
+        from unnest(follow.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+    ) as p
+    where jobq_private.state_of(p.parent) is null
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
+    end if;
+    insert into jobq_private.look (about, id)
+    select 'child', i.job_id
+    from unnest(follow.jobs) with ordinality as j
+    join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    where j.after is not null;
+end
+$$;
+
+revoke all on function jobq_private.follow from public;
+
+comment on function jobq_private.follow is
+'Links new jobs to those that they wait for, and to their batches.';
+
+-- Purpose: who waits for whom, by places: of the new jobs first, then of the others.
+-- Invariant: among the others, only as far as one that is held up leads to one that is waited
+-- for, so that check_arrows() sees every way round. Raises: nothing.
+create or replace function jobq_private.graph_arrows(nodes jsonb, names text[], others uuid[], graph_id uuid)
+returns jobq_private.arrow[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := cardinality(names);
+    _arrows jobq_private.arrow[];
+    _below jobq_private.arrow[];
+begin
+    with place as materialized (
+        select n.name, n.place::integer as place
+        from unnest(graph_arrows.names) with ordinality as n (name, place)
+        union all
+        select t.name, _size + o.place::integer
+        from unnest(graph_arrows.others) with ordinality as o (job_id, place)
+        left join jobq_private.node as d
+            on d.job_id = o.job_id and d.graph_id = graph_arrows.graph_id
+            and d.name <> all(graph_arrows.names)
+        cross join lateral (
+            select o.job_id::text as name union select d.name where d.name is not null
+        ) as t
+    ),
+    given as materialized (
+        select e.place::integer as place, e.node
+        from jsonb_array_elements(graph_arrows.nodes) with ordinality as e (node, place)
+    )
+    select array_agg(row(w.child, w.parent)::jobq_private.arrow) into _arrows
+    from (
+        select g.place as child, p.place as parent
+        from given as g
+        cross join lateral jsonb_array_elements_text(
+            coalesce(nullif(g.node -> 'after', 'null'), '[]')
+        ) as a (name)
+        join place as p on p.name = a.name
+        union
+        select p.place, g.place
+        from given as g
+        cross join lateral jsonb_array_elements_text(
+            coalesce(nullif(g.node -> 'before', 'null'), '[]')
+        ) as b (name)
+        join place as p on p.name = b.name
+    ) as w;
+    if graph_arrows.others = '{}' or not exists (
+        select from unnest(_arrows) as a where a.child > _size
+    ) then
+        return coalesce(_arrows, '{}');
+    end if;
+    select array_agg(row(_size + d.place, a.child)::jobq_private.arrow) into _below
+    from (select distinct w.child from unnest(_arrows) as w where w.child > _size) as a
+    cross join lateral jobq_private.tree(graph_arrows.others[a.child - _size], 'down') as t (job_id)
+    join unnest(graph_arrows.others) with ordinality as d (job_id, place) on d.job_id = t.job_id
+    where d.place <> a.child - _size;
+    return _arrows || coalesce(_below, '{}');
+end
+$$;
+
+revoke all on function jobq_private.graph_arrows from public;
+
+comment on function jobq_private.graph_arrows is
+'Who waits for whom in a graph, by places.';
+
+-- Purpose: the edges between these jobs, for show_graph().
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.graph_edge_documents(job_ids uuid[])
+returns jsonb
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(jsonb_agg(jsonb_build_object(
+        'parent_id', e.parent,
+        'child_id', e.child,
+        'after_failure', e.after_failure,
+        'is_open', e.is_open
+    ) order by e.parent, e.child), '[]')
+    from jobq_private.edge as e
+    where e.child = any(graph_edge_documents.job_ids)
+    and e.parent = any(graph_edge_documents.job_ids)
+$$;
+
+revoke all on function jobq_private.graph_edge_documents from public;
+
+comment on function jobq_private.graph_edge_documents is
+'The edges between jobs, for show_graph().';
+
+-- Purpose: the jobs that hold a blocked one up: at the end of open edges, and not blocked.
+-- Invariant: reads only; looks at 1,000 jobs above it. Raises: nothing.
+create or replace function jobq_private.holders(blocked uuid)
+returns table (job_id uuid, state text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive above as (
+        select holders.blocked as job_id
+        union
+        select e.parent
+        from above as a
+        join jobq_private.edge as e on e.child = a.job_id and e.is_open
+    )
+    select h.job_id, s.state
+    from (select a.job_id from above as a limit 1000) as h
+    cross join lateral jobq_private.state_of(h.job_id) as s (state)
+    where h.job_id <> holders.blocked and s.state is distinct from 'blocked'
+$$;
+
+revoke all on function jobq_private.holders from public;
+
+comment on function jobq_private.holders is
+'The jobs that hold a blocked one up.';
+
+-- Purpose: jobs as nodes, for show_graph(), in the order of their ids.
+-- Invariant: reads only; jobs that have gone are left out. Raises: nothing.
+create or replace function jobq_private.graph_node_documents(job_ids uuid[])
+returns jsonb
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(jsonb_agg(jsonb_build_object(
+        'job_id', j.job_id,
+        'name', n.name,
+        'kind', j.kind,
+        'queue', j.queue,
+        'state', j.state,
+        'attempts', j.attempts,
+        'max_attempts', j.max_attempts,
+        'created_at', j.created_at,
+        'run_at', j.run_at,
+        'started_at', j.claimed_at,
+        'finished_at', j.finished_at,
+        'error_code', j.last_error_code,
+        'error', j.last_error,
+        'batch_id', j.batch_id,
+        'waits_for', case when j.state = 'blocked' then (
+            select count(*) from jobq_private.edge as e where e.child = j.job_id and e.is_open
+        ) else 0 end,
+        'held_up_by', case when j.state = 'blocked' then (
+            select h.job_id from jobq_private.holders(j.job_id) as h limit 1
+        ) end
+    ) order by j.job_id), '[]')
+    from unnest(graph_node_documents.job_ids) as g (job_id)
+    cross join lateral (
+        select l.* from jobq.job as l where l.job_id = g.job_id and l.finished_at is null
+        union all
+        select a.* from jobq.job as a
+        where a.job_id = g.job_id
+        and a.finished_at >= jobq_private.id_time(g.job_id) - interval '1 day'
+    ) as j
+    left join jobq_private.node as n on n.job_id = j.job_id
+$$;
+
+revoke all on function jobq_private.graph_node_documents from public;
+
+comment on function jobq_private.graph_node_documents is
+'Jobs as nodes, for show_graph().';
+
+-- Purpose: the jobs beyond new ones that these name in after and before: by ids, or by names
+-- in the graph that they join.
+-- Invariant: each must be there. A name of the new jobs goes before one of the graph.
+-- Raises: 22023, JQ001.
+create or replace function jobq_private.graph_others(nodes jsonb, names text[], graph_id uuid)
+returns uuid[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _others uuid[];
+    _missing text;
+    _taken text;
+begin
+    select n.name into _taken
+    from jobq_private.node as n
+    where n.graph_id = graph_others.graph_id and n.name = any(graph_others.names)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', format('name %s is in the graph already', _taken)
+        );
+    end if;
+    with named as (
+        select distinct coalesce(w.name, '') as name
+        from jsonb_array_elements(graph_others.nodes) as e (node)
+        cross join lateral (
+            select a.name from jsonb_array_elements_text(
+                coalesce(nullif(e.node -> 'after', 'null'), '[]')
+            ) as a (name)
+            union all
+            select b.name from jsonb_array_elements_text(
+                coalesce(nullif(e.node -> 'before', 'null'), '[]')
+            ) as b (name)
+        ) as w
+        except
+        select n.name from unnest(graph_others.names) as n (name)
+    ),
+    found as (
+        select d.name, coalesce(n.job_id, case
+            when d.name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then d.name::uuid
+        end) as job_id
+        from named as d
+        left join jobq_private.node as n
+            on n.graph_id = graph_others.graph_id and n.name = d.name
+    )
+    select
+        array_agg(distinct f.job_id),
+        min(f.name) filter (where f.job_id is null or jobq_private.state_of(f.job_id) is null)
+    into _others, _missing
+    from found as f;
+    if _missing is not null then
+        perform jobq_private.raise_error(
+            'JOB_NOT_FOUND', format('job_id %s: neither a job nor a name in the graph', _missing)
+        );
+    end if;
+    return coalesce(_others, '{}');
+end
+$$;
+
+revoke all on function jobq_private.graph_others from public;
+
+comment on function jobq_private.graph_others is
+'The jobs that a graph names beyond its own new ones.';
+
+-- Purpose: add the graph of a schedule behind the job of a slot.
+-- Invariant: what waits for no job of the graph waits for that one. Nothing that a new job may
+-- be refused for is checked again. Raises: nothing.
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_NOT_FOUND, BATCH_NOT_FOUND,
+-- ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
+create or replace function jobq_private.hang_graph(job_id uuid, graph jsonb)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select a.job_id
+    from jobq_private.add_graph(
+        jsonb_build_object('jobs', (
+            select jsonb_agg(case
+                when coalesce(nullif(n.node -> 'after', 'null'), '[]') = '[]'
+                then n.node || jsonb_build_object('after', array[hang_graph.job_id])
+                else n.node
+            end order by n.place)
+            from jsonb_array_elements(hang_graph.graph -> 'jobs')
+                with ordinality as n (node, place)
+        )),
+        hang_graph.job_id, true
+    ) as a
+$$;
+
+revoke all on function jobq_private.hang_graph from public;
+
+comment on function jobq_private.hang_graph is
+'Adds the graph of a schedule behind the job of a slot.';
+
+-- Purpose: lock blocked jobs that are to wait for new ones as well.
+-- Invariant: in the order of ids; resolve() leaves them alone until the commit, and then sees
+-- that they wait. Raises: JQ002.
+create or replace function jobq_private.hold_children(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _free uuid;
+begin
+    if job_ids = '{}' then
+        return;
+    end if;
+    perform from jobq_private.job as j
+    where j.job_id = any(hold_children.job_ids)
+    order by j.job_id
+    for no key update;
+    select c.job_id into _free
+    from unnest(hold_children.job_ids) as c (job_id)
+    where not exists (
+        select from jobq_private.job as j where j.job_id = c.job_id and j.state = 'blocked'
+    )
+    or exists (
+        select from jobq_private.batch as b
+        where c.job_id in (b.on_success, b.on_end, b.on_first_death)
+    )
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s is %s; only a blocked job, and none that a batch calls, can come to wait',
+            _free,
+            jobq_private.state_of(_free)
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.hold_children from public;
+
+comment on function jobq_private.hold_children is
+'Locks blocked jobs that are to wait for new ones as well.';
+
+-- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
+-- it is live, or not that old itself; or its batch has not ended.
+-- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (
+        is_needed.is_awaited and exists (
+            select from jobq_private.edge as e
+            where e.parent = is_needed.job_id
+            and (
+                exists (select from jobq_private.job as j where j.job_id = e.child)
+                or exists (
+                    select from jobq_private.job_archive as a
+                    where a.job_id = e.child and a.finished_at >= is_needed.oldest
+                )
+            )
+        )
+    )
+    or (
+        is_needed.batch_id is not null and exists (
+            select from jobq_private.batch as b
+            where b.batch_id = is_needed.batch_id and b.ended_at is null
+        )
+    )
+$$;
+
+revoke all on function jobq_private.is_needed from public;
+
+comment on function jobq_private.is_needed is
+'Whether a finished job that is past retention is to be kept for others.';
+
+-- Purpose: note that jobs have ended for which others wait, or which belong to batches.
+-- Invariant: takes no lock that another could wait for, so that the caller's transaction may
+-- last. claim() resolves what its own transaction has left (jobq.looks); the workers that
+-- are woken, or maintain(), the rest. Raises: nothing.
+create or replace function jobq_private.leave_looks(endings jobq_private.ending[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    insert into jobq_private.look (about, id)
+    select 'parent', e.job_id from unnest(leave_looks.endings) as e where e.is_awaited
+    union all
+    select distinct 'batch', e.batch_id
+    from unnest(leave_looks.endings) as e
+    where e.batch_id is not null;
+    perform set_config('jobq.looks', 'on', true);
+    perform jobq_private.wake(array(
+        select distinct e.queue from unnest(leave_looks.endings) as e
+    ));
+end
+$$;
+
+revoke all on function jobq_private.leave_looks from public;
+
+comment on function jobq_private.leave_looks is
+'Notes that jobs have ended for which others wait, or which belong to batches.';
+
+-- Purpose: the jobs of a graph as new jobs, without what they wait for.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.node_jobs(nodes jsonb)
+returns jobq_private.new_job[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _jobs constant jobq_private.new_job[] := jobq_private.read_jobs(
+        (
+            select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
+            from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
+        ),
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,after_failure,batch_id}'
+    );
+begin
+    perform jobq_private.check_after_failure(_jobs);
+    return _jobs;
+end
+$$;
+
+revoke all on function jobq_private.node_jobs from public;
+
+comment on function jobq_private.node_jobs is
+'The jobs of a graph as new jobs.';
+
+-- Purpose: forget what jobs that have gone waited for, and batches past retention.
+-- Invariant: a bounded number of rows at a call. Returns how many went. Raises: nothing.
+create or replace function jobq_private.prune_edges(before timestamptz, max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gone bigint;
+    _rows bigint;
+begin
+    delete from jobq_private.edge as e
+    where e.child in (
+        select distinct o.child
+        from jobq_private.edge as o
+        where o.child < jobq_private.id_floor(prune_edges.before)
+        and not exists (select from jobq_private.job as j where j.job_id = o.child)
+        and not exists (select from jobq_private.job_archive as a where a.job_id = o.child)
+        order by o.child
+        limit prune_edges.max_rows
+    );
+    get diagnostics _gone = row_count;
+    _gone := _gone + jobq_private.prune_nodes(prune_edges.before, prune_edges.max_rows);
+    delete from jobq_private.batch as b
+    where b.batch_id in (
+        select o.batch_id
+        from jobq_private.batch as o
+        where o.opened_at < prune_edges.before and o.ended_at < prune_edges.before
+        limit prune_edges.max_rows
+    );
+    get diagnostics _rows = row_count;
+    return _gone + _rows;
+end
+$$;
+
+revoke all on function jobq_private.prune_edges from public;
+
+comment on function jobq_private.prune_edges is
+'Forgets what jobs that have gone waited for, and batches past retention.';
+
+-- Purpose: forget the names in graphs of jobs that have gone.
+-- Invariant: a bounded number of rows at a call. Returns how many went. Raises: nothing.
+create or replace function jobq_private.prune_nodes(before timestamptz, max_rows integer)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gone bigint;
+begin
+    delete from jobq_private.node as n
+    where n.job_id in (
+        select o.job_id
+        from jobq_private.node as o
+        where o.job_id < jobq_private.id_floor(prune_nodes.before)
+        and not exists (select from jobq_private.job as j where j.job_id = o.job_id)
+        and not exists (select from jobq_private.job_archive as a where a.job_id = o.job_id)
+        order by o.job_id
+        limit prune_nodes.max_rows
+    );
+    get diagnostics _gone = row_count;
+    return _gone;
+end
+$$;
+
+revoke all on function jobq_private.prune_nodes from public;
+
+comment on function jobq_private.prune_nodes is
+'Forgets the names in graphs of jobs that have gone.';
 
 -- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
 -- release those that waited for what a transaction with one snapshot has emitted.
@@ -19052,7 +20740,7 @@ begin
         limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
-    return _gone + _rows;
+    return _gone + _rows + jobq_private.prune_edges(_before, prune_workflows.max_rows);
 end
 $$;
 
@@ -19060,6 +20748,48 @@ revoke all on function jobq_private.prune_workflows from public;
 
 comment on function jobq_private.prune_workflows is
 'Forgets the steps and waits of jobs that have gone, and events past their retention.';
+
+-- Purpose: queue those of these blocked jobs that wait for nothing any more.
+-- Invariant: the caller has their rows; a new snapshot shows the edges that others have
+-- closed. They are due as of now, or at the time that they were given. Returns how many.
+-- Raises: nothing.
+create or replace function jobq_private.release_children(held uuid[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _released uuid[];
+    _queues text[];
+begin
+    with released as (
+        update jobq_private.job as j
+        set state = 'queued', run_at = greatest(j.run_at, now())
+        where j.job_id = any(release_children.held)
+        and j.state = 'blocked'
+        and not exists (
+            select from jobq_private.edge as e where e.child = j.job_id and e.is_open
+        )
+        returning j.job_id, j.queue
+    )
+    select array_agg(r.job_id), array_agg(distinct r.queue) into _released, _queues
+    from released as r;
+    if _released is null then
+        return 0;
+    end if;
+    perform jobq_private.call_lanes(_released);
+    perform jobq_private.wake(_queues);
+    return cardinality(_released);
+end
+$$;
+
+revoke all on function jobq_private.release_children from public;
+
+comment on function jobq_private.release_children is
+'Queues blocked jobs that wait for nothing any more.';
 
 -- Purpose: make the jobs that wait for an event due now, and wake their queues.
 -- Invariant: rows are locked in the order of their ids. Those that run, retry or have ended
@@ -19125,6 +20855,224 @@ revoke all on function jobq_private.release_waiters from public;
 
 comment on function jobq_private.release_waiters is
 'Makes the jobs that wait for an event due now.';
+
+-- Purpose: the queues whose jobs whoever has logged in may release; null for all.
+-- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
+-- must not take what it cannot see for gone. Raises: nothing.
+create or replace function jobq_private.worked_queues()
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
+        then coalesce(h.worked, '{}')
+    end
+    from jobq_private.held_queue as h
+$$;
+
+revoke all on function jobq_private.worked_queues from public;
+
+comment on function jobq_private.worked_queues is
+'The queues whose jobs whoever has logged in may release; null for all.';
+
+-- Purpose: do what follows from the ends of jobs: release their children or cancel them, end
+-- batches.
+-- Invariant: waits for no lock. What is locked, or not to be seen, is left with its look, at
+-- which somebody looks again after 10 ms, later after up to a second. A look is taken away
+-- only after a new snapshot has shown that nothing is left to do, by who has the rows of
+-- children and batches; so whoever is killed strands nothing, and what two do at once is done
+-- once. A repeatable snapshot is too old for that. Returns how many jobs were released or
+-- cancelled. Raises: nothing.
+create or replace function jobq_private.resolve(max_looks integer default 1000)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_mergejoin = off
+as $$
+declare
+    _queues constant text[] := jobq_private.worked_queues();
+    _looks tid[];
+    _parents uuid[];
+    _children uuid[];
+    _batches uuid[];
+    _left uuid[] := array[]::uuid[];
+    _moved bigint := 0;
+begin
+    perform set_config('jobq.looks', '', true);
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    for _round in 1 .. 10 loop
+        select
+            array_agg(l.ctid),
+            coalesce(array_agg(l.id) filter (where l.about = 'parent'), '{}'),
+            coalesce(array_agg(l.id) filter (where l.about = 'child'), '{}'),
+            array_agg(distinct l.id) filter (where l.about = 'batch')
+        into _looks, _parents, _children, _batches
+        from (
+            select k.ctid, k.about, k.id
+            from jobq_private.look as k
+            where k.look_at <= clock_timestamp()
+            order by k.look_id
+            limit resolve.max_looks
+            for update skip locked
+        ) as l;
+        exit when _looks is null;
+        if _children <> '{}' then
+            perform jobq_private.await_parents(_children, _queues);
+        end if;
+        if _children <> '{}' or _parents <> '{}' then
+            _moved := _moved + jobq_private.settle_edges(_parents, _children, _queues);
+        end if;
+        if _batches is not null then
+            select _moved + s.moved, s.left_alone into _moved, _left
+            from jobq_private.settle_batches(_batches) as s;
+        end if;
+        perform jobq_private.end_looks(_looks, _left, _queues);
+    end loop;
+    return _moved;
+end
+$$;
+
+revoke all on function jobq_private.resolve from public;
+
+comment on function jobq_private.resolve is
+'Releases or cancels the children of jobs that have ended, and ends batches.';
+
+-- Purpose: call back about the first death in these batches, and about their ends.
+-- Invariant: whoever has the batch's row and its lock, which keeps new members out, looks with
+-- a new snapshot whether a member lives. Returns how many jobs moved, and the batches that
+-- somebody else holds, who may not see all ends. Raises: nothing.
+create or replace function jobq_private.settle_batches(
+    batch_ids uuid[], out moved bigint, out left_alone uuid[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batching constant integer := jobq_private.lock_class('batching');
+    _batch_id uuid;
+    _batch jobq_private.batch;
+    _outcome text;
+begin
+    moved := 0;
+    left_alone := '{}';
+    foreach _batch_id in array settle_batches.batch_ids loop
+        select b.* into _batch
+        from jobq_private.batch as b
+        where b.batch_id = _batch_id and b.ended_at is null
+        for update skip locked;
+        if not found then
+            left_alone := left_alone || array(
+                select b.batch_id
+                from jobq_private.batch as b
+                where b.batch_id = _batch_id and b.ended_at is null
+            );
+            continue;
+        end if;
+        if _batch.on_first_death is not null and exists (
+            select from jobq_private.job_archive as a
+            where a.batch_id = _batch_id and a.state = 'dead'
+        ) then
+            moved := moved + jobq_private.call_back(_batch.on_first_death, 'queued');
+        end if;
+        continue when _batch.sealed_at is null
+            or not pg_try_advisory_xact_lock(_batching, hashtext(_batch_id::text))
+            or exists (select from jobq_private.job as j where j.batch_id = _batch_id);
+        _outcome := case
+            when exists (
+                select from jobq_private.job_archive as a
+                where a.batch_id = _batch_id and a.state in ('dead', 'cancelled')
+            )
+            then 'cancelled' else 'queued'
+        end;
+        moved := moved + jobq_private.call_back(_batch.on_success, _outcome)
+            + jobq_private.call_back(_batch.on_end, 'queued')
+            + jobq_private.call_back(_batch.on_first_death, 'cancelled');
+        update jobq_private.batch as b
+        set ended_at = clock_timestamp()
+        where b.batch_id = _batch_id
+        and not exists (
+            select from jobq_private.job as c
+            where c.job_id in (b.on_success, b.on_end, b.on_first_death)
+            and c.state = 'blocked'
+        );
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.settle_batches from public;
+
+comment on function jobq_private.settle_batches is
+'Calls back about the first death in batches, and about their ends.';
+
+-- Purpose: close the edges of parents that have ended, then release the children that have
+-- none left, and cancel those that can never run.
+-- Invariant: whoever has a child's row locked, and nobody else, closes its edges and then
+-- looks, with a new snapshot, whether any is left. So the last of two parents releases it, and
+-- one of them only. Bounded: 5,000 edges at a call. Returns how many jobs moved.
+-- Raises: nothing.
+create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _touched uuid[];
+    _over uuid[];
+    _held uuid[];
+    _doomed bigint;
+begin
+    select array_agg(t.child), array_agg(t.parent) filter (where t.closes)
+    into _touched, _over
+    from (
+        select e.child, e.parent, e.closes
+        from jobq_private.open_edge as e
+        left join jobq_private.job as c on c.job_id = e.child and c.state = 'blocked'
+        where (
+            e.parent = any(settle_edges.parents) or e.child = any(settle_edges.children)
+        )
+        and (e.closes or (e.dooms and c.job_id is not null))
+        and (settle_edges.queues is null or e.ended_as <> 'gone')
+        limit 5000
+    ) as t;
+    _held := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(_touched || settle_edges.children)
+        and j.state = 'blocked'
+        and (settle_edges.queues is null or j.queue = any(settle_edges.queues))
+        order by j.job_id
+        for update skip locked
+    );
+    if _over is not null then
+        perform jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
+    end if;
+    _doomed := jobq_private.cancel_children(_held);
+    return _doomed + jobq_private.release_children(_held);
+end
+$$;
+
+revoke all on function jobq_private.settle_edges from public;
+
+comment on function jobq_private.settle_edges is
+'Closes the edges of parents that have ended, and releases or cancels their children.';
 
 -- Purpose: how a wait of a job for an event has ended: what is recorded, what has come, or
 -- that its time is over; null while it goes on.
@@ -19214,6 +21162,305 @@ revoke all on function jobq_private.store_event from public;
 comment on function jobq_private.store_event is
 'Keeps an event unless it is known already, and releases those that wait for it.';
 
+-- Purpose: store the jobs of a graph, with what they wait for.
+-- Invariant: arrows were checked. A look is left for those that wait for others than these,
+-- as follow() does. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+create or replace function jobq_private.store_nodes(
+    nodes jsonb, names text[], ids uuid[], others uuid[], arrows jobq_private.arrow[],
+    graph_id uuid, is_checked boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _size constant integer := cardinality(ids);
+    _all constant uuid[] := ids || others;
+    _jobs jobq_private.new_job[];
+begin
+    _jobs := jobq_private.node_jobs(nodes);
+    if not is_checked then
+        perform jobq_private.check_new_jobs(_jobs);
+    end if;
+    perform jobq_private.store_jobs(
+        array(
+            select jobq_private.as_node(
+                j, case when w.child is not null then store_nodes.graph_id end,
+                p.parent is not null
+            )
+            from unnest(_jobs) as j
+            left join (
+                select distinct a.child from unnest(store_nodes.arrows) as a
+            ) as w on w.child = j.ordinal
+            left join (
+                select distinct a.parent from unnest(store_nodes.arrows) as a
+            ) as p on p.parent = j.ordinal
+            order by j.ordinal
+        ),
+        ids, is_checked
+    );
+    insert into jobq_private.node (job_id, graph_id, name)
+    select n.job_id, store_nodes.graph_id, n.name
+    from unnest(ids, names) as n (job_id, name);
+    insert into jobq_private.edge (child, parent, after_failure)
+    select
+        _all[a.child], _all[a.parent],
+        coalesce(
+            j.after_failure,
+            case when a.child > _size then (
+                select min(e.after_failure)
+                from jobq_private.edge as e
+                where e.child = _all[a.child]
+            ) end,
+            'cancel'
+        )
+    from unnest(store_nodes.arrows) as a
+    left join unnest(_jobs) as j on j.ordinal = a.child;
+    insert into jobq_private.look (about, id)
+    select distinct 'child', _all[a.child]
+    from unnest(store_nodes.arrows) as a
+    where a.parent > _size;
+end
+$$;
+
+revoke all on function jobq_private.store_nodes from public;
+
+comment on function jobq_private.store_nodes is
+'Stores the jobs of a graph, with what they wait for.';
+
+-- Purpose: the jobs that hang together with one: all, or those below it, itself included.
+-- Invariant: reads only; at most 100,000. Raises: nothing.
+create or replace function jobq_private.tree(job_id uuid, direction text)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive found as (
+        select tree.job_id
+        union
+        select e.job_id
+        from found as f
+        cross join lateral (
+            select d.child as job_id from jobq_private.edge as d where d.parent = f.job_id
+            union all
+            select u.parent from jobq_private.edge as u
+            where u.child = f.job_id and tree.direction = 'all'
+        ) as e
+    )
+    select f.job_id from found as f limit 100000
+$$;
+
+revoke all on function jobq_private.tree from public;
+
+comment on function jobq_private.tree is
+'The jobs that hang together with one.';
+
+-- Purpose: how far a batch is.
+-- Invariant: counts rows; members of which the retention has ended do not count.
+-- Raises: 22004, JQ001.
+-- Argument batch_id: the batch
+-- Column opened_at: when it was made
+-- Column sealed_at: when it had all its members; null before
+-- Column ended_at: when no member was live any more, and its jobs were called; null before
+-- Column members: how many jobs belong to it
+-- Column blocked: how many wait for other jobs
+-- Column queued: how many wait to run
+-- Column running: how many run
+-- Column retrying: how many wait for another attempt
+-- Column succeeded: how many have succeeded
+-- Column dead: how many have failed for good
+-- Column cancelled: how many were cancelled
+-- Column on_success: the job that runs when all have succeeded; null for none
+-- Column on_end: the job that runs when all have ended; null for none
+-- Column on_first_death: the job that runs when the first is dead; null for none
+-- Example: select members, succeeded, ended_at from jobq.batch_status(:'batch');
+create or replace function jobq.batch_status(
+    batch_id uuid,
+    out opened_at timestamptz,
+    out sealed_at timestamptz,
+    out ended_at timestamptz,
+    out members bigint,
+    out blocked bigint,
+    out queued bigint,
+    out running bigint,
+    out retrying bigint,
+    out succeeded bigint,
+    out dead bigint,
+    out cancelled bigint,
+    out on_success uuid,
+    out on_end uuid,
+    out on_first_death uuid
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch := jobq_private.find_batch(batch_status.batch_id);
+begin
+    opened_at := _batch.opened_at;
+    sealed_at := _batch.sealed_at;
+    ended_at := _batch.ended_at;
+    on_success := _batch.on_success;
+    on_end := _batch.on_end;
+    on_first_death := _batch.on_first_death;
+    select
+        count(*), count(*) filter (where m.state = 'blocked'),
+        count(*) filter (where m.state = 'queued'),
+        count(*) filter (where m.state = 'running'),
+        count(*) filter (where m.state = 'retrying'),
+        count(*) filter (where m.state = 'succeeded'),
+        count(*) filter (where m.state = 'dead'),
+        count(*) filter (where m.state = 'cancelled')
+    into members, blocked, queued, running, retrying, succeeded, dead, cancelled
+    from (
+        select j.state from jobq_private.job as j where j.batch_id = _batch.batch_id
+        union all
+        select a.state from jobq_private.job_archive as a where a.batch_id = _batch.batch_id
+    ) as m;
+end
+$$;
+
+revoke all on function jobq.batch_status from public;
+grant execute on function jobq.batch_status
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.batch_status is
+'Returns how far a batch is: its members by state, and whether it is sealed and has ended.';
+
+-- Purpose: cancel the members of a batch: those that wait at once, those that run by asking
+-- their workers; and seal it.
+-- Invariant: at most max_jobs waiting ones at a call, the oldest first, so call again while
+-- some remain. What somebody holds at this moment remains too.
+-- Raises: 22004, 22023, JQ001.
+-- Argument batch_id: the batch
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Column cancelled: how many were cancelled
+-- Column requested: how many run, and were asked to stop
+-- Column remaining: how many are left, neither cancelled nor asked
+-- Example: select * from jobq.cancel_batch(:'batch', 'wrong list');
+create or replace function jobq.cancel_batch(
+    batch_id uuid,
+    reason text default null,
+    max_jobs integer default 10000,
+    out cancelled bigint,
+    out requested bigint,
+    out remaining bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held uuid[];
+begin
+    perform jobq_private.find_batch(cancel_batch.batch_id);
+    if cancel_batch.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif cancel_batch.max_jobs not between 1 and 100000
+        or length(cancel_batch.reason) > 512
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 100000, and reason have at most 512 characters'
+        );
+    end if;
+    perform jobq.seal_batch(cancel_batch.batch_id);
+    _held := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null
+        order by j.job_id
+        limit cancel_batch.max_jobs
+        for update skip locked
+    );
+    select
+        count(*) filter (where c.outcome = 'cancelled'),
+        count(*) filter (where c.outcome = 'cancel_requested')
+    into cancelled, requested
+    from (
+        select jobq.cancel(h.job_id, cancel_batch.reason) as outcome
+        from unnest(_held) as h (job_id)
+        offset 0
+    ) as c;
+    select count(*) into remaining
+    from jobq_private.job as j
+    where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null;
+end
+$$;
+
+revoke all on function jobq.cancel_batch from public;
+grant execute on function jobq.cancel_batch
+to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel_batch is
+'Cancels the members of a batch, and says how many it has cancelled, has asked to stop, and how many remain.';
+
+-- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
+-- that run by asking their workers.
+-- Invariant: each as by cancel(), in one transaction, in the order of ids. What has ended stays
+-- as it is. Raises: 22004, 22023, JQ001.
+-- Argument job_id: any job of the tree
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Argument scope: all (every job that is connected with it) or downstream (it, and what waits
+-- for it)
+-- Column cancelled_id: the id of a job that was live
+-- Column outcome: cancelled or cancel_requested.
+-- Example: select * from jobq.cancel_tree(:'waiting', 'ordered twice');
+create or replace function jobq.cancel_tree(
+    job_id uuid, reason text default null, scope text default 'all'
+)
+returns table (cancelled_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(cancel_tree.job_id);
+    if cancel_tree.scope is null or cancel_tree.scope not in ('all', 'downstream') then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'scope must be all or downstream');
+    elsif length(cancel_tree.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+    return query
+    select t.job_id, jobq.cancel(t.job_id, cancel_tree.reason)
+    from (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id in (
+            select d.job_id
+            from jobq_private.tree(
+                cancel_tree.job_id, case cancel_tree.scope when 'all' then 'all' else 'down' end
+            ) as d (job_id)
+        )
+        order by j.job_id
+        offset 0
+    ) as t;
+end
+$$;
+
+revoke all on function jobq.cancel_tree from public;
+grant execute on function jobq.cancel_tree
+to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel_tree is
+'Cancels a job with all that hangs together with it, and says which jobs.';
+
 -- Purpose: say that something has happened, for all jobs that wait for it or will.
 -- Invariant: joins the caller's transaction, and is undone with it. The first emit of an
 -- event stays: true for that one, false for those that follow. An event is kept as long as
@@ -19243,6 +21490,88 @@ grant execute on function jobq.emit to jobq_producer, jobq_worker, jobq_operator
 
 comment on function jobq.emit is
 'Says that an event has happened, for all jobs that wait for it or will; true for the first that says so.';
+
+-- Purpose: add jobs that wait for each other, given by names, with one call.
+-- Invariant: all or none. What waits is blocked; arrows that lead round are refused. Jobs that
+-- join a running graph may hold up others of it that are blocked yet: their rows are locked
+-- until the commit, so that none of them is released meanwhile.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
+-- to 256 characters, the members of enqueue_many() but for keys, after: an array of names in
+-- the graph, or of ids of other jobs, and before: an array of names or ids of blocked jobs of
+-- the graph that runs already.
+-- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
+-- runs; null means a graph of their own.
+-- Column name: the name of the job in the graph
+-- Example: select * from jobq.enqueue_graph('{"jobs": [{"name": "a", "kind": "fetch"},
+--     {"name": "b", "kind": "resize", "after": ["a"]}, {"name": "c", "kind": "report", "after": ["b"]}]}');
+create or replace function jobq.enqueue_graph(graph jsonb, graph_of uuid default null)
+returns table (name text, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return query
+    select a.name, a.job_id
+    from jobq_private.add_graph(enqueue_graph.graph, enqueue_graph.graph_of, false) as a;
+end
+$$;
+
+revoke all on function jobq.enqueue_graph from public;
+grant execute on function jobq.enqueue_graph
+to jobq_producer, jobq_worker;
+
+comment on function jobq.enqueue_graph is
+'Adds jobs that wait for each other, all or none, and returns their names and ids.';
+
+-- Purpose: what the jobs have come to that a job waited for, or waits for.
+-- Invariant: in the order of their ids; a job that finished jobs depend on is kept as long as
+-- they are. Raises: 22004, JQ001.
+-- Column parent_id: the job that was waited for
+-- Column name: its name in the graph; null when it is in none
+-- Column state: the state it is in
+-- Column result: what it returned; null unless it has succeeded
+-- Column after_failure: what follows for the job that waits when this one is dead or cancelled
+-- Example: select parent_id, result from jobq.list_inputs(:'running');
+create or replace function jobq.list_inputs(job_id uuid)
+returns table (parent_id uuid, name text, kind text, state text, result jsonb, after_failure text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform jobq.get_job(list_inputs.job_id);
+    return query
+    select p.job_id, n.name, p.kind, p.state, p.result, e.after_failure
+    from jobq_private.edge as e
+    cross join lateral (
+        select j.job_id, j.kind, j.state, j.result
+        from jobq.job as j
+        where j.job_id = e.parent and j.finished_at is null
+        union all
+        select j.job_id, j.kind, j.state, j.result
+        from jobq.job as j
+        where j.job_id = e.parent
+        and j.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
+    ) as p
+    left join jobq_private.node as n on n.job_id = e.parent
+    where e.child = list_inputs.job_id
+    order by p.job_id;
+end
+$$;
+
+revoke all on function jobq.list_inputs from public;
+grant execute on function jobq.list_inputs
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_inputs is
+'Returns what the jobs have come to that a job waits for, or waited for.';
 
 -- Purpose: what the steps of a job have come to, in their order.
 -- Invariant: what wait_for() has recorded stands among them, its name beginning with
@@ -19276,6 +21605,129 @@ grant execute on function jobq.list_steps to jobq_worker, jobq_operator, jobq_re
 
 comment on function jobq.list_steps is
 'Returns what the steps of a job have come to, in their order.';
+
+-- Purpose: make a batch, to which jobs are then added, and the jobs that are to run at its end.
+-- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
+-- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Argument on_success: a job as enqueue_many() takes it, to run when all members have
+-- succeeded; cancelled when one has not.
+-- Argument on_end: a job to run when all members have ended, however.
+-- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
+-- Returns: the batch, for enqueue(batch_id => …).
+-- Example: select jobq.open_batch(on_success => '{"kind": "report"}', on_first_death => '{"kind": "alert"}');
+create or replace function jobq.open_batch(
+    on_success jsonb default null,
+    on_end jsonb default null,
+    on_first_death jsonb default null
+)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch_id constant uuid := jobq_private.new_id();
+    _given constant jsonb[] := array[
+        open_batch.on_success, open_batch.on_end, open_batch.on_first_death
+    ];
+    _jobs jobq_private.new_job[];
+    _ids uuid[];
+begin
+    _jobs := jobq_private.read_jobs(
+        (select coalesce(jsonb_agg(g order by n), '[]') from unnest(_given) with ordinality as u (g, n) where g is not null),
+        '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,batch_id}'
+    );
+    for _n in 1 .. cardinality(_jobs) loop
+        _jobs[_n].callback_of := _batch_id;
+        _jobs[_n].metadata := coalesce(_jobs[_n].metadata, '{}')
+            || jsonb_build_object('batch_id', _batch_id);
+    end loop;
+    perform jobq_private.check_new_jobs(_jobs);
+    _ids := array(
+        select s.job_id from jobq_private.store_jobs(_jobs) as s order by s.ordinal
+    );
+    insert into jobq_private.batch (batch_id, on_success, on_end, on_first_death, queue)
+    select
+        _batch_id,
+        _ids[case when _given[1] is not null then 1 end],
+        _ids[case when _given[2] is not null then num_nonnulls(_given[1], _given[2]) end],
+        _ids[case when _given[3] is not null then cardinality(_ids) end],
+        coalesce(
+            (select j.queue from jobq_private.job as j where j.job_id = _ids[1]), 'default'
+        );
+    return _batch_id;
+end
+$$;
+
+revoke all on function jobq.open_batch from public;
+grant execute on function jobq.open_batch
+to jobq_producer;
+
+comment on function jobq.open_batch is
+'Makes a batch, with the jobs that run when it has succeeded, has ended, or when a first member is dead; returns its id.';
+
+-- Purpose: run jobs of a tree again that are dead or cancelled.
+-- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
+-- again, and what has succeeded does not run again. Raises: 22004, 22023, JQ001, JQ002, JQ004.
+-- Argument job_id: any job of the tree; for downstream the one from which on
+-- Argument scope: failed (all that are dead, and what was cancelled because of them),
+-- downstream (this job and what waits for it, as far as dead or cancelled) or all (every dead
+-- or cancelled one)
+-- Returns: the ids of the jobs that went back.
+-- Example: select * from jobq.redrive_tree(:'dead');
+create or replace function jobq.redrive_tree(
+    job_id uuid, scope text default 'failed'
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job_id uuid;
+begin
+    perform jobq.get_job(redrive_tree.job_id);
+    if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'scope must be failed, downstream or all'
+        );
+    end if;
+    for _job_id in
+        select a.job_id
+        from jobq_private.job_archive as a
+        where a.job_id in (
+            select t.job_id
+            from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
+                when 'downstream' then 'down' else 'all'
+            end) as t (job_id)
+        )
+        and (
+            a.state = 'dead'
+            or (
+                a.state = 'cancelled'
+                and (redrive_tree.scope <> 'failed' or a.last_error_code = 'PARENT_FAILED')
+            )
+        )
+        order by a.job_id
+    loop
+        perform jobq.redrive(_job_id);
+        return next _job_id;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.redrive_tree from public;
+grant execute on function jobq.redrive_tree
+to jobq_operator;
+
+comment on function jobq.redrive_tree is
+'Puts dead and cancelled jobs of a tree back, and returns their ids.';
 
 -- Purpose: record what a step of a job has come to, and return it.
 -- Invariant: the first value stays: whoever saves again gets that one, and must go on with
@@ -19398,6 +21850,92 @@ grant execute on function jobq.save_steps to jobq_worker;
 
 comment on function jobq.save_steps is
 'Records the values of many steps, of one job or of many, and tells for each whether it was new.';
+
+-- Purpose: say that a batch has all its members, so that it can end.
+-- Invariant: until it has ended, members may still be added, as by members that run; it ends
+-- once no member is live, at once if it has none. Sealing twice is harmless.
+-- Raises: 22004, JQ001.
+-- Argument batch_id: the batch
+-- Example: select jobq.seal_batch(:'batch');
+create or replace function jobq.seal_batch(batch_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch := jobq_private.find_batch(seal_batch.batch_id);
+begin
+    update jobq_private.batch as b
+    set sealed_at = now()
+    where b.batch_id = _batch.batch_id and b.sealed_at is null;
+    insert into jobq_private.look (about, id) values ('batch', _batch.batch_id);
+    perform jobq_private.wake(array[_batch.queue]);
+end
+$$;
+
+revoke all on function jobq.seal_batch from public;
+grant execute on function jobq.seal_batch
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.seal_batch is
+'Says that a batch has all its members: it ends once none of them is live.';
+
+-- Purpose: a job with all that hangs together with it, as nodes and edges, for who draws it.
+-- Invariant: reads only. At most max_nodes jobs, those nearest to this one; is_whole tells
+-- whether these are all. Edges run from the job that is waited for to the one that waits.
+-- Raises: 22004, 22023, JQ001.
+-- Argument job_id: any job of the tree
+-- Argument max_nodes: at most so many jobs, 1 to 10000.
+-- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
+-- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
+-- error_code, error, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
+-- the end of them that is not blocked itself) and edges (each with parent_id, child_id, after_failure, is_open).
+-- Example: select jsonb_array_length(jobq.show_graph(:'waiting') -> 'nodes');
+create or replace function jobq.show_graph(job_id uuid, max_nodes integer default 1000)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ids uuid[];
+begin
+    perform jobq.get_job(show_graph.job_id);
+    if show_graph.max_nodes is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_nodes');
+    elsif show_graph.max_nodes not between 1 and 10000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_nodes must be from 1 to 10000'
+        );
+    end if;
+    _ids := array(
+        select t.job_id
+        from jobq_private.tree(show_graph.job_id, 'all') as t (job_id)
+        limit show_graph.max_nodes + 1
+    );
+    return jsonb_build_object(
+        'job_id', show_graph.job_id,
+        'graph_id', (
+            select n.graph_id from jobq_private.node as n where n.job_id = show_graph.job_id
+        ),
+        'is_whole', cardinality(_ids) <= show_graph.max_nodes,
+        'nodes', jobq_private.graph_node_documents(_ids[:show_graph.max_nodes]),
+        'edges', jobq_private.graph_edge_documents(_ids[:show_graph.max_nodes])
+    );
+end
+$$;
+
+revoke all on function jobq.show_graph from public;
+grant execute on function jobq.show_graph
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.show_graph is
+'Returns a job with all that hangs together with it as one JSON document of nodes and edges.';
 
 -- Purpose: tell one job something that it waits for or will: an approval, an answer.
 -- Invariant: an event that only this job sees, under the name that it waits for; the first

@@ -20,6 +20,10 @@ insert into jobq_private.error (code, sqlstate, http_status, message, hint)
 values
 ('JOB_NOT_FOUND', 'JQ001', 404, 'job not found',
  'check the job id; finished jobs are dropped when their retention ends'),
+('BATCH_NOT_FOUND', 'JQ001', 404, 'batch not found',
+ 'check the batch id; a batch is forgotten when its retention ends'),
+('GRAPH_CYCLE', '22023', 400, 'the jobs of a graph wait for each other',
+ 'take one of the arrows away'),
 ('ILLEGAL_STATE', 'JQ002', 409, 'the job cannot change in this way from its present state',
  'read the state with: select state from jobq.job where job_id = ...'),
 ('IMMUTABLE', 'JQ002', 409, 'this part of a job never changes',

@@ -102,6 +102,20 @@ using (
 create policy late_event_all on jobq_private.late_event
 using (true);
 
+-- Edges and looks are nothing but ids, and shown to nobody; who sees a job sees what it waits
+-- for as far as it sees that too.
+create policy edge_all on jobq_private.edge
+using (true);
+
+create policy look_all on jobq_private.look
+using (true);
+
+create policy node_all on jobq_private.node
+using (true);
+
+create policy batch_all on jobq_private.batch
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
 create policy idempotency_key_all on jobq_private.idempotency_key
 using (
     (select h.any_of from jobq_private.held_queue as h) && array['*']

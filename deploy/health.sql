@@ -722,6 +722,7 @@ begin
     loop
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'resolved' then jobq_private.resolve(1000)
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'expired' then jobq_private.expire_jobs(1000)
             when 'pruned_jobs' then jobq_private.prune_jobs(1000)
@@ -860,7 +861,7 @@ comment on function jobq.health is
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, expired, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
+-- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
@@ -881,8 +882,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'expired', 'ticked', 'pruned_jobs', 'pruned_keys', 'pruned_workflows',
-        'rolled_up',
+        'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
+        'pruned_workflows', 'rolled_up',
         'made_partitions', 'dropped_partitions'
     ] loop
         begin
@@ -906,7 +907,7 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
 -- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
@@ -1058,7 +1059,7 @@ as $$
             count(*) filter (where j.state = 'running') as running,
             count(*) filter (where j.state = 'retrying') as retrying,
             now() - min(j.run_at) filter (
-                where j.state <> 'running' and j.run_at <= now()
+                where j.state in ('queued', 'retrying') and j.run_at <= now()
             ) as oldest_runnable
         from jobq_private.job as j
         group by j.queue

@@ -91,6 +91,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case state
+        when 'blocked' then 'PENDING'
         when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
         when 'running' then 'RUNNING'
         when 'retrying' then 'RETRYING'
@@ -195,7 +196,8 @@ begin
         'last_error', job.last_error,
         'schedule_id', job.schedule_id,
         'slot_at', job.slot_at,
-        'region', job.region
+        'region', job.region,
+        'batch_id', job.batch_id
     );
 end
 $$;
@@ -329,7 +331,7 @@ begin
     perform
     from jobq_private.job as j
     where j.job_id = cancel_execution.execution_id
-    and j.state in ('queued', 'retrying')
+    and j.state in ('blocked', 'queued', 'retrying')
     for update;
     if found then
         perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);
@@ -670,10 +672,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif not page_jobs.states <@ array[
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ] then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are queued, running, retrying, succeeded, dead and cancelled');
+            'states are blocked, queued, running, retrying, succeeded, dead and cancelled');
     end if;
 
     for _job in
@@ -1793,7 +1795,7 @@ comment on function jobq_http.stop_job is
 
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
@@ -1815,6 +1817,9 @@ create or replace function jobq_http.submit_job(
     is_endpoint boolean default false,
     concurrency_key text default null,
     expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null,
     out created boolean,
     out item json
 )
@@ -1831,7 +1836,8 @@ declare
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
         submit_job.metadata, null, null, submit_job.concurrency_key,
-        submit_job.expires_at
+        submit_job.expires_at,
+        submit_job.after, submit_job.after_failure, submit_job.batch_id, null, null
     );
     _job_id uuid;
 begin
@@ -1854,7 +1860,7 @@ comment on function jobq_http.submit_job is
 
 -- Purpose: enqueue many jobs, some of them deliveries.
 -- Invariant: as enqueue_many(); all or none.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument endpoints: kinds among those of the jobs that must be endpoints.
 -- Members jobs: enqueue_many
 -- Returns: a row for each job, with its place in the array.
@@ -1888,7 +1894,7 @@ comment on function jobq_http.submit_jobs is
 -- is in use, by whatever definition of the same kind, yields the schedule that has it, as
 -- an idempotency key yields its job; of another kind it is refused. An idempotency key is
 -- a name that no other kind can take.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name it gets one of its
 -- own.
@@ -1913,7 +1919,7 @@ declare
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
         'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
         'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata', 'concurrency_key'
+        'metadata', 'concurrency_key', 'graph'
     ];
     _given jobq_private.schedule;
     _schedule_id uuid;

@@ -46,7 +46,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at
+        j.delivery_version, j.expires_at, j.batch_id
     from jobq_private.job as j
     union all
     select
@@ -57,7 +57,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at
+        a.expires_at, a.batch_id
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -172,6 +172,7 @@ declare
     _queues text[];
     _lanes uuid[];
     _kinds text[];
+    _endings jobq_private.ending[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with ended as (
@@ -206,7 +207,8 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at,
+            is_awaited, batch_id
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -219,20 +221,30 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
+            g.is_awaited, g.batch_id
         from ended as g
-        where (g.keep[_ending] = '0') is not true
+        where (
+            g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ) is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
-        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+        array_agg(g.job_id) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(g.attempt) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(
+            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
+        ) filter (where g.is_awaited or g.batch_id is not null)
     into
         archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
-        archive_jobs.gone_attempts
+        archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
         perform jobq_private.forget_traces(
@@ -241,6 +253,9 @@ begin
     end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
+    end if;
+    if _endings is not null then
+        perform jobq_private.leave_looks(_endings);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end
@@ -275,14 +290,15 @@ comment on function jobq_private.leave_archive is
 
 create or replace trigger archive_leave
 after update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.leave_archive();
 
--- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
--- after it, archive_leave takes the row out. Raises: nothing.
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so
+-- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
+-- wait for it: it counts as awaited. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
 language plpgsql
@@ -303,15 +319,18 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep
+        lane_id, concurrency_key, keep, is_awaited, batch_id
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
+        new.idempotency_key, new.dedup_key, new.dedup,
+        nullif(new.last_error_code, 'PARENT_FAILED'),
+        case when new.last_error_code <> 'PARENT_FAILED' then new.last_error end,
+        new.last_error_details, new.metadata, new.payload,
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
+        new.batch_id
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -326,6 +345,9 @@ begin
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
     end if;
+    if new.state = 'blocked' then
+        insert into jobq_private.look (about, id) values ('child', new.job_id);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end
@@ -338,7 +360,7 @@ comment on function jobq_private.redrive_archived is
 
 create or replace trigger archive_redrive
 before update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
 
 -- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
@@ -448,7 +470,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null, null, null
+                null, null, null, null, null, null, null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue
@@ -848,7 +870,8 @@ comment on function jobq_private.choose_jobs is
 'Locks the jobs that an operator has chosen, and returns their ids.';
 
 -- Purpose: drop the partitions of the history that are past retention.
--- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
+-- Invariant: jobs that others still need go back to the history, and so to a partition of
+-- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
 -- next call. Returns how many were dropped. Raises: nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
@@ -866,6 +889,8 @@ declare
     )::date;
     _partition text;
     _dropped bigint := 0;
+    _kept jobq_private.job_archive[];
+    _is_needed boolean;
 begin
     for _partition in
         select c.relname
@@ -878,7 +903,22 @@ begin
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
     loop
+        _kept := null;
+        if _partition like 'job_archive%' then
+            execute format(
+                'select not exists (select from jobq_private.%I as a'
+                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                _partition, _oldest
+            ) into _is_needed;
+            continue when _is_needed;
+            execute format(
+                'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
+                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                _partition, _oldest
+            ) into _kept;
+        end if;
         execute format('drop table jobq_private.%I', _partition);
+        insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
         _dropped := _dropped + 1;
     end loop;
     return _dropped;
@@ -1038,7 +1078,8 @@ comment on function jobq_private.tell_ended is
 'Notifies the clients that wait for these jobs at commit, and nobody when none waits.';
 
 -- Purpose: delete jobs, live or finished, with all that is known of them.
--- Invariant: the caller holds their rows. Raises: nothing.
+-- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
+-- their batches. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -1048,6 +1089,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.forget_traces(forget_jobs.job_ids);
+    insert into jobq_private.look (about, id)
+    select 'child', e.child
+    from jobq_private.edge as e
+    where e.parent = any(forget_jobs.job_ids) and e.is_open
+    union
+    select 'batch', j.batch_id
+    from jobq_private.job as j
+    where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
+    delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (
@@ -1236,7 +1287,7 @@ comment on function jobq_private.hold_throttle is
 -- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
 -- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
 -- jobs with dedup keys go in one by one.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -1436,8 +1487,8 @@ when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued alone); only the
--- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
 -- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
 -- reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
@@ -1449,16 +1500,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'queued'
+    if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and new.previous_state in ('dead', 'cancelled')
-        and pg_trigger_depth() > 1
+        and (
+            (new.previous_state is null and new.attempt = 0)
+            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+        )
     then
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;
@@ -1493,7 +1546,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, keys, schedule, delivery_version and created_at, and payload once it has run',
+        'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
         old.job_id
     ));
     return null;
@@ -1508,17 +1561,17 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version, concurrency_key, lane_id, queue
+delivery_version, concurrency_key, lane_id, queue, batch_id
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key)
+        old.delivery_version, old.concurrency_key, old.batch_id)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key)
+        new.delivery_version, new.concurrency_key, new.batch_id)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
@@ -1530,7 +1583,7 @@ execute function jobq_private.refuse_change();
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
 -- database decides (state, attempt, lease, id and more) cannot be given.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
--- Never: JOB_NOT_FOUND.
+-- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -1641,7 +1694,8 @@ begin
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
-            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+            new.uncounted := old.uncounted
+                + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
     elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
         perform jobq_private.raise_error('IMMUTABLE', format(
@@ -1931,7 +1985,7 @@ comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; what somebody holds is left to the next call. Idempotency keys stay for
+-- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
 -- their own retention. Returns how many went. Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
@@ -1950,6 +2004,7 @@ begin
         select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.prune_at < now()
+        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
@@ -2012,6 +2067,54 @@ revoke all on function jobq_private.put_off from public;
 comment on function jobq_private.put_off is
 'Has a job that has not begun take the payload of a later call, and wait on.';
 
+-- Purpose: read new jobs that a caller gives as a JSON array.
+-- Invariant: an unknown member is refused, so that no misspelt option is passed over. Planned
+-- once: a plan made for the batch as a constant copies it several times. Reads nothing.
+-- Raises: 22004, 22023.
+create or replace function jobq_private.read_jobs(jobs jsonb, known text[])
+returns jobq_private.new_job[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _problem text;
+    _jobs jobq_private.new_job[];
+begin
+    if read_jobs.jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
+    elsif jsonb_typeof(read_jobs.jobs) <> 'array' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
+    end if;
+
+    select format('job %s: must be an object with members among %s', e.n, read_jobs.known)
+    into _problem
+    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n)
+    where jsonb_typeof(e.job) <> 'object' or e.job - read_jobs.known <> '{}'
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+
+    select array_agg(jsonb_populate_record(
+        row(
+            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null, null, null, null, null, null, null
+        )::jobq_private.new_job, e.job
+    ) order by e.n) into _jobs
+    from jsonb_array_elements(read_jobs.jobs) with ordinality as e (job, n);
+    return coalesce(_jobs, '{}');
+end
+$$;
+
+revoke all on function jobq_private.read_jobs from public;
+
+comment on function jobq_private.read_jobs is
+'Reads new jobs that a caller gives as a JSON array.';
+
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
 -- Raises: JQ004.
@@ -2065,8 +2168,8 @@ comment on function jobq_private.refuse_redrive is
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
 -- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
--- JQ010.
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
+-- JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -2105,7 +2208,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id, expires_at, keep
+            concurrency_key, lane_id, expires_at, keep, state, batch_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -2124,7 +2227,12 @@ begin
             s.delivery_version,
             k.concurrency_key,
             jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
-            job.expires_at, s.keep
+            job.expires_at, s.keep,
+            case
+                when job.after is null and job.callback_of is null then 'queued'
+                else 'blocked'
+            end,
+            job.batch_id
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -2138,7 +2246,8 @@ begin
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,
                 s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key
+                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
+                job.callback_of
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -2150,6 +2259,9 @@ begin
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if job.after is not null or job.batch_id is not null then
+                perform jobq_private.follow(array[job], array[_new]);
+            end if;
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;
@@ -2183,9 +2295,9 @@ comment on function jobq_private.store_job is
 
 -- Purpose: insert many checked jobs that have no dedup key, and wake their queues.
 -- Invariant: one statement, whatever their number. ids has, by ordinal, the ids under which
--- idempotency keys are held already. Raises: JQ006.
+-- idempotency keys are held already. Raises: 22004, 22023, JQ001, JQ002, JQ006.
 create or replace function jobq_private.store_jobs(
-    jobs jobq_private.new_job[], ids uuid[] default '{}'
+    jobs jobq_private.new_job[], ids uuid[] default '{}', is_checked boolean default false
 )
 returns table (ordinal integer, job_id uuid)
 language plpgsql
@@ -2201,13 +2313,18 @@ declare
     _ids uuid[];
     _queues text[];
     _has_keys boolean;
+    _has_links boolean;
 begin
     with given as materialized (
         select
             coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
             j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
             coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at
+            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at, j.batch_id,
+            j.is_awaited,
+            case
+                when j.after is null and j.callback_of is null then 'queued' else 'blocked'
+            end as state
         from unnest(store_jobs.jobs) as j
     ),
     policy as materialized (
@@ -2219,7 +2336,8 @@ begin
     stored as (
         insert into jobq_private.job (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep,
+            state, batch_id, is_awaited
         )
         select
             g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
@@ -2228,13 +2346,15 @@ begin
             coalesce(g.metadata, '{}'), p.delivery_version,
             k.concurrency_key,
             jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
-            g.expires_at, p.keep
+            g.expires_at, p.keep,
+            g.state, g.batch_id, coalesce(g.is_awaited, false)
         from given as g
         join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
         cross join lateral (
             select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
         ) as k (concurrency_key)
-        where (select jobq_private.check_payload_schemas(store_jobs.jobs))
+        where store_jobs.is_checked
+        or (select jobq_private.check_payload_schemas(store_jobs.jobs))
     )
     select
         array_agg(g.ordinal),
@@ -2248,10 +2368,19 @@ begin
         bool_or(g.concurrency_key is not null)
         or exists (
             select from policy as p where p.concurrency_key is not null or p.is_limited
-        )
-    into _ordinals, _ids, _queues, _has_keys
+        ),
+        bool_or(g.state = 'blocked' or g.batch_id is not null)
+    into _ordinals, _ids, _queues, _has_keys, _has_links
     from given as g;
 
+    if _has_links then
+        perform jobq_private.follow(store_jobs.jobs, array(
+            select i.job_id
+            from unnest(store_jobs.jobs) with ordinality as j
+            join unnest(_ordinals, _ids) as i (ordinal, job_id) on i.ordinal = j.ordinal
+            order by j.ordinality
+        ));
+    end if;
     if _has_keys then
         perform jobq_private.call_lanes(_ids);
     end if;
@@ -2369,7 +2498,7 @@ begin
         set
             state = 'cancelled',
             cancel_reason = 'replaced by ' || yield_dedup_key.new_id
-        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        where j.job_id = yield_dedup_key.job_id and j.state in ('blocked', 'queued', 'retrying');
         job_id := yield_dedup_key.new_id;
     end if;
 end
@@ -2518,7 +2647,7 @@ comment on function jobq.cancel is
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying or running; null means all.
+-- Argument state: only jobs in this state: blocked, queued, retrying or running; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true cancels nothing, and returns the jobs with their states.
 -- Argument reason: why; kept with each job, at most 512 characters.
@@ -2544,16 +2673,16 @@ as $$
 declare
     _chosen uuid[];
 begin
-    if cancel_many.state not in ('queued', 'retrying', 'running') then
+    if cancel_many.state not in ('blocked', 'queued', 'retrying', 'running') then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying or running'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying or running'
         );
     end if;
     _chosen := jobq_private.choose_jobs(
         cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
         cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
         case
-            when cancel_many.state is null then '{queued,retrying,running}'
+            when cancel_many.state is null then '{blocked,queued,retrying,running}'
             else array[cancel_many.state]
         end
     );
@@ -2668,8 +2797,8 @@ comment on function jobq.change_many is
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying, succeeded, dead or cancelled; null
--- means those that wait, and with job_ids all.
+-- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
+-- cancelled; null means those that wait, and with job_ids all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true deletes nothing, and returns the jobs that would be.
 -- Argument reason: why, for the audit; at most 512 characters.
@@ -2693,13 +2822,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _waiting constant text[] := array['queued', 'retrying'];
+    _waiting constant text[] := array['blocked', 'queued', 'retrying'];
     _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
     _chosen uuid[];
 begin
     if delete_many.state <> all(_waiting || _ended) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying, succeeded, dead or cancelled'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying, succeeded, dead or cancelled'
         );
     end if;
     _chosen := jobq_private.choose_jobs(
@@ -2729,7 +2858,7 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -2740,6 +2869,11 @@ comment on function jobq.delete_many is
 -- Argument run_at: not before this instant; null means now.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
+-- Argument after: the jobs that it waits for, live or ended; until then it is blocked.
+-- Argument after_failure: when one of them is dead or cancelled: cancel (it is cancelled
+-- too), wait (it waits until that one is redriven) or run (it runs when all have ended,
+-- however); null means cancel.
+-- Argument batch_id: the batch that it becomes a member of, which has not ended.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -2755,7 +2889,10 @@ create or replace function jobq.enqueue(
     dedup text default null,
     metadata jsonb default null,
     concurrency_key text default null,
-    expires_at timestamptz default null
+    expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null
 )
 returns uuid
 language plpgsql
@@ -2769,7 +2906,8 @@ begin
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
         enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
-        enqueue.expires_at
+        enqueue.expires_at,
+        enqueue.after, enqueue.after_failure, enqueue.batch_id, null, null
     )::jobq_private.new_job)).job_id;
 end
 $$;
@@ -2782,10 +2920,8 @@ comment on function jobq.enqueue is
 
 -- Purpose: add many jobs with one call, given as a JSON array of objects whose members
 -- are named as the parameters of enqueue().
--- Invariant: all or none. An unknown member is
--- refused, so that no misspelt option is passed over. Planned once: a plan made for the
--- batch as a constant copies it several times.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Invariant: all or none. An unknown member is refused.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Members jobs: enqueue
 -- Column job_id: the id of the job: the new one, or the one that holds the key already.
 -- Example: select * from jobq.enqueue_many('[{"kind": "send_email", "payload": {"to": "ada@example.org"}},
@@ -2797,43 +2933,20 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
     _known constant text[] := array[
         'kind', 'payload', 'queue', 'run_at', 'priority', 'max_attempts', 'timeout',
         'idempotency_key', 'dedup_key', 'dedup', 'metadata',
-        'concurrency_key', 'expires_at'
+        'concurrency_key', 'expires_at', 'after', 'after_failure', 'batch_id'
     ];
-    _problem text;
-    _jobs jobq_private.new_job[];
 begin
-    if enqueue_many.jobs is null then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'jobs');
-    elsif jsonb_typeof(enqueue_many.jobs) <> 'array' then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', 'jobs must be a JSON array');
-    end if;
-
-    select format('job %s: must be an object with members among %s', e.n, _known)
-    into _problem
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n)
-    where jsonb_typeof(e.job) <> 'object' or e.job - _known <> '{}'
-    limit 1;
-    if found then
-        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
-    end if;
-
-    select array_agg(jsonb_populate_record(
-        row(
-            e.n, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null, null
-        )::jobq_private.new_job, e.job
-    ) order by e.n) into _jobs
-    from jsonb_array_elements(enqueue_many.jobs) with ordinality as e (job, n);
     return query
     select i.ordinal, i.job_id, i.created
-    from jobq_private.insert_jobs(coalesce(_jobs, '{}')) as i
+    from jobq_private.insert_jobs(
+        jobq_private.read_jobs(enqueue_many.jobs, _known)
+    ) as i
     order by i.ordinal;
 end
 $$;
@@ -2892,8 +3005,9 @@ comment on function jobq.get_job is
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
+-- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
+-- waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -2921,6 +3035,9 @@ begin
                 then 'expired (recover() will take it back)' else 'until' end,
             _job.lease_expires_at
         );
+        return;
+    elsif _job.state = 'blocked' then
+        return query select b.* from jobq_private.explain_blocked(_job) as b;
         return;
     end if;
 
@@ -2979,7 +3096,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -3078,10 +3195,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif list_jobs.state not in (
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'state must be queued, running, retrying, succeeded, dead or cancelled');
+            'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
     end if;
     return query
     select j.*
@@ -3130,7 +3247,8 @@ comment on function jobq.list_logs is
 
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. Raises: 22004, JQ001, JQ002, JQ004.
+-- token. One that was cancelled before those had ended that it waited for is blocked again.
+-- Raises: 22004, JQ001, JQ002, JQ004.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
 returns void
@@ -3145,7 +3263,12 @@ declare
 begin
     if _job.state in ('dead', 'cancelled') then
         update jobq_private.job_archive as a
-        set state = 'queued'
+        set state = case
+            when exists (
+                select from jobq_private.edge as e where e.child = a.job_id and e.is_open
+            )
+            then 'blocked' else 'queued'
+        end
         where a.job_id = _job.job_id
         and a.finished_at = _job.finished_at
         and a.state = _job.state;

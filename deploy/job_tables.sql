@@ -26,7 +26,12 @@ values
 ('queued', 'dead', 'expired before it could start'),
 ('retrying', 'dead', 'expired before it could start'),
 ('dead', 'queued', 'redrive by an operator'),
-('cancelled', 'queued', 'redrive by an operator');
+('cancelled', 'queued', 'redrive by an operator'),
+('dead', 'blocked', 'redrive by an operator, while it has to wait for others'),
+('cancelled', 'blocked', 'redrive by an operator, while it has to wait for others'),
+('blocked', 'queued', 'what it waited for has come'),
+('blocked', 'cancelled', 'cancel, or what it waited for cannot come any more'),
+('blocked', 'dead', 'expired before it could start');
 
 -- What the foreign keys refer to: the legal changes once more in each lane, a session's
 -- being the low bits of its pid. A row that many transactions refer to at once gets a
@@ -86,6 +91,7 @@ create table jobq_private.job (
     delivery_version integer,
     priority smallint not null default 0,
     lane smallint not null default (pg_backend_pid() & 1023),
+    is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
     region text not null default 'default',
@@ -94,6 +100,7 @@ create table jobq_private.job (
     lane_id uuid,
     concurrency_key text,
     place smallint,
+    batch_id uuid,
     worker text,
     idempotency_key text,
     dedup_key text,
@@ -112,7 +119,9 @@ create table jobq_private.job (
     constraint job_run_at_check
     check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
     constraint job_previous_state_check
-    check (previous_state is not null or (state = 'queued' and attempt = 0)),
+    check (
+        previous_state is not null or (state in ('queued', 'blocked') and attempt = 0)
+    ),
     constraint job_lease_check
     check ((state = 'running') = (lease_expires_at is not null)),
     constraint job_attempt_check
@@ -129,7 +138,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.job is 'Live jobs: queued, running or retrying.';
+comment on table jobq_private.job is 'Live jobs: queued, running, retrying, or blocked until other jobs have ended.';
 
 create index job_ready_idx on jobq_private.job (queue, priority desc, run_at, job_id)
 where state in ('queued', 'retrying') and lane_id is null;
@@ -151,6 +160,9 @@ where dedup is not null;
 
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;
+
+create index job_batch_idx on jobq_private.job (batch_id)
+where batch_id is not null;
 
 create table jobq_private.idempotency_key (
     kind text not null,
@@ -212,6 +224,9 @@ on jobq_private.job_archive (prune_at) where prune_at is not null;
 
 create index job_archive_delivery_idx on jobq_private.job_archive (kind, finished_at)
 where delivery_version is not null and state = 'succeeded';
+
+create index job_archive_batch_idx
+on jobq_private.job_archive (batch_id, state) where batch_id is not null;
 
 comment on table jobq_private.job_archive is 'Finished jobs, a partition for each day.';
 
@@ -277,9 +292,25 @@ create type jobq_private.new_job as (
     schedule_id uuid,
     slot_at timestamptz,
     concurrency_key text,
-    expires_at timestamptz
+    expires_at timestamptz,
+    after uuid[],
+    after_failure text,
+    batch_id uuid,
+    -- the batch whose end it waits for
+    callback_of uuid,
+    -- whether jobs of the same call wait for it
+    is_awaited boolean
 );
 
 comment on type jobq_private.new_job is 'A job as a caller asks for it; null means the default.';
+
+create type jobq_private.ending as (
+    queue text,
+    job_id uuid,
+    batch_id uuid,
+    is_awaited boolean
+);
+
+comment on type jobq_private.ending is 'The end of a job that others wait for, or a member of a batch.';
 
 commit;

@@ -112,7 +112,8 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key, null
+        a.schedule_id, f.slot_at, a.concurrency_key, null, null, null, null, null,
+        null
     )::jobq_private.new_job) into _jobs
     from (
         select
@@ -135,7 +136,7 @@ comment on function jobq_private.schedule_advance is
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
 -- may change afterwards; it then holds for new definitions.
--- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
 -- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
@@ -198,6 +199,9 @@ begin
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
     perform jobq_private.check_payload_schemas(array[_job]);
+    if given.graph is not null then
+        perform jobq_private.check_graph(given.graph, given.kind);
+    end if;
     return _set;
 end
 $$;
@@ -217,7 +221,7 @@ comment on function jobq_private.schedule_check is
 -- version goes on where the old one is: at its next slot if the timing is the same, else
 -- at the first of its own that was not yet fired. A pause stays.
 -- A name that somebody holds whose schedules the caller may not see is refused.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
     out schedule_id uuid, out created boolean
@@ -416,7 +420,7 @@ comment on function jobq_private.schedule_executions is
 -- may overlap; what is left goes in one by one, in the order of keys.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
--- PAYLOAD_INVALID, QUEUE_FULL.
+-- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -1054,7 +1058,7 @@ comment on function jobq_private.schedule_succeed is
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
@@ -1068,6 +1072,9 @@ comment on function jobq_private.schedule_succeed is
 -- Argument max_attempts: of its jobs; null takes the setting.
 -- Argument timeout: of its jobs; null takes the setting.
 -- Argument metadata: of its jobs.
+-- Argument graph: a graph as enqueue_graph() takes it, to run after each of its jobs: what
+-- has
+-- no after waits for that job; null means none.
 -- Returns: the id of the version in force.
 -- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
@@ -1092,7 +1099,8 @@ create or replace function jobq.create_schedule(
     max_attempts integer default null,
     timeout interval default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    graph jsonb default null
 )
 returns uuid
 language plpgsql
@@ -1126,6 +1134,7 @@ begin
     _given.timeout := create_schedule.timeout;
     _given.metadata := create_schedule.metadata;
     _given.concurrency_key := create_schedule.concurrency_key;
+    _given.graph := create_schedule.graph;
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;
@@ -1434,7 +1443,8 @@ comment on function jobq.retire_schedule is
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
 -- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
 -- schedule's dedup key, that job is returned. A paused schedule can be run too.
--- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT.
+-- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
+-- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
 -- Example: select jobq.run_schedule('weekly summary');
 create or replace function jobq.run_schedule(schedule text)
@@ -1447,6 +1457,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
+    _job_id uuid;
 begin
     if _found.status = 'retired' then
         perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
@@ -1454,12 +1465,18 @@ begin
         ));
     end if;
     perform jobq_private.record_audit('run schedule', _found.name);
-    return jobq.enqueue(
+    _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
         case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
         concurrency_key => _found.concurrency_key
     );
+    if _found.graph is not null and not exists (
+        select from jobq_private.node as n where n.job_id = _job_id
+    ) then
+        perform jobq_private.hang_graph(_job_id, _found.graph);
+    end if;
+    return _job_id;
 end
 $$;
 
@@ -1575,7 +1592,7 @@ begin
     if _jobs is null then
         return;
     end if;
-    return query
+    for schedule_id, slot_at, job_id, created in
     with fired as materialized (
         select j.schedule_id, j.slot_at, f.job_id, f.created
         from jobq_private.schedule_fire(_jobs) as f
@@ -1589,7 +1606,15 @@ begin
     )
     select f.schedule_id, f.slot_at, f.job_id, f.created
     from fired as f
-    order by f.slot_at, f.schedule_id;
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = tick.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
 end
 $$;
 
@@ -1630,7 +1655,7 @@ comment on function jobq.tick_in is
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
--- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version; of the old one when nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
@@ -1647,7 +1672,8 @@ declare
         'kind', 'cron', 'every', 'time_zone', 'payload', 'queue', 'from_completion',
         'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key', 'jitter',
         'concurrency_key',
-        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata'
+        'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout', 'metadata',
+        'graph'
     ];
     _set jobq_private.schedule;
 begin

@@ -16,6 +16,7 @@ create table jobq_private.schedule (
     queue text,
     payload jsonb not null,
     metadata jsonb not null,
+    graph jsonb,
     priority integer,
     max_attempts integer,
     timeout interval,

@@ -852,7 +852,9 @@ comment on function jobq.begin_wait is
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- claim began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. A place below one says that the limits have been looked at. Raises: 22004, 22023.
+-- first comes back short. A place below one says that the limits have been looked at. What
+-- waits for jobs that this transaction has ended is released first; for those that others
+-- have ended, when there is room left. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
@@ -897,6 +899,10 @@ begin
     perform jobq_private.check_claim(
         claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
     );
+
+    if current_setting('jobq.looks', true) = 'on' then
+        perform jobq_private.resolve();
+    end if;
 
     foreach _queue in array claim.queues loop
         exit when _left = 0;
@@ -980,6 +986,13 @@ begin
             _limited := least(_limited, _left);
         end if;
     end loop;
+    if _left > 0 and exists (
+        select from jobq_private.look as l where l.look_at <= clock_timestamp()
+    ) and jobq_private.resolve() > 0 then
+        return query select * from jobq.claim(
+            claim.queues, claim.worker, _left, _limited
+        );
+    end if;
 end
 $$;
 
@@ -1024,6 +1037,7 @@ declare
     _queue text;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
+    perform jobq_private.resolve();
     select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k

@@ -1,6 +1,7 @@
 -- Deploy jobq:workflow_tables to pg
 -- What a job has done so far, and what it waits for. None of it is touched by a job that
--- has no steps: nothing here refers to the tables of jobs.
+-- has no steps, depends on no other and is in no batch: nothing here refers to the tables of
+-- jobs.
 begin;
 set local role jobq_owner;
 
@@ -52,5 +53,73 @@ create table jobq_private.late_event (
 );
 
 comment on table jobq_private.late_event is 'Events and waits that maintain() has yet to bring together.';
+
+-- Which job waits for which; what is no longer waited for stays, to be shown.
+create table jobq_private.edge (
+    child uuid not null,
+    parent uuid not null,
+    after_failure text collate "C" not null,
+    is_open boolean not null default true,
+    constraint edge_pkey primary key (child, parent),
+    constraint edge_child_check check (child <> parent),
+    constraint edge_after_failure_check check (after_failure in ('cancel', 'wait', 'run'))
+)
+with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+
+create index edge_parent_idx on jobq_private.edge (parent, child);
+
+comment on table jobq_private.edge is 'Which job waits for which; an open edge holds its child up.';
+
+-- What resolve() has yet to look at: parents that have ended, children that have come to
+-- wait, batches of which a member has ended. Nearly always empty.
+create table jobq_private.look (
+    look_id bigint generated always as identity,
+    about text collate "C" not null,
+    id uuid not null,
+    created_at timestamptz not null default clock_timestamp(),
+    look_at timestamptz not null default '-infinity',
+    constraint look_pkey primary key (look_id),
+    constraint look_about_check check (about in ('parent', 'child', 'batch'))
+)
+with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 500,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+comment on table jobq_private.look is 'Jobs and batches of which something has ended, and nobody has looked yet what follows.';
+
+-- The jobs of graphs, by the names that they have there.
+create table jobq_private.node (
+    job_id uuid not null,
+    graph_id uuid not null,
+    name text not null,
+    constraint node_pkey primary key (job_id),
+    constraint node_name_key unique (graph_id, name)
+);
+
+comment on table jobq_private.node is 'The jobs of graphs, and their names.';
+
+create type jobq_private.arrow as (child integer, parent integer);
+
+comment on type jobq_private.arrow is 'That one job of a graph waits for another, by their places.';
+
+create table jobq_private.batch (
+    batch_id uuid not null,
+    on_success uuid,
+    on_end uuid,
+    on_first_death uuid,
+    queue text not null,
+    opened_at timestamptz not null default now(),
+    sealed_at timestamptz,
+    ended_at timestamptz,
+    constraint batch_pkey primary key (batch_id)
+)
+with (fillfactor = 70);
+
+create index batch_opened_at_idx on jobq_private.batch (opened_at);
+
+comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
 
 commit;

@@ -56,6 +56,7 @@ begin
         ('function', 'jobq_private.new_job_problem', '', 1),
         ('function', 'jobq_private.prune_jobs', '', 1),
         ('function', 'jobq_private.put_off', '', 1),
+        ('function', 'jobq_private.read_jobs', '', 1),
         ('function', 'jobq_private.record_attempt', '', 1),
         ('function', 'jobq_private.redrive_archived', '', 1),
         ('function', 'jobq_private.refuse_change', '', 1),

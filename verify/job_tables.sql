@@ -1,7 +1,7 @@
 -- Verify jobq:job_tables on pg
 begin;
 
-select 1 / (count(*) = 13)::int from jobq_private.transition;
+select 1 / (count(*) = 18)::int from jobq_private.transition;
 select 1 / (count(*) = 1024 * (select count(*) from jobq_private.transition))::int
 from jobq_private.transition_lane;
 select job_id, state, previous_state, attempt, lease_expires_at, payload

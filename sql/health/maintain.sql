@@ -7,7 +7,7 @@
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
--- Column task: recovered, expired, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
+-- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
 -- Column affected: how many; null when the task has failed.
 -- Column has_more: whether more is to be done at once.
@@ -28,8 +28,8 @@ begin
         return;
     end if;
     foreach _task in array array[
-        'recovered', 'expired', 'ticked', 'pruned_jobs', 'pruned_keys', 'pruned_workflows',
-        'rolled_up',
+        'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
+        'pruned_workflows', 'rolled_up',
         'made_partitions', 'dropped_partitions'
     ] loop
         begin
@@ -53,4 +53,4 @@ revoke all on function jobq.maintain from public;
 grant execute on function jobq.maintain to jobq_worker, jobq_operator;
 
 comment on function jobq.maintain is
-'Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
+'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';

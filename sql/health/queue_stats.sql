@@ -41,7 +41,7 @@ as $$
             count(*) filter (where j.state = 'running') as running,
             count(*) filter (where j.state = 'retrying') as retrying,
             now() - min(j.run_at) filter (
-                where j.state <> 'running' and j.run_at <= now()
+                where j.state in ('queued', 'retrying') and j.run_at <= now()
             ) as oldest_runnable
         from jobq_private.job as j
         group by j.queue

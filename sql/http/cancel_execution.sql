@@ -20,7 +20,7 @@ begin
     perform
     from jobq_private.job as j
     where j.job_id = cancel_execution.execution_id
-    and j.state in ('queued', 'retrying')
+    and j.state in ('blocked', 'queued', 'retrying')
     for update;
     if found then
         perform jobq.cancel(cancel_execution.execution_id, cancel_execution.reason);

@@ -61,10 +61,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif not page_jobs.states <@ array[
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ] then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'states are queued, running, retrying, succeeded, dead and cancelled');
+            'states are blocked, queued, running, retrying, succeeded, dead and cancelled');
     end if;
 
     for _job in

@@ -1,6 +1,6 @@
 -- Purpose: enqueue one job and show it, with whether it was created.
 -- Invariant: as enqueue(): a key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
@@ -22,6 +22,9 @@ create or replace function jobq_http.submit_job(
     is_endpoint boolean default false,
     concurrency_key text default null,
     expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null,
     out created boolean,
     out item json
 )
@@ -38,7 +41,8 @@ declare
         submit_job.priority, submit_job.max_attempts, submit_job.timeout,
         submit_job.idempotency_key, submit_job.dedup_key, submit_job.dedup,
         submit_job.metadata, null, null, submit_job.concurrency_key,
-        submit_job.expires_at
+        submit_job.expires_at,
+        submit_job.after, submit_job.after_failure, submit_job.batch_id, null, null
     );
     _job_id uuid;
 begin

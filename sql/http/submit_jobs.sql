@@ -1,6 +1,6 @@
 -- Purpose: enqueue many jobs, some of them deliveries.
 -- Invariant: as enqueue_many(); all or none.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010.
 -- Argument endpoints: kinds among those of the jobs that must be endpoints.
 -- Members jobs: enqueue_many
 -- Returns: a row for each job, with its place in the array.

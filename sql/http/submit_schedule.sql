@@ -4,7 +4,7 @@
 -- is in use, by whatever definition of the same kind, yields the schedule that has it, as
 -- an idempotency key yields its job; of another kind it is refused. An idempotency key is
 -- a name that no other kind can take.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Never: SCHEDULE_NOT_FOUND.
 -- Argument given: the definition as a JSON object; without a name it gets one of its
 -- own.
@@ -29,7 +29,7 @@ declare
         'name', 'kind', 'cron', 'every', 'time_zone', 'payload', 'queue',
         'from_completion', 'gap', 'fold', 'missed', 'catch_up', 'dedup', 'dedup_key',
         'jitter', 'starts_at', 'ends_at', 'priority', 'max_attempts', 'timeout',
-        'metadata', 'concurrency_key'
+        'metadata', 'concurrency_key', 'graph'
     ];
     _given jobq_private.schedule;
     _schedule_id uuid;

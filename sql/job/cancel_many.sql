@@ -4,7 +4,7 @@
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying or running; null means all.
+-- Argument state: only jobs in this state: blocked, queued, retrying or running; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true cancels nothing, and returns the jobs with their states.
 -- Argument reason: why; kept with each job, at most 512 characters.
@@ -30,16 +30,16 @@ as $$
 declare
     _chosen uuid[];
 begin
-    if cancel_many.state not in ('queued', 'retrying', 'running') then
+    if cancel_many.state not in ('blocked', 'queued', 'retrying', 'running') then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying or running'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying or running'
         );
     end if;
     _chosen := jobq_private.choose_jobs(
         cancel_many.job_ids, cancel_many.queue, cancel_many.kind, cancel_many.metadata,
         cancel_many.max_jobs, cancel_many.dry_run, cancel_many.reason,
         case
-            when cancel_many.state is null then '{queued,retrying,running}'
+            when cancel_many.state is null then '{blocked,queued,retrying,running}'
             else array[cancel_many.state]
         end
     );

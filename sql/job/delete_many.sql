@@ -7,8 +7,8 @@
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
 -- Argument metadata: only jobs whose metadata contains this object; null means all.
--- Argument state: only jobs in this state: queued, retrying, succeeded, dead or cancelled; null
--- means those that wait, and with job_ids all.
+-- Argument state: only jobs in this state: blocked, queued, retrying, succeeded, dead or
+-- cancelled; null means those that wait, and with job_ids all.
 -- Argument max_jobs: at most so many, 1 to 100000, the oldest first.
 -- Argument dry_run: true deletes nothing, and returns the jobs that would be.
 -- Argument reason: why, for the audit; at most 512 characters.
@@ -32,13 +32,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _waiting constant text[] := array['queued', 'retrying'];
+    _waiting constant text[] := array['blocked', 'queued', 'retrying'];
     _ended constant text[] := array['succeeded', 'dead', 'cancelled'];
     _chosen uuid[];
 begin
     if delete_many.state <> all(_waiting || _ended) then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'state must be queued, retrying, succeeded, dead or cancelled'
+            'INVALID_ARGUMENT', 'state must be blocked, queued, retrying, succeeded, dead or cancelled'
         );
     end if;
     _chosen := jobq_private.choose_jobs(

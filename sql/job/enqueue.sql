@@ -1,7 +1,7 @@
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -12,6 +12,11 @@
 -- Argument run_at: not before this instant; null means now.
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
+-- Argument after: the jobs that it waits for, live or ended; until then it is blocked.
+-- Argument after_failure: when one of them is dead or cancelled: cancel (it is cancelled
+-- too), wait (it waits until that one is redriven) or run (it runs when all have ended,
+-- however); null means cancel.
+-- Argument batch_id: the batch that it becomes a member of, which has not ended.
 -- Returns: the id of the job: the new one, or the one that holds the key already.
 -- Example: select jobq.enqueue('send_email', '{"to": "ada@example.org"}', run_at => now() + interval '1 h');
 create or replace function jobq.enqueue(
@@ -27,7 +32,10 @@ create or replace function jobq.enqueue(
     dedup text default null,
     metadata jsonb default null,
     concurrency_key text default null,
-    expires_at timestamptz default null
+    expires_at timestamptz default null,
+    after uuid[] default null,
+    after_failure text default null,
+    batch_id uuid default null
 )
 returns uuid
 language plpgsql
@@ -41,7 +49,8 @@ begin
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
         enqueue.dedup, enqueue.metadata, null, null, enqueue.concurrency_key,
-        enqueue.expires_at
+        enqueue.expires_at,
+        enqueue.after, enqueue.after_failure, enqueue.batch_id, null, null
     )::jobq_private.new_job)).job_id;
 end
 $$;

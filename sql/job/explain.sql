@@ -2,8 +2,9 @@
 -- Invariant: reads only; every reason that holds is a row, the first one first.
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
--- Column reason: paused, event, key_busy, queue_busy, kind_busy, rate_limited, held, ordered_behind,
--- scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.
+-- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
+-- waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -31,6 +32,9 @@ begin
                 then 'expired (recover() will take it back)' else 'until' end,
             _job.lease_expires_at
         );
+        return;
+    elsif _job.state = 'blocked' then
+        return query select b.* from jobq_private.explain_blocked(_job) as b;
         return;
     end if;
 
@@ -89,4 +93,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';

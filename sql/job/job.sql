@@ -20,7 +20,7 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at
+        j.delivery_version, j.expires_at, j.batch_id
     from jobq_private.job as j
     union all
     select
@@ -31,7 +31,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at
+        a.expires_at, a.batch_id
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;

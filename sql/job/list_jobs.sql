@@ -31,10 +31,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 1000'
         );
     elsif list_jobs.state not in (
-        'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
+        'blocked', 'queued', 'running', 'retrying', 'succeeded', 'dead', 'cancelled'
     ) then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'state must be queued, running, retrying, succeeded, dead or cancelled');
+            'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
     end if;
     return query
     select j.*

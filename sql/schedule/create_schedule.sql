@@ -2,7 +2,7 @@
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
@@ -16,6 +16,9 @@
 -- Argument max_attempts: of its jobs; null takes the setting.
 -- Argument timeout: of its jobs; null takes the setting.
 -- Argument metadata: of its jobs.
+-- Argument graph: a graph as enqueue_graph() takes it, to run after each of its jobs: what
+-- has
+-- no after waits for that job; null means none.
 -- Returns: the id of the version in force.
 -- Example: select jobq.create_schedule('daily report', 'report', '0 7 * * *', time_zone => 'Europe/Berlin');
 create or replace function jobq.create_schedule(
@@ -40,7 +43,8 @@ create or replace function jobq.create_schedule(
     max_attempts integer default null,
     timeout interval default null,
     metadata jsonb default null,
-    concurrency_key text default null
+    concurrency_key text default null,
+    graph jsonb default null
 )
 returns uuid
 language plpgsql
@@ -74,6 +78,7 @@ begin
     _given.timeout := create_schedule.timeout;
     _given.metadata := create_schedule.metadata;
     _given.concurrency_key := create_schedule.concurrency_key;
+    _given.graph := create_schedule.graph;
     return (jobq_private.schedule_declare(_given, false)).schedule_id;
 end
 $$;

@@ -2,7 +2,8 @@
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
 -- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
 -- schedule's dedup key, that job is returned. A paused schedule can be run too.
--- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT.
+-- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
+-- JOB_NOT_FOUND, BATCH_NOT_FOUND.
 -- Returns: the id of the job.
 -- Example: select jobq.run_schedule('weekly summary');
 create or replace function jobq.run_schedule(schedule text)
@@ -15,6 +16,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
+    _job_id uuid;
 begin
     if _found.status = 'retired' then
         perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
@@ -22,12 +24,18 @@ begin
         ));
     end if;
     perform jobq_private.record_audit('run schedule', _found.name);
-    return jobq.enqueue(
+    _job_id := jobq.enqueue(
         _found.kind, _found.payload, _found.queue, null, _found.priority,
         _found.max_attempts, _found.timeout, null, _found.dedup_key,
         case when _found.dedup_key is not null then _found.dedup end, _found.metadata,
         concurrency_key => _found.concurrency_key
     );
+    if _found.graph is not null and not exists (
+        select from jobq_private.node as n where n.job_id = _job_id
+    ) then
+        perform jobq_private.hang_graph(_job_id, _found.graph);
+    end if;
+    return _job_id;
 end
 $$;
 

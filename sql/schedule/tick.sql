@@ -32,7 +32,7 @@ begin
     if _jobs is null then
         return;
     end if;
-    return query
+    for schedule_id, slot_at, job_id, created in
     with fired as materialized (
         select j.schedule_id, j.slot_at, f.job_id, f.created
         from jobq_private.schedule_fire(_jobs) as f
@@ -46,7 +46,15 @@ begin
     )
     select f.schedule_id, f.slot_at, f.job_id, f.created
     from fired as f
-    order by f.slot_at, f.schedule_id;
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = tick.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
 end
 $$;
 

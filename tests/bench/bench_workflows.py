@@ -1,8 +1,9 @@
-"""Print how many workflows of three steps one worker does in a second, beside absurd and DBOS.
+"""Print what fan-in and batches cost, and how many workflows one worker does in a second.
 
 Usage: make bench PART=workflows ARGS="[--rounds 3] [--jobs 20000] ..."
 
-The rounds are interleaved, each in a fresh database; the arguments are those of bench-peers.
+The workflows have three steps, beside absurd's and DBOS'. The rounds are interleaved, each in a
+fresh database; the arguments are those of bench-peers.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
+import bench_fan_in
 import run
 
 if __name__ == "__main__":
+    bench_fan_in.measure()
     sys.argv[1:1] = ["--systems", "jobq,absurd,dbos", "--measures", "flows", "--jobs", "20000"]
     run.main()

@@ -23,7 +23,7 @@ from patroni_cluster import PATRONI_FAULTS, PATRONI_NEEDS
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
-from workflows import three_steps
+from workflows import fan_out_fan_in, three_steps
 
 from jobq.embedded import Server
 
@@ -437,6 +437,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "worker killed": worker_killed,
     "worker frozen": worker_frozen,
     "three-step workflows": three_steps,
+    "fan-out and fan-in": fan_out_fan_in,
     "postgres killed": postgres_killed,
     "postgres restarted": postgres_restarted,
     "sessions terminated": backends_terminated,
@@ -462,7 +463,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
 }
 SHORT = (
     "worker killed", "postgres killed", "NOTIFY queue full", "deadlocks", "serializable",
-    "hostile handlers", "three-step workflows",
+    "hostile handlers", "three-step workflows", "fan-out and fan-in",
 )  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
     "disk full": ("mount",),

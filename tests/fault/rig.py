@@ -38,7 +38,8 @@ PACE = 20.0
 
 LEFT = "select count(*) from jobq.job where finished_at is null"
 JOBS = """
-select idempotency_key, job_id::text, state::text, attempt, finished_at is not null
+select coalesce(idempotency_key, job_id::text), job_id::text, state::text, attempt,
+    finished_at is not null
 from jobq.job where queue = 'probe'
 """
 GAPS = """

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from starlette.applications import Starlette
 
-from jobq import AsyncClient, Client, Worker
+from jobq import AsyncClient, Client, Graph, Worker
 from jobq.cli import main
 from jobq.errors import PayloadInvalid
 from servers import ROOT
@@ -150,6 +150,29 @@ async def test_the_ten_programs_do_as_they_say(database: str, programs: Any) -> 
 def test_the_ten_programs_test_passes(database: str, programs: Any) -> None:
     with psycopg.connect(database) as connection:
         programs.check(connection)
+
+
+async def test_jobs_that_wait_do_as_the_guide_says(database: str, workflows: Any) -> None:
+    with Client(database) as shared:
+        workflows.client = lambda: shared
+        async with AsyncClient(database) as client, Worker(database, workflows.registry):
+            total = await asyncio.to_thread(workflows.fan_in, shared, [1, 2, 3])
+            assert await client.result(total, timeout=60) == 14
+            shown = await asyncio.to_thread(workflows.publish, shared, "a", [1, 2])
+            assert await client.result(shown, timeout=60) == ["/photos/a@1", "/photos/a@2"]
+            parts = Graph()
+            parts.add("join_tiles", after=[parts.add("split_photo", 3)])
+            tiled = (await client.enqueue_graph(parts))["join_tiles"]
+            assert await client.result(tiled, timeout=60) == [0, 10, 20]
+            await asyncio.to_thread(workflows.declare, shared)
+            batch = await asyncio.to_thread(workflows.mail_all, shared, ["a@b.c", "d@e.f"])
+            done = (await client.batch(batch)).on_success
+            assert done is not None
+            assert await client.result(done, timeout=60) == "2 mails are out"
+            batch = await asyncio.to_thread(workflows.mail_all, shared, ["a@b.c", "nobody"])
+            called = (await client.batch(batch)).on_first_death
+            assert called is not None
+            assert await client.result(called, timeout=60) == f"a mail of batch {batch} is dead"
 
 
 def test_the_workflows_test_passes(database: str, workflows: Any) -> None:

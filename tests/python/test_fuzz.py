@@ -326,6 +326,9 @@ def test_many_elements_are_refused_or_answered(fuzzer: Fuzzer) -> None:
 HALF_BAD = {
     "enqueue_many": """jobs => '[{"kind": "a"}, {"kind": "b", "dedup_key": "k"},
         {"kind": "c", "idempotency_key": "k"}, {"kind": ""}]'""",
+    "enqueue_graph": """graph => '{"jobs": [{"name": "a", "kind": "a"},
+        {"name": "b", "kind": "", "after": ["a"]}]}'""",
+    "open_batch": """on_success => '{"kind": "a"}', on_end => '{"kind": ""}'""",
     "complete_many": """job_ids => array[%(job)s, null], attempts => '{1,1}',
         results => '[1, 1e131071]'""",
     "fail_many": """failures => jsonb_build_array(

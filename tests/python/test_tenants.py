@@ -91,6 +91,9 @@ select jobq.pause_schedule('theirs-paused');
 select jobq.enqueue('theirs.mail', '{{"x": "{CANARY}"}}') from generate_series(1, 5);
 select jobq.enqueue('theirs.mail', idempotency_key => 'theirs-key', dedup_key => 'theirs-dedup');
 select jobq.enqueue('theirs-endpoint', '{{"x": "{CANARY}"}}');
+select jobq.open_batch('{{"kind": "theirs-endpoint", "payload": {{"x": "{CANARY}"}}}}');
+select jobq.enqueue('theirs.mail', after => array[max(j.job_id::text)::uuid])
+from jobq.job as j where j.kind = 'theirs.mail';
 select jobq.heartbeat('theirs-worker', '{{}}', '{{}}', '{{theirs}}');
 select from jobq.claim('{{theirs}}', 'theirs-worker', 4);
 select jobq.log(job_id, 1, 'INFO', 'theirs {CANARY}') from jobq.list_jobs('running');
@@ -129,6 +132,11 @@ order by p.proname
 # What the intruder says for each parameter. JOB stands for one of the victim's ids.
 AIMED: dict[str, list[str]] = {
     "after": ["2026-01-01"],
+    "batch_id": ["BATCH"],
+    "graph": ['{"jobs": [{"name": "a", "kind": "theirs.mail"}]}'],
+    "graph_of": ["JOB"],
+    "scope": ["all"],
+    "on_success": ['{"kind": "theirs.mail"}'],
     "attempt": ["1"],
     "attempts": ["{1}"],
     "by": ["1 hour"],
@@ -207,11 +215,11 @@ AIMED: dict[str, list[str]] = {
 
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
-    "act_for", "advance_clock", "backoff", "begin_wait", "claim_calls", "create_api_key",
+    "act_for", "advance_clock", "backoff", "begin_wait", "create_api_key",
     "end_wait",
     "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
     "preview_cron", "ready", "replica_lag", "revoke_queue", "run_calls", "show_login", "show_pulse",
-    "tick_in", "work",
+    "tick_in",
 }  # fmt: skip
 
 # Functions whose every answer but null tells of the victim.
@@ -256,6 +264,9 @@ class Intruder:
             connection.execute(
                 "select schedule_id from jobq.schedule where name = 'theirs-schedule'"
             ).fetchall()[0][0]
+        )
+        self.batch = str(
+            connection.execute("select batch_id from jobq_private.batch").fetchall()[0][0]
         )
         tables = connection.execute(
             """select c.oid::regclass::text from pg_class as c
@@ -318,7 +329,11 @@ class Intruder:
         for choice in itertools.product(*(AIMED[p] for p in parameters)):
             aims = targets if any("JOB" in value for value in choice) else [""]
             for target in aims:
-                yield [v.replace("JOB", target).replace("SCHEDULE", self.schedule) for v in choice]
+                named = {"JOB": target, "SCHEDULE": self.schedule, "BATCH": self.batch}
+                values = list(choice)
+                for word, found in named.items():
+                    values = [value.replace(word, found) for value in values]
+                yield values
 
     def attack_all(self) -> set[str]:
         """Call every function, with and without what it need not be given."""

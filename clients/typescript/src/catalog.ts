@@ -24,7 +24,7 @@ export interface Functions {
   /** Marks the listening session as awake or waiting for no job, so that nobody need notify it. */
   end_wait: { given: {  }; row: { end_wait: null } };
   /** Adds a job in the caller's transaction and returns its id, or the id of the job that already holds its key. */
-  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null; expires_at?: Date | null }; row: { enqueue: string } };
+  enqueue: { given: { kind: string; payload?: Json | null; queue?: string | null; run_at?: Date | null; priority?: number | null; max_attempts?: number | null; timeout?: Interval | null; idempotency_key?: string | null; dedup_key?: string | null; dedup?: string | null; metadata?: Json | null; concurrency_key?: string | null; expires_at?: Date | null; after?: string[] | null; after_failure?: string | null; batch_id?: string | null }; row: { enqueue: string } };
   /** Adds many jobs, all or none, and tells for each one its id and whether it was created. */
   enqueue_many: { given: { jobs: Json }; row: { ordinal: number | null; job_id: string | null; created: boolean | null } };
   /** Finishes a batch and claims the next, in one call and one commit. */
@@ -34,14 +34,14 @@ export interface Functions {
   /** Ends many attempts as failed and tells the new state of each, null where the lease was lost. */
   fail_many: { given: { failures: Json }; row: { job_id: string | null; attempt: number | null; state: string | null } };
   /** Returns one job, live or archived. */
-  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null } };
+  get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null; batch_id: string | null } };
   /** Extends the leases of a worker's jobs and tells which are lost and which are to be cancelled. */
   heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null; except_kinds?: string[] | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
   /** Returns what the steps of a job have come to, in their order. */
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
   log: { given: { job_id: string; attempt: number; level: string; message: string }; row: { log: null } };
-  /** Recovers expired leases, ends jobs that expired, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers. */
+  /** Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers. */
   maintain: { given: {  }; row: { task: string | null; affected: string | null; has_more: boolean | null } };
   /** Gives a leased job back unfinished, its attempt not counted, and returns the new state. */
   release: { given: { job_id: string; attempt: number; run_at?: Date | null }; row: { release: string } };
@@ -76,7 +76,7 @@ export const argumentTypes: {
   due_in: { queues: "text[]", except_kinds: "text[]" },
   emit: { event: "text", payload: "jsonb" },
   end_wait: {  },
-  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text", expires_at: "timestamp with time zone" },
+  enqueue: { kind: "text", payload: "jsonb", queue: "text", run_at: "timestamp with time zone", priority: "integer", max_attempts: "integer", timeout: "interval", idempotency_key: "text", dedup_key: "text", dedup: "text", metadata: "jsonb", concurrency_key: "text", expires_at: "timestamp with time zone", after: "uuid[]", after_failure: "text", batch_id: "uuid" },
   enqueue_many: { jobs: "jsonb" },
   exchange: { queues: "text[]", worker: "text", max_jobs: "integer", job_ids: "uuid[]", attempts: "integer[]", results: "jsonb", failures: "jsonb", max_limited: "integer", except_kinds: "text[]" },
   fail: { job_id: "uuid", attempt: "integer", error: "text", error_code: "text", retryable: "boolean", retry_in: "interval", details: "jsonb" },

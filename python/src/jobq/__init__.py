@@ -2,11 +2,14 @@
 
 from jobq.client import AsyncClient, Client
 from jobq.errors import EventTimeout, JobqError
+from jobq.graph import Graph
 from jobq.models import (
     Attempt,
+    Batch,
     ClaimedJob,
     Enqueued,
     Explanation,
+    Input,
     Job,
     LogLine,
     QueueGrant,
@@ -31,12 +34,15 @@ from jobq.worker import Worker
 __all__ = [
     "AsyncClient",
     "Attempt",
+    "Batch",
     "Cancelled",
     "ClaimedJob",
     "Client",
     "Enqueued",
     "EventTimeout",
     "Explanation",
+    "Graph",
+    "Input",
     "Job",
     "JobContext",
     "JobqError",

@@ -185,6 +185,14 @@ class JobContext:
         """
         return self._steps.wait_for(event, as_timedelta(timeout))
 
+    def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
+        """Return what the jobs have come to that this one waited for (``enqueue(after=...)``).
+
+        Returns:
+            An `Input` for each, in the order of their ids.
+        """
+        return self._steps.inputs()
+
     @property
     def _steps(self) -> Steps:
         if self.steps is None:

@@ -19,6 +19,11 @@ ERROR_TABLE: Final = {
         400,
         "an argument that is needed is null",
     ),
+    "GRAPH_CYCLE": ErrorRow(
+        "22023",
+        400,
+        "the jobs of a graph wait for each other",
+    ),
     "INVALID_ARGUMENT": ErrorRow(
         "22023",
         400,
@@ -28,6 +33,11 @@ ERROR_TABLE: Final = {
         "42501",
         403,
         "who declares a kind must be allowed to execute its function",
+    ),
+    "BATCH_NOT_FOUND": ErrorRow(
+        "JQ001",
+        404,
+        "batch not found",
     ),
     "JOB_NOT_FOUND": ErrorRow(
         "JQ001",

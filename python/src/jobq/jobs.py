@@ -55,6 +55,9 @@ def enqueue(
     metadata: Mapping[str, Json] | None = None,
     concurrency_key: str | None = None,
     expires_at: datetime | None = None,
+    after: Iterable[UUID | str] | None = None,
+    after_failure: str | None = None,
+    batch_id: UUID | str | None = None,
 ) -> Call[Enqueued]:
     """Add a job; it exists when the transaction commits.
 
@@ -76,6 +79,11 @@ def enqueue(
             and limits hold for each; the kind's path by default.
         expires_at: after run_at; no attempt begins after this moment: the job is then dead,
             with the code EXPIRED.
+        after: the jobs that it waits for, live or ended; until then it is ``blocked``.
+        after_failure: what follows when one of them is dead or cancelled: ``cancel`` (it is
+            cancelled too; the default), ``wait`` (it waits for that one's redrive) or ``run``
+            (it runs when all have ended, however).
+        batch_id: the batch that it becomes a member of.
 
     Returns:
         The job's id, and whether this call created it.
@@ -85,6 +93,8 @@ def enqueue(
         PayloadTooLarge: payload and metadata have too many bytes.
         QueueFull: the queue has as many jobs as it may have.
         Conflict: the dedup key is held by a job that runs, and ``replace`` was asked for.
+        JobNotFound: one of ``after`` is not there, or the batch is not.
+        IllegalState: the batch has ended.
         InvalidArgument: an argument may not have this value.
     """
     options = {
@@ -101,6 +111,9 @@ def enqueue(
         "concurrency_key": concurrency_key,
         "expires_at": expires_at,
         "metadata": with_trace(metadata),
+        "after": [as_uuid(parent) for parent in after or ()] or None,
+        "after_failure": after_failure,
+        "batch_id": None if batch_id is None else as_uuid(batch_id),
     }
     job = {name: value for name, value in options.items() if value is not None}
     inputs = [(as_text(kind), payload)]
@@ -108,7 +121,8 @@ def enqueue(
         given = {
             name: encode(value) if name in ("payload", "metadata") else as_text(value)
             for name, value in job.items()
-        }
+            if name != "after"
+        } | {name: value for name, value in job.items() if name == "after"}
         return Call("enqueue", given, new_job, inputs=inputs)
     return Call("enqueue_many", {"jobs": as_jsonb([job])}, first, record(Enqueued), inputs)
 

@@ -19,14 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STATES",
+    "AfterFailure",
     "Attempt",
+    "Batch",
     "CancelOutcome",
+    "CancelledBatch",
     "ClaimedJob",
     "DeclaredKind",
     "DeclaredQueue",
     "EndpointStats",
     "Enqueued",
     "Explanation",
+    "Input",
     "Job",
     "Json",
     "Limit",
@@ -47,10 +51,13 @@ T = TypeVar("T")
 Json: TypeAlias = Any
 """Whatever JSON can hold."""
 
-State = Literal["queued", "running", "retrying", "succeeded", "dead", "cancelled"]
+State = Literal["blocked", "queued", "running", "retrying", "succeeded", "dead", "cancelled"]
 Privilege = Literal["enqueue", "work"]
 STATES: Final[tuple[State, ...]] = get_args(State)
 """Every state of a job."""
+
+AfterFailure = Literal["cancel", "wait", "run"]
+"""What follows for a job when one that it waits for is dead or cancelled."""
 
 CancelOutcome = Literal["cancelled", "cancel_requested", "already_finished"]
 
@@ -131,6 +138,7 @@ class Job:
         finished_at: None while the job is live.
         delivery_version: of the endpoint that the job was made for; None where a handler runs it.
         expires_at: after which no attempt begins; None for never.
+        batch_id: the batch that it is a member of, if any.
     """
 
     job_id: UUID
@@ -167,6 +175,7 @@ class Job:
     finished_at: datetime | None
     delivery_version: int | None
     expires_at: datetime | None
+    batch_id: UUID | None
 
     @property
     def is_finished(self) -> bool:
@@ -314,6 +323,61 @@ class Step:
     value: Json
     attempt: int
     saved_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a job has come to that another one waited for.
+
+    Attributes:
+        job_id: the job that was waited for.
+        name: its name in the graph; None where it is in none.
+        result: what it returned; None unless it has succeeded.
+        after_failure: what follows for the other one when this one is dead or cancelled.
+    """
+
+    job_id: UUID
+    name: str | None
+    kind: str
+    state: State
+    result: Json
+    after_failure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How far a batch is.
+
+    Attributes:
+        sealed_at: since when it has all its members; None before.
+        ended_at: since when none of them is live; None before.
+        members: how many there are; then how many of them in each state.
+        on_success: the job that runs when all have succeeded, or None; so with the others.
+    """
+
+    opened_at: datetime
+    sealed_at: datetime | None
+    ended_at: datetime | None
+    members: int
+    blocked: int
+    queued: int
+    running: int
+    retrying: int
+    succeeded: int
+    dead: int
+    cancelled: int
+    on_success: UUID | None
+    on_end: UUID | None
+    on_first_death: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledBatch:
+    """What came of cancelling a batch: how many members, and how many wait yet."""
+
+    cancelled: int
+    requested: int
+    remaining: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from jobq.arguments import as_jsonb, as_uuid
 from jobq.call import Call, first, nothing, scalar
+from jobq.graph import Graph
 from jobq.models import Json, record
 
 __all__ = ["Schedule", "ScheduleStatus", "Slot"]
@@ -115,6 +116,7 @@ def create_schedule(
     timeout: timedelta | str | None = None,
     metadata: Mapping[str, Json] | None = None,
     concurrency_key: str | None = None,
+    graph: Graph | None = None,
 ) -> Call[UUID]:
     """Declare a recurring job under a name; declaring it again is harmless.
 
@@ -146,6 +148,7 @@ def create_schedule(
         max_attempts: of the jobs.
         timeout: of each attempt.
         metadata: of the jobs.
+        graph: jobs that are to run after each of them.
 
     Returns:
         The id of the version that is in force.
@@ -179,6 +182,7 @@ def create_schedule(
         "max_attempts": max_attempts,
         "timeout": timeout,
         "metadata": as_jsonb(metadata),
+        "graph": None if graph is None else as_jsonb({"jobs": graph.jobs}),
     }
     return Call("create_schedule", arguments, scalar, inputs=[(kind, payload)])
 

@@ -96,7 +96,7 @@ def cancel_many(
         queue: only jobs of this queue.
         kind: only jobs of this kind.
         metadata: only jobs whose metadata contains this.
-        state: only ``queued``, ``retrying`` or ``running`` ones.
+        state: only ``blocked``, ``queued``, ``retrying`` or ``running`` ones.
         max_jobs: at most so many, 1 to 100000, the oldest first.
         dry_run: whether to return the jobs and their states only.
         reason: at most 512 characters, kept with each job.

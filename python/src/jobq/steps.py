@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from jobq.arguments import encode
 from jobq.errors import EventTimeout, InvalidArgument, StepInvalid
+from jobq.models import Input
 from jobq.settlement import MAX_RESULT, Suspended, moment_of
 
 if TYPE_CHECKING:
@@ -22,10 +23,20 @@ if TYPE_CHECKING:
 
     from jobq.models import Json
 
-__all__ = ["LIST_STEPS", "WAIT_FOR", "AsyncJournal", "Journal", "Steps", "SyncJournal", "Wait"]
+__all__ = [
+    "LIST_INPUTS",
+    "LIST_STEPS",
+    "WAIT_FOR",
+    "AsyncJournal",
+    "Journal",
+    "Steps",
+    "SyncJournal",
+    "Wait",
+]
 
 SAVE_STEP: Final = "select jobq.save_step(%s, %s, %s, %s)"
 LIST_STEPS: Final = "select name, value from jobq.list_steps(%s)"
+LIST_INPUTS: Final = "select * from jobq.list_inputs(%s)"
 WAIT_FOR: Final = "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)"
 
 # Characters of a step's or an event's name, the database's limit.
@@ -48,6 +59,9 @@ class Journal(Protocol):
 
     def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Any:  # noqa: ANN401
         """Wait for an event, as wait_for() of the database does; return a `Wait`."""
+
+    def inputs(self, job_id: UUID) -> Any:  # noqa: ANN401 - or an awaitable of it
+        """Return what the jobs have come to that this one waited for."""
 
 
 class Steps:
@@ -92,6 +106,13 @@ class Steps:
         if timeout is not None and not timedelta(0) <= timeout <= LONGEST_WAIT:
             raise InvalidArgument("timeout must be between 0 and 36500 days")
         return self._work(self._wait_for(event, timeout))
+
+    def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
+        """Return what the jobs have come to that this one waited for."""
+        return self._work(self._inputs())
+
+    def _inputs(self) -> Work:
+        return (yield self.journal.inputs(self._job_id))
 
     def _step(self, name: str, call: Callable[[], Any]) -> Work:
         known = yield from self._recorded()
@@ -150,6 +171,10 @@ class SyncJournal:
         [(outcome, payload)] = rows.fetchall()
         return outcome, payload
 
+    def inputs(self, job_id: UUID) -> list[Input]:
+        """Return what the jobs have come to that this one waited for."""
+        return [Input(*row) for row in self._connection.execute(LIST_INPUTS, [job_id])]
+
 
 class AsyncJournal:
     """As `SyncJournal`, for coroutines.
@@ -176,6 +201,11 @@ class AsyncJournal:
         rows = await self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
         [(outcome, payload)] = await rows.fetchall()
         return outcome, payload
+
+    async def inputs(self, job_id: UUID) -> list[Input]:
+        """Return what the jobs have come to that this one waited for."""
+        rows = await self._connection.execute(LIST_INPUTS, [job_id])
+        return [Input(*row) for row in await rows.fetchall()]
 
 
 def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to

@@ -18,6 +18,7 @@ begin
     loop
         _done := case task
             when 'recovered' then (select count(*) from jobq.recover(1000))
+            when 'resolved' then jobq_private.resolve(1000)
             when 'ticked' then (select count(*) from jobq.tick(1000))
             when 'expired' then jobq_private.expire_jobs(1000)
             when 'pruned_jobs' then jobq_private.prune_jobs(1000)

@@ -10,6 +10,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case state
+        when 'blocked' then 'PENDING'
         when 'queued' then case when run_at > clock_timestamp() then 'PENDING' else 'QUEUED' end
         when 'running' then 'RUNNING'
         when 'retrying' then 'RETRYING'

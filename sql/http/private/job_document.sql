@@ -61,7 +61,8 @@ begin
         'last_error', job.last_error,
         'schedule_id', job.schedule_id,
         'slot_at', job.slot_at,
-        'region', job.region
+        'region', job.region,
+        'batch_id', job.batch_id
     );
 end
 $$;

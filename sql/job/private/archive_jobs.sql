@@ -35,6 +35,7 @@ declare
     _queues text[];
     _lanes uuid[];
     _kinds text[];
+    _endings jobq_private.ending[];
 begin
     archive_jobs.finished_at := clock_timestamp();
     with ended as (
@@ -69,7 +70,8 @@ begin
             expiries, priority, state, previous_state, region, queue, kind, worker,
             idempotency_key, dedup_key, dedup, cancel_reason, last_error_code,
             last_error, last_error_details, metadata, progress, payload, delivery_version,
-            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at
+            finished_at, result, lane_id, concurrency_key, lane, expires_at, keep, prune_at,
+            is_awaited, batch_id
         )
         select
             g.job_id, g.created_at, g.run_at, g.claimed_at, g.heartbeat_at,
@@ -82,20 +84,30 @@ begin
             g.metadata, g.progress, g.payload, g.delivery_version,
             archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending]
+            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
+            g.is_awaited, g.batch_id
         from ended as g
-        where (g.keep[_ending] = '0') is not true
+        where (
+            g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ) is not true
     )
     select
         count(*),
         array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
         array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.job_id) filter (where g.keep[_ending] = '0'),
-        array_agg(g.attempt) filter (where g.keep[_ending] = '0')
+        array_agg(g.job_id) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(g.attempt) filter (
+            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
+        ),
+        array_agg(
+            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
+        ) filter (where g.is_awaited or g.batch_id is not null)
     into
         archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
-        archive_jobs.gone_attempts
+        archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
         perform jobq_private.forget_traces(
@@ -104,6 +116,9 @@ begin
     end if;
     if _queues is not null then
         perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
+    end if;
+    if _endings is not null then
+        perform jobq_private.leave_looks(_endings);
     end if;
     perform jobq_private.tell_ended(archive_jobs.job_ids);
 end

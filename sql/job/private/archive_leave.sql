@@ -22,5 +22,5 @@ comment on function jobq_private.leave_archive is
 
 create or replace trigger archive_leave
 after update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.leave_archive();

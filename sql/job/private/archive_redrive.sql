@@ -1,8 +1,9 @@
--- Purpose: a finished job that is set to queued goes back among the live ones; it stays as
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
 -- it is where its idempotency key or dedup key stands for another job by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
--- no longer counts against max_attempts, and it does not expire again. Before the update, so that it can be dropped;
--- after it, archive_leave takes the row out. Raises: nothing.
+-- no longer counts against max_attempts, and it does not expire again. Before the update, so
+-- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
+-- wait for it: it counts as awaited. Raises: nothing.
 create or replace function jobq_private.redrive_archived()
 returns trigger
 language plpgsql
@@ -23,15 +24,18 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep
+        lane_id, concurrency_key, keep, is_awaited, batch_id
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
-        new.idempotency_key, new.dedup_key, new.dedup, new.last_error_code,
-        new.last_error, new.last_error_details, new.metadata, new.payload,
-        new.delivery_version, new.lane_id, new.concurrency_key, new.keep
+        new.idempotency_key, new.dedup_key, new.dedup,
+        nullif(new.last_error_code, 'PARENT_FAILED'),
+        case when new.last_error_code <> 'PARENT_FAILED' then new.last_error end,
+        new.last_error_details, new.metadata, new.payload,
+        new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
+        new.batch_id
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -46,6 +50,9 @@ begin
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
     end if;
+    if new.state = 'blocked' then
+        insert into jobq_private.look (about, id) values ('child', new.job_id);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end
@@ -58,5 +65,5 @@ comment on function jobq_private.redrive_archived is
 
 create or replace trigger archive_redrive
 before update on jobq_private.job_archive
-for each row when (new.state = 'queued' and old.state in ('dead', 'cancelled'))
+for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();

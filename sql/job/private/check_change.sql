@@ -42,7 +42,7 @@ begin
         perform jobq_private.check_queue_depth(array(
             select row(
                 1, j.kind, null, _set.queue, null, null, null, null, null, null, null, null,
-                null, null, null, null
+                null, null, null, null, null, null, null, null, null
             )::jobq_private.new_job
             from jobq_private.job as j
             where j.job_id = any(check_change.job_ids) and j.queue <> _set.queue

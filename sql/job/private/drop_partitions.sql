@@ -1,5 +1,6 @@
 -- Purpose: drop the partitions of the history that are past retention.
--- Invariant: waits at most 100 ms for a lock; one that is not had is tried again at the
+-- Invariant: jobs that others still need go back to the history, and so to a partition of
+-- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
 -- next call. Returns how many were dropped. Raises: nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
@@ -17,6 +18,8 @@ declare
     )::date;
     _partition text;
     _dropped bigint := 0;
+    _kept jobq_private.job_archive[];
+    _is_needed boolean;
 begin
     for _partition in
         select c.relname
@@ -29,7 +32,22 @@ begin
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
     loop
+        _kept := null;
+        if _partition like 'job_archive%' then
+            execute format(
+                'select not exists (select from jobq_private.%I as a'
+                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                _partition, _oldest
+            ) into _is_needed;
+            continue when _is_needed;
+            execute format(
+                'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
+                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                _partition, _oldest
+            ) into _kept;
+        end if;
         execute format('drop table jobq_private.%I', _partition);
+        insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
         _dropped := _dropped + 1;
     end loop;
     return _dropped;

@@ -1,5 +1,6 @@
 -- Purpose: delete jobs, live or finished, with all that is known of them.
--- Invariant: the caller holds their rows. Raises: nothing.
+-- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
+-- their batches. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -9,6 +10,16 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.forget_traces(forget_jobs.job_ids);
+    insert into jobq_private.look (about, id)
+    select 'child', e.child
+    from jobq_private.edge as e
+    where e.parent = any(forget_jobs.job_ids) and e.is_open
+    union
+    select 'batch', j.batch_id
+    from jobq_private.job as j
+    where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
+    delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
 
     with live as (

@@ -2,7 +2,7 @@
 -- Invariant: all or none. Every batch takes its locks in one order, so that batches cannot
 -- deadlock: idempotency keys first, by kind and key, then dedup keys, by kind and key. Only
 -- jobs with dedup keys go in one by one.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.insert_jobs(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql

@@ -1,6 +1,6 @@
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued alone); only the
--- trigger that redrives brings one back, from dead or cancelled to queued. The WHEN clause
+-- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
 -- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
 -- reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
@@ -12,16 +12,18 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'queued'
+    if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
-        and new.previous_state in ('dead', 'cancelled')
-        and pg_trigger_depth() > 1
+        and (
+            (new.previous_state is null and new.attempt = 0)
+            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+        )
     then
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;

@@ -11,7 +11,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, keys, schedule, delivery_version and created_at, and payload once it has run',
+        'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
         old.job_id
     ));
     return null;
@@ -26,17 +26,17 @@ comment on function jobq_private.refuse_change is
 create or replace trigger job_identity
 before update of
 job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_id, slot_at,
-delivery_version, concurrency_key, lane_id, queue
+delivery_version, concurrency_key, lane_id, queue, batch_id
 on jobq_private.job
 for each row
 when (
     (old.job_id, old.kind, old.created_at, old.idempotency_key,
         old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key)
+        old.delivery_version, old.concurrency_key, old.batch_id)
     is distinct from
     (new.job_id, new.kind, new.created_at, new.idempotency_key,
         new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key)
+        new.delivery_version, new.concurrency_key, new.batch_id)
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null

@@ -57,7 +57,8 @@ begin
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
-            new.uncounted := old.uncounted + (new.state = 'queued')::integer;
+            new.uncounted := old.uncounted
+                + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
     elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
         perform jobq_private.raise_error('IMMUTABLE', format(

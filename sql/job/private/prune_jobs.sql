@@ -1,6 +1,6 @@
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; what somebody holds is left to the next call. Idempotency keys stay for
+-- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
 -- their own retention. Returns how many went. Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
@@ -19,6 +19,7 @@ begin
         select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.prune_at < now()
+        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked

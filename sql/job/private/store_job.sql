@@ -7,8 +7,8 @@
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
 -- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ004, JQ005, JQ006,
--- JQ010.
+-- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
+-- JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -47,7 +47,7 @@ begin
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
             idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
             delivery_version,
-            concurrency_key, lane_id, expires_at, keep
+            concurrency_key, lane_id, expires_at, keep, state, batch_id
         )
         select
             _new, job.kind, coalesce(job.payload, '{}'), s.queue,
@@ -66,7 +66,12 @@ begin
             s.delivery_version,
             k.concurrency_key,
             jobq_private.lane_of(s.queue, k.concurrency_key, job.kind, s.is_limited),
-            job.expires_at, s.keep
+            job.expires_at, s.keep,
+            case
+                when job.after is null and job.callback_of is null then 'queued'
+                else 'blocked'
+            end,
+            job.batch_id
         from jobq_private.settings_for(job.kind, job.queue) as s
         cross join lateral (
             select coalesce(job.concurrency_key, job.payload #>> s.concurrency_key)
@@ -80,7 +85,8 @@ begin
                 job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
                 job.dedup, job.metadata, job.concurrency_key, job.expires_at,
                 s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key
+                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
+                job.callback_of
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
@@ -92,6 +98,9 @@ begin
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then
+            if job.after is not null or job.batch_id is not null then
+                perform jobq_private.follow(array[job], array[_new]);
+            end if;
             if _lane_id is not null then
                 perform jobq_private.call_lane(_lane_id, _queue, _key, _priority, _run_at);
             end if;

@@ -35,7 +35,7 @@ begin
         set
             state = 'cancelled',
             cancel_reason = 'replaced by ' || yield_dedup_key.new_id
-        where j.job_id = yield_dedup_key.job_id and j.state in ('queued', 'retrying');
+        where j.job_id = yield_dedup_key.job_id and j.state in ('blocked', 'queued', 'retrying');
         job_id := yield_dedup_key.new_id;
     end if;
 end

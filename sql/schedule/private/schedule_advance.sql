@@ -66,7 +66,8 @@ begin
         a.priority, a.max_attempts, a.timeout,
         format('job_%s_%s', a.schedule_id, floor(extract(epoch from f.slot_at) * 1000)),
         case when a.dedup <> 'enqueue' then a.dedup_key end, a.dedup, a.metadata,
-        a.schedule_id, f.slot_at, a.concurrency_key, null
+        a.schedule_id, f.slot_at, a.concurrency_key, null, null, null, null, null,
+        null
     )::jobq_private.new_job) into _jobs
     from (
         select

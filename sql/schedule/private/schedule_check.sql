@@ -2,7 +2,7 @@
 -- Invariant: what passes here can fire at any later time without another check; two
 -- definitions that mean the same become equal. Only the schema of the kind's payload
 -- may change afterwards; it then holds for new definitions.
--- Raises: 22004, 22023, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ005, JQ006, JQ009.
 -- Never: QUEUE_FULL.
 create or replace function jobq_private.schedule_check(given jobq_private.schedule)
 returns jobq_private.schedule
@@ -65,6 +65,9 @@ begin
     _job.schedule_id := jobq_private.id_floor('epoch');
     perform jobq_private.check_new_jobs(array[_job]);
     perform jobq_private.check_payload_schemas(array[_job]);
+    if given.graph is not null then
+        perform jobq_private.check_graph(given.graph, given.kind);
+    end if;
     return _set;
 end
 $$;

@@ -8,7 +8,7 @@
 -- version goes on where the old one is: at its next slot if the timing is the same, else
 -- at the first of its own that was not yet fired. A pause stays.
 -- A name that somebody holds whose schedules the caller may not see is refused.
--- Raises: 22004, 22023, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
 create or replace function jobq_private.schedule_declare(
     given jobq_private.schedule, keeps boolean,
     out schedule_id uuid, out created boolean

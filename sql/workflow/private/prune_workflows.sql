@@ -74,7 +74,7 @@ begin
         limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
-    return _gone + _rows;
+    return _gone + _rows + jobq_private.prune_edges(_before, prune_workflows.max_rows);
 end
 $$;
 

@@ -29,7 +29,7 @@ select results_eq(
     'select task, affected from first_call order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 24::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 1::bigint), ('pruned_workflows', 0), ('recovered', 1::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'it tells what it has done'
 );
@@ -57,7 +57,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'when nothing is to be done it does nothing'
 );
@@ -96,7 +96,7 @@ select results_eq(
     'select task, affected from failing order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 0::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', null), ('pruned_workflows', 0), ('recovered', 1::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'a task that fails leaves the others alone'
 );
@@ -133,7 +133,7 @@ select results_eq(
     'select task, affected from jobq.maintain() order by task',
     $$
     values ('dropped_partitions', 0::bigint), ('expired', 0), ('made_partitions', 1::bigint),
-    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('rolled_up', 0), ('ticked', 0::bigint)
+    ('pruned_jobs', 0), ('pruned_keys', 0::bigint), ('pruned_workflows', 0), ('recovered', 0::bigint), ('resolved', 0), ('rolled_up', 0), ('ticked', 0::bigint)
     $$,
     'maintenance goes on under a publication for all tables'
 );

@@ -54,7 +54,7 @@ select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
         'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at', 'expiries',
-        'heartbeat_at', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'heartbeat_at', 'is_awaited', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
         'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
@@ -70,7 +70,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,expiries,keep,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
+    '{dedup,expiries,is_awaited,keep,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
 );
 
 select * from finish();

@@ -1,20 +1,23 @@
--- The state machine, by raw SQL as the owner of the tables: each of the 36 pairs of
+-- The state machine, by raw SQL as the owner of the tables: each of the 49 pairs of
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(204);
+select plan(227);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
 ('queued', true, 1), ('running', true, 2), ('retrying', true, 3),
-('succeeded', false, 4), ('dead', false, 5), ('cancelled', false, 6);
+('succeeded', false, 4), ('dead', false, 5), ('cancelled', false, 6),
+('blocked', true, 7);
 
 create temporary table legal (from_state text collate "C", to_state text collate "C");
 insert into legal values
 ('queued', 'running'), ('retrying', 'running'), ('running', 'succeeded'),
 ('running', 'retrying'), ('running', 'dead'), ('running', 'cancelled'),
 ('running', 'queued'), ('queued', 'cancelled'), ('retrying', 'cancelled'),
-('queued', 'dead'), ('retrying', 'dead'), ('dead', 'queued'), ('cancelled', 'queued');
+('queued', 'dead'), ('retrying', 'dead'), ('dead', 'queued'), ('cancelled', 'queued'),
+('dead', 'blocked'), ('cancelled', 'blocked'), ('blocked', 'queued'),
+('blocked', 'cancelled'), ('blocked', 'dead');
 
 -- What a statement gives when the owner runs it: ok, or the SQLSTATE and the constraint
 -- or code that refused it.
@@ -45,7 +48,8 @@ language plpgsql
 as $$
 declare
     _job_id uuid := jobq.enqueue('work', '{"n": 1}',
-        dedup_key => jobq_private.new_id()::text);
+        dedup_key => jobq_private.new_id()::text,
+        after => case job_in.state when 'blocked' then array[jobq.enqueue('parent')] end);
 begin
     if job_in.state in ('running', 'retrying', 'succeeded', 'dead') then
         perform jobq.claim_job(_job_id, 'w');
@@ -199,7 +203,7 @@ select is(
     format('running to %s records the attempt', t.to_state)
 )
 from tried as t
-where t.from_state = 'running' and t.to_state <> 'running'
+where t.from_state = 'running' and t.to_state not in ('running', 'blocked')
 order by t.to_state;
 select is_empty(
     $$
@@ -221,7 +225,7 @@ select is_empty(
     select t.from_state, t.to_state
     from tried as t
     cross join lateral jobq.get_job(t.job_id) as j
-    where t.from_state = 'running' and t.to_state <> 'running'
+    where t.from_state = 'running' and t.to_state not in ('running', 'blocked')
     and (
         j.lease_expires_at is not null
         or (j.finished_at is null and num_nonnulls(j.worker, j.claimed_at) > 0)
@@ -271,7 +275,7 @@ insert into forgery values
 ('created_at', 'created_at - interval ''1 s'''), ('idempotency_key', '''mine'''),
 ('dedup_key', '''other'''), ('dedup', '''replace'''),
 ('schedule_id', 'gen_random_uuid()'),
-('slot_at', 'now()'), ('delivery_version', '1'), ('previous_state', '''dead'''),
+('slot_at', 'now()'), ('batch_id', 'gen_random_uuid()'), ('delivery_version', '1'), ('previous_state', '''dead'''),
 ('attempt', 'attempt + 1'),
 ('attempt', 'attempt - 1'), ('uncounted', 'uncounted + 1'),
 ('lease_expires_at', 'now() + interval ''1 day'''),
@@ -346,6 +350,7 @@ select is(
             when 'interval[]' then '''{9 days}'''
             when 'integer' then '99'
             when 'smallint' then '99'
+            when 'boolean' then 'not is_awaited'
             when 'text' then '''forged'''
             when 'jobq_private.last_error' then '''forged'''
             when 'jobq_private.dedup' then '''replace'''

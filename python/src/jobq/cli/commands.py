@@ -24,12 +24,13 @@ from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
 from jobq.cli.work import work
 from jobq.cli.worker import worker
-from jobq.cli.workflows import emit, signal
+from jobq.cli.workflows import cancel_tree, emit, graph, signal
 
 __all__ = ["main"]
 
 COMMANDS = (
     cancel,
+    cancel_tree,
     change,
     completion,
     conformance,
@@ -42,6 +43,7 @@ COMMANDS = (
     endpoints,
     enqueue,
     explain,
+    graph,
     grants,
     http,
     jobs,

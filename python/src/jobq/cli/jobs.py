@@ -22,6 +22,7 @@ from jobq.cli.terminal import (
     show_json,
     show_table,
 )
+from jobq.cli.tree import drawn
 from jobq.models import State
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ LONGEST_DELAY = 3660 * 24 * 3600  # seconds
 )
 @click.option("--metadata", callback=parsed, help="A JSON object that handlers see.")
 @click.option("--concurrency-key", help="For whom it runs: keys take turns and have limits.")
+@click.option("--after", multiple=True, help="A job that it waits for; may be given again.")
+@click.option(
+    "--after-failure",
+    type=click.Choice(("cancel", "wait", "run")),
+    help="What follows where one of them is dead or cancelled.",
+)
+@click.option("--batch-id", help="The batch that it becomes a member of.")
 @click.option("--wait", type=Seconds(0), help="Wait so many seconds for the result, and print it.")
 @database
 def enqueue(
@@ -151,19 +159,22 @@ def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) ->
 @as_json
 @database
 def show(job_id: str, is_json: bool, database_url: str) -> None:
-    """Show all that is known of a job, its attempts, its steps and its log."""
+    """Show all that is known of a job: its attempts, its steps, its tree and its log."""
     with asking(database_url) as client:
         job = client.get(job_id)
         attempts = client.attempts(job_id)
         steps = client.list_steps(job_id)
         logs = client.logs(job_id)
+        graph = client.graph(job_id)
     if is_json:
         parts = {
             "attempts": map(asdict, attempts),
             "steps": map(asdict, steps),
             "logs": map(asdict, logs),
         }
-        show_json([asdict(job) | {name: list(rows) for name, rows in parts.items()}])
+        show_json(
+            [asdict(job) | {name: list(rows) for name, rows in parts.items()} | {"graph": graph}]
+        )
         return
     for name, value in asdict(job).items():
         if value not in (None, {}):
@@ -179,6 +190,10 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
         click.echo()
         done = [(s.name, s.attempt, s.saved_at, plain(s.value)) for s in steps]
         show_table(("step", "attempt", "saved_at", "value"), done)
+    if graph["edges"]:
+        click.echo()
+        for branch in drawn(graph):
+            click.echo(branch)
     if logs:
         click.echo()
     for line in logs:
@@ -207,10 +222,16 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
 @click.option("--since", type=click.DateTime(), callback=in_utc, help="Dead since then, in UTC.")
 @click.option("--limit", default=1000, type=click.IntRange(1, 100_000), help="At most so many.")
+@click.option(
+    "--tree",
+    type=click.Choice(("failed", "downstream", "all")),
+    help="Jobs of the tree of JOB_ID: what failed, itself and what waits for it, or all.",
+)
 @database
 def redrive(
     *,
     job_id: str | None,
+    tree: str | None,
     queue: str | None,
     kind: str | None,
     error_code: str | None,
@@ -223,6 +244,10 @@ def redrive(
     if (job_id is None) == all(option is None for option in chosen):
         raise click.UsageError("give a JOB_ID, or at least one of the options, and not both")
     with asking(database_url) as client:
+        if job_id is not None and tree is not None:
+            for redriven in client.redrive_tree(job_id, tree):
+                click.echo(redriven)
+            return
         if job_id is not None:
             client.redrive(job_id)
             click.echo(job_id)

@@ -94,7 +94,7 @@ def change(
 
 @click.command()
 @choosing
-@click.option("--state", type=click.Choice(("queued", "retrying", "running")))
+@click.option("--state", type=click.Choice(("blocked", "queued", "retrying", "running")))
 @database
 def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # noqa: ANN401
     """Cancel jobs: at once while they wait, by asking their workers while they run."""
@@ -125,7 +125,7 @@ def cancel_one(client: Client, job_id: str, reason: str | None) -> None:
 @choosing
 @click.option(
     "--state",
-    type=click.Choice(("queued", "retrying", "succeeded", "dead", "cancelled")),
+    type=click.Choice(("blocked", "queued", "retrying", "succeeded", "dead", "cancelled")),
     help="Only jobs in this state; by default those that wait.",
 )
 @database

@@ -21,11 +21,13 @@ from starlette.requests import Request
 from jobq.console.app import Console, mounted
 from jobq.console.options import PATIENCE, Options
 from jobq.http import (
+    batches,
     concurrency,
     configs,
     endpoints,
     events,
     executions,
+    graphs,
     health,
     jobs,
     lists,
@@ -75,6 +77,8 @@ OPERATIONS: Final = (
     *endpoints.OPERATIONS,
     *workers.OPERATIONS,
     *workflows.OPERATIONS,
+    *batches.OPERATIONS,
+    *graphs.OPERATIONS,
     *health.OPERATIONS,
     *metrics.OPERATIONS,
     *openapi.OPERATIONS,

@@ -30,6 +30,7 @@ ERRORS: Final = {
     "FORBIDDEN": (403, "The API key does not have the scope that this needs."),
     "NOT_FOUND": (404, "There is nothing at this path."),
     "JOB_NOT_FOUND": (404, "Job with ID '{id}' does not exist."),
+    "BATCH_NOT_FOUND": (404, "There is no such batch."),
     "EXECUTION_NOT_FOUND": (404, "Execution with ID '{id}' does not exist."),
     "METHOD_NOT_ALLOWED": (405, "This path does not take this method."),
     "INVALID_SCHEMA": (422, "The schema is not usable."),

@@ -46,6 +46,7 @@ JOB: Final[dict[str, Any]] = {
     "schedule_id": None,
     "slot_at": None,
     "region": "default",
+    "batch_id": None,
 }
 NEW_JOB: Final = {**JOB, "created": True}
 SAME_JOB: Final = {**JOB, "created": False}

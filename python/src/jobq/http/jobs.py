@@ -88,6 +88,7 @@ class Job(Struct, kw_only=True):
     schedule_id: UUID | None
     slot_at: Moment | None
     region: str
+    batch_id: UUID | None
 
 
 class JobPage(Struct):

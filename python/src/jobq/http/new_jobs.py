@@ -14,6 +14,7 @@ from jobq.http.jobs import Job
 from jobq.http.operation import Answer, Operation, encoded, json, text
 from jobq.http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind
 from jobq.http.values import (
+    AfterFailure,
     Attempts,
     Dedup,
     Json,
@@ -44,6 +45,9 @@ class Options(Request, kw_only=True, omit_defaults=True):
     max_attempts: Attempts | None = None
     timeout_ms: Milliseconds | None = None
     metadata: JsonMembers | None = None
+    after: Annotated[list[UUID], Meta(max_length=10_000)] | None = None
+    after_failure: AfterFailure | None = None
+    batch_id: UUID | None = None
 
     def enqueued(self) -> dict[str, Any]:
         """Return the object that the database takes."""
@@ -242,8 +246,8 @@ OPERATIONS = (
             ),
         },
         {
-            404: ["ENDPOINT_NOT_FOUND"],
-            409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS"],
+            404: ["ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "BATCH_NOT_FOUND"],
+            409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS", "ILLEGAL_STATE"],
             413: ["MESSAGE_TOO_LARGE"],
             422: [
                 "INPUT_VALIDATION_FAILED",
@@ -276,8 +280,8 @@ OPERATIONS = (
             ),
         },
         {
-            404: ["ENDPOINT_NOT_FOUND"],
-            409: ["DEDUP_CONFLICT"],
+            404: ["ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "BATCH_NOT_FOUND"],
+            409: ["DEDUP_CONFLICT", "ILLEGAL_STATE"],
             413: ["MESSAGE_TOO_LARGE"],
             422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],
             429: ["QUEUE_FULL"],

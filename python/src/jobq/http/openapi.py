@@ -52,6 +52,7 @@ TAGS: Final = {
 
 PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "job_id": {"type": "string", "format": "uuid"},
+    "batch_id": {"type": "string", "format": "uuid"},
     "execution_id": {"type": "string", "format": "uuid"},
     "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$"},
     "attempt": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},

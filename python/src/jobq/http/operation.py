@@ -178,6 +178,17 @@ class Call:
         value: str = self.request.path_params[name]
         return value
 
+    def batch_id(self) -> UUID:
+        """Return the batch's id in the path.
+
+        Raises:
+            ApiError: it is not a UUID, so that there can be no such batch.
+        """
+        text = self.request.path_params["batch_id"]
+        if not CANONICAL.fullmatch(text):
+            raise ApiError("BATCH_NOT_FOUND")
+        return UUID(text)
+
     def job_id(self) -> UUID:
         """Return the id in the path, of a job or of an execution, which are one.
 

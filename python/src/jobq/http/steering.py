@@ -73,13 +73,13 @@ class Change(Which, kw_only=True):
 class CancelMany(Which, kw_only=True):
     """Which jobs to cancel."""
 
-    state: Literal["queued", "retrying", "running"] | None = None
+    state: Literal["blocked", "queued", "retrying", "running"] | None = None
 
 
 class Delete(Which, kw_only=True):
     """Which jobs to delete."""
 
-    state: Literal["queued", "retrying", "succeeded", "dead", "cancelled"] | None = None
+    state: Literal["blocked", "queued", "retrying", "succeeded", "dead", "cancelled"] | None = None
 
 
 class Chosen(Struct):
@@ -93,7 +93,13 @@ class Cancelled(Struct):
 
     job_id: UUID
     outcome: Literal[
-        "cancelled", "cancel_requested", "already_finished", "queued", "retrying", "running"
+        "cancelled",
+        "cancel_requested",
+        "already_finished",
+        "blocked",
+        "queued",
+        "retrying",
+        "running",
     ]
 
 

@@ -6,16 +6,17 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 import msgspec
 
 from jobq.errors import DatabaseUnavailable, JobqError, LeaseLost
+from jobq.models import Input
 from jobq.worker.link import Pace
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from datetime import timedelta
-    from uuid import UUID
 
     from jobq.models import Json
     from jobq.steps import Wait
@@ -86,6 +87,14 @@ class WorkerJournal:
         )
         return outcome, None if payload is None else msgspec.json.decode(payload)
 
+    async def inputs(self, job_id: UUID) -> list[Input]:
+        """Return what the jobs have come to that this one waited for."""
+        rows = await _answer(lambda: self._protocol.list_inputs(job_id))
+        return [
+            Input(UUID(str(parent)), name, kind, state, msgspec.json.decode(result or "null"), rule)
+            for parent, name, kind, state, result, rule in rows
+        ]
+
     async def _write(self) -> None:
         """Write until there is nothing left."""
         try:
@@ -149,6 +158,11 @@ class ThreadJournal:
         """Wait for an event."""
         waited: Wait = self._of(self._journal.wait(job_id, attempt, event, within))
         return waited
+
+    def inputs(self, job_id: UUID) -> list[Input]:
+        """Return what the jobs have come to that this one waited for."""
+        found: list[Input] = self._of(self._journal.inputs(job_id))
+        return found
 
     def _of(self, coroutine: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - its answer
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from uuid import UUID
 
-    from jobq.models import Json
+    from jobq.models import Input, Json
     from jobq.steps import Wait
     from jobq.worker.threads import Threads
 
@@ -253,6 +253,11 @@ class Afar:
         """Wait for an event."""
         waited: Wait = self._ask("wait", job_id, attempt, event, within)
         return waited
+
+    def inputs(self, job_id: UUID) -> list[Input]:
+        """Return what the jobs have come to that this one waited for."""
+        found: list[Input] = self._ask("inputs", job_id)
+        return found
 
     def attend(self, context: JobContext) -> None:
         """Have a context that has come from the worker ask it."""

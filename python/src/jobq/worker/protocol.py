@@ -18,13 +18,14 @@ from jobq.settlement import (
     Succeeded,
     moment_of,
 )
-from jobq.steps import LIST_STEPS, WAIT_FOR
+from jobq.steps import LIST_INPUTS, LIST_STEPS, WAIT_FOR
 from jobq.worker.held import Held, Key, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
+    from jobq.models import State
     from jobq.settlement import Hold
     from jobq.worker.journal import Step
     from jobq.worker.links import Links
@@ -161,6 +162,12 @@ class Protocol:
     async def list_steps(self, job_id: UUID) -> list[tuple[str, str]]:
         """Return the names of a job's steps, and as JSON text what they have come to."""
         return await self._links.call(LIST_STEPS, [job_id])
+
+    async def list_inputs(
+        self, job_id: UUID
+    ) -> list[tuple[UUID, str | None, str, State, str | None, str]]:
+        """Return what the jobs have come to that a job waited for, results as JSON text."""
+        return await self._links.call(LIST_INPUTS, [job_id])
 
     async def save_steps(self, steps: Sequence[Step]) -> list[tuple[str | None, str]]:
         """Record steps; return of each what is recorded, and ``saved``, ``known`` or ``lost``."""

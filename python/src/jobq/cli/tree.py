@@ -1,0 +1,53 @@
+"""A tree of jobs in the terminal: what waits stands below what it waits for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobq.models import Json
+
+__all__ = ["drawn"]
+
+
+def drawn(graph: dict[str, Json]) -> Iterator[str]:
+    """Yield a line for each job and each time that another waits for it.
+
+    A job is drawn with what is below it the first time only. The one that was asked for has
+    a star.
+
+    Args:
+        graph: as ``show_graph`` of the database returns it.
+    """
+    nodes = {node["job_id"]: node for node in graph["nodes"]}
+    children: dict[str, list[str]] = defaultdict(list)
+    waiting = {edge["child_id"] for edge in graph["edges"]}
+    for edge in graph["edges"]:
+        children[edge["parent_id"]].append(edge["child_id"])
+    seen: set[str] = set()
+    branches = [(job_id, 0) for job_id in reversed(nodes) if job_id not in waiting]
+    while branches:
+        job_id, depth = branches.pop()
+        is_known = job_id in seen
+        yield _line(nodes[job_id], depth, is_asked=job_id == graph["job_id"], is_known=is_known)
+        if not is_known:
+            seen.add(job_id)
+            branches += [(child, depth + 1) for child in reversed(children[job_id])]
+    if not graph["is_whole"]:
+        yield "and more"
+
+
+def _line(node: dict[str, Any], depth: int, *, is_asked: bool, is_known: bool) -> str:
+    name = node["name"] or node["kind"]
+    star = " *" if is_asked else ""
+    if is_known:
+        return f"{'  ' * depth}{name}{star} (above)"
+    state = node["state"]
+    if node["waits_for"]:
+        state = f"{state}, waits for {node['waits_for']}"
+    elif node["error_code"] and state in ("dead", "cancelled", "retrying"):
+        state = f"{state}, {node['error_code']}"
+    return f"{'  ' * depth}{name}{star}  {state}  {node['job_id']}"

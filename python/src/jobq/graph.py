@@ -1,0 +1,100 @@
+"""Graphs of jobs that wait for each other, written as they are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jobq.arguments import as_text
+from jobq.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from jobq.models import AfterFailure, Json
+
+__all__ = ["Graph", "Node"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A job of a graph.
+
+    Attributes:
+        name: what it is called there.
+    """
+
+    name: str
+
+
+class Graph:
+    """Jobs that are enqueued together, by `Client.enqueue_graph`.
+
+    flow = Graph()
+    a = flow.add("fetch", url)
+    b = [flow.add("resize", width, after=[a]) for width in (100, 200)]
+    flow.add("report", after=b)
+    """
+
+    def __init__(self) -> None:
+        self._jobs: dict[str, dict[str, Json]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(
+        self,
+        kind: str,
+        payload: Json = None,
+        *,
+        name: str | None = None,
+        after: Iterable[Node | UUID | str] = (),
+        before: Iterable[Node | UUID | str] = (),
+        after_failure: AfterFailure | None = None,
+        **options: Json,
+    ) -> Node:
+        """Add a job.
+
+        Args:
+            kind: what is to be done.
+            payload: as for ``enqueue``.
+            name: in the graph, 1 to 256 characters; by default the kind, then ``kind#2``.
+            after: the jobs that it waits for: of this graph, or by the ids of others; by
+                names or ids of the graph that this one joins.
+            before: jobs of the graph that this one joins which are to wait for it too; they
+                must be blocked yet.
+            after_failure: ``cancel``, ``wait`` or ``run``, as for ``enqueue``.
+            **options: of ``enqueue``, but no keys.
+
+        Raises:
+            InvalidArgument: there is a job of this name already.
+        """
+        name = self._free_name(kind) if name is None else name
+        if name in self._jobs:
+            raise InvalidArgument("a name of a graph is given twice", detail=name)
+        job = {
+            "kind": kind,
+            "payload": payload,
+            "after": [_named(parent) for parent in after] or None,
+            "before": [_named(child) for child in before] or None,
+            "after_failure": after_failure,
+            **options,
+        }
+        given = {member: value for member, value in job.items() if value is not None}
+        self._jobs[name] = {"name": name, **given}
+        return Node(name)
+
+    @property
+    def jobs(self) -> list[Mapping[str, Any]]:
+        """The jobs, as ``enqueue_graph`` of the database takes them."""
+        return list(self._jobs.values())
+
+    def _free_name(self, kind: str) -> str:
+        while True:
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+            name = kind if count == 1 else f"{kind}#{count}"
+            if name not in self._jobs:
+                return name
+
+
+def _named(job: Node | UUID | str) -> str:
+    return job.name if isinstance(job, Node) else as_text(job)

@@ -1,0 +1,74 @@
+-- Purpose: how far a batch is.
+-- Invariant: counts rows; members of which the retention has ended do not count.
+-- Raises: 22004, JQ001.
+-- Argument batch_id: the batch
+-- Column opened_at: when it was made
+-- Column sealed_at: when it had all its members; null before
+-- Column ended_at: when no member was live any more, and its jobs were called; null before
+-- Column members: how many jobs belong to it
+-- Column blocked: how many wait for other jobs
+-- Column queued: how many wait to run
+-- Column running: how many run
+-- Column retrying: how many wait for another attempt
+-- Column succeeded: how many have succeeded
+-- Column dead: how many have failed for good
+-- Column cancelled: how many were cancelled
+-- Column on_success: the job that runs when all have succeeded; null for none
+-- Column on_end: the job that runs when all have ended; null for none
+-- Column on_first_death: the job that runs when the first is dead; null for none
+-- Example: select members, succeeded, ended_at from jobq.batch_status(:'batch');
+create or replace function jobq.batch_status(
+    batch_id uuid,
+    out opened_at timestamptz,
+    out sealed_at timestamptz,
+    out ended_at timestamptz,
+    out members bigint,
+    out blocked bigint,
+    out queued bigint,
+    out running bigint,
+    out retrying bigint,
+    out succeeded bigint,
+    out dead bigint,
+    out cancelled bigint,
+    out on_success uuid,
+    out on_end uuid,
+    out on_first_death uuid
+)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch := jobq_private.find_batch(batch_status.batch_id);
+begin
+    opened_at := _batch.opened_at;
+    sealed_at := _batch.sealed_at;
+    ended_at := _batch.ended_at;
+    on_success := _batch.on_success;
+    on_end := _batch.on_end;
+    on_first_death := _batch.on_first_death;
+    select
+        count(*), count(*) filter (where m.state = 'blocked'),
+        count(*) filter (where m.state = 'queued'),
+        count(*) filter (where m.state = 'running'),
+        count(*) filter (where m.state = 'retrying'),
+        count(*) filter (where m.state = 'succeeded'),
+        count(*) filter (where m.state = 'dead'),
+        count(*) filter (where m.state = 'cancelled')
+    into members, blocked, queued, running, retrying, succeeded, dead, cancelled
+    from (
+        select j.state from jobq_private.job as j where j.batch_id = _batch.batch_id
+        union all
+        select a.state from jobq_private.job_archive as a where a.batch_id = _batch.batch_id
+    ) as m;
+end
+$$;
+
+revoke all on function jobq.batch_status from public;
+grant execute on function jobq.batch_status
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.batch_status is
+'Returns how far a batch is: its members by state, and whether it is sealed and has ended.';

@@ -1,0 +1,70 @@
+-- Purpose: cancel the members of a batch: those that wait at once, those that run by asking
+-- their workers; and seal it.
+-- Invariant: at most max_jobs waiting ones at a call, the oldest first, so call again while
+-- some remain. What somebody holds at this moment remains too.
+-- Raises: 22004, 22023, JQ001.
+-- Argument batch_id: the batch
+-- Argument max_jobs: at most so many, 1 to 100000.
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Column cancelled: how many were cancelled
+-- Column requested: how many run, and were asked to stop
+-- Column remaining: how many are left, neither cancelled nor asked
+-- Example: select * from jobq.cancel_batch(:'batch', 'wrong list');
+create or replace function jobq.cancel_batch(
+    batch_id uuid,
+    reason text default null,
+    max_jobs integer default 10000,
+    out cancelled bigint,
+    out requested bigint,
+    out remaining bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held uuid[];
+begin
+    perform jobq_private.find_batch(cancel_batch.batch_id);
+    if cancel_batch.max_jobs is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs');
+    elsif cancel_batch.max_jobs not between 1 and 100000
+        or length(cancel_batch.reason) > 512
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'max_jobs must be from 1 to 100000, and reason have at most 512 characters'
+        );
+    end if;
+    perform jobq.seal_batch(cancel_batch.batch_id);
+    _held := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null
+        order by j.job_id
+        limit cancel_batch.max_jobs
+        for update skip locked
+    );
+    select
+        count(*) filter (where c.outcome = 'cancelled'),
+        count(*) filter (where c.outcome = 'cancel_requested')
+    into cancelled, requested
+    from (
+        select jobq.cancel(h.job_id, cancel_batch.reason) as outcome
+        from unnest(_held) as h (job_id)
+        offset 0
+    ) as c;
+    select count(*) into remaining
+    from jobq_private.job as j
+    where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null;
+end
+$$;
+
+revoke all on function jobq.cancel_batch from public;
+grant execute on function jobq.cancel_batch
+to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel_batch is
+'Cancels the members of a batch, and says how many it has cancelled, has asked to stop, and how many remain.';

@@ -1,0 +1,53 @@
+-- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
+-- that run by asking their workers.
+-- Invariant: each as by cancel(), in one transaction, in the order of ids. What has ended stays
+-- as it is. Raises: 22004, 22023, JQ001.
+-- Argument job_id: any job of the tree
+-- Argument reason: why; kept with each job, at most 512 characters.
+-- Argument scope: all (every job that is connected with it) or downstream (it, and what waits
+-- for it)
+-- Column cancelled_id: the id of a job that was live
+-- Column outcome: cancelled or cancel_requested.
+-- Example: select * from jobq.cancel_tree(:'waiting', 'ordered twice');
+create or replace function jobq.cancel_tree(
+    job_id uuid, reason text default null, scope text default 'all'
+)
+returns table (cancelled_id uuid, outcome text)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq.get_job(cancel_tree.job_id);
+    if cancel_tree.scope is null or cancel_tree.scope not in ('all', 'downstream') then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'scope must be all or downstream');
+    elsif length(cancel_tree.reason) > 512 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'reason must have at most 512 characters'
+        );
+    end if;
+    return query
+    select t.job_id, jobq.cancel(t.job_id, cancel_tree.reason)
+    from (
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id in (
+            select d.job_id
+            from jobq_private.tree(
+                cancel_tree.job_id, case cancel_tree.scope when 'all' then 'all' else 'down' end
+            ) as d (job_id)
+        )
+        order by j.job_id
+        offset 0
+    ) as t;
+end
+$$;
+
+revoke all on function jobq.cancel_tree from public;
+grant execute on function jobq.cancel_tree
+to jobq_producer, jobq_operator;
+
+comment on function jobq.cancel_tree is
+'Cancels a job with all that hangs together with it, and says which jobs.';

@@ -1,0 +1,45 @@
+-- Purpose: what the jobs have come to that a job waited for, or waits for.
+-- Invariant: in the order of their ids; a job that finished jobs depend on is kept as long as
+-- they are. Raises: 22004, JQ001.
+-- Column parent_id: the job that was waited for
+-- Column name: its name in the graph; null when it is in none
+-- Column state: the state it is in
+-- Column result: what it returned; null unless it has succeeded
+-- Column after_failure: what follows for the job that waits when this one is dead or cancelled
+-- Example: select parent_id, result from jobq.list_inputs(:'running');
+create or replace function jobq.list_inputs(job_id uuid)
+returns table (parent_id uuid, name text, kind text, state text, result jsonb, after_failure text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+begin
+    perform jobq.get_job(list_inputs.job_id);
+    return query
+    select p.job_id, n.name, p.kind, p.state, p.result, e.after_failure
+    from jobq_private.edge as e
+    cross join lateral (
+        select j.job_id, j.kind, j.state, j.result
+        from jobq.job as j
+        where j.job_id = e.parent and j.finished_at is null
+        union all
+        select j.job_id, j.kind, j.state, j.result
+        from jobq.job as j
+        where j.job_id = e.parent
+        and j.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
+    ) as p
+    left join jobq_private.node as n on n.job_id = e.parent
+    where e.child = list_inputs.job_id
+    order by p.job_id;
+end
+$$;
+
+revoke all on function jobq.list_inputs from public;
+grant execute on function jobq.list_inputs
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_inputs is
+'Returns what the jobs have come to that a job waits for, or waited for.';

@@ -1,0 +1,27 @@
+-- Purpose: where the children of each job begin in a list of arrows by parent, less one; and in
+-- the end where the last ones end.
+-- Invariant: reads nothing. Raises: nothing.
+create or replace function jobq_private.arrow_ends(arrows jobq_private.arrow[], size integer)
+returns integer[]
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select array_agg(c.before order by c.place)
+    from (
+        select
+            p.place,
+            (sum(coalesce(a.children, 0)) over (order by p.place) - coalesce(a.children, 0))::integer as before
+        from generate_series(1, arrow_ends.size + 1) as p (place)
+        left join (
+            select w.parent, count(*) as children from unnest(arrow_ends.arrows) as w group by w.parent
+        ) as a on a.parent = p.place
+    ) as c
+$$;
+
+revoke all on function jobq_private.arrow_ends from public;
+
+comment on function jobq_private.arrow_ends is
+'Where the children of each job begin in a list of arrows.';

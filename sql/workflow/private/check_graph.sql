@@ -1,0 +1,44 @@
+-- Purpose: refuse the graph of a schedule that could not be added at each of its slots.
+-- Invariant: its jobs wait for each other alone, and no name is that of the schedule's own
+-- job, its kind. Raises: 22004, 22023, JQ001, JQ005, JQ006.
+-- Never: QUEUE_FULL.
+create or replace function jobq_private.check_graph(graph jsonb, kind text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _nodes constant jsonb := jobq_private.graph_nodes(graph);
+    _names text[];
+    _jobs jobq_private.new_job[];
+begin
+    select array_agg(n.node ->> 'name' order by n.place) into _names
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place);
+    if kind = any(_names)
+        or jobq_private.graph_others(_nodes, _names, null) <> '{}'
+        or jsonb_path_exists(_nodes, '$[*].batch_id')
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'a graph of a schedule names its own jobs alone, none by the schedule''s kind, and no batch'
+        );
+    end if;
+    perform jobq_private.check_arrows(
+        jobq_private.graph_arrows(_nodes, _names, '{}', null), _names
+    );
+    _jobs := jobq_private.node_jobs(_nodes);
+    for _n in 1 .. cardinality(_jobs) loop
+        _jobs[_n].schedule_id := jobq_private.id_floor('epoch');
+    end loop;
+    perform jobq_private.check_new_jobs(_jobs);
+    perform jobq_private.check_payload_schemas(_jobs);
+end
+$$;
+
+revoke all on function jobq_private.check_graph from public;
+
+comment on function jobq_private.check_graph is
+'Refuses the graph of a schedule that could not be added at each of its slots.';

@@ -1,0 +1,40 @@
+-- Purpose: one way round in a graph, in words: a waits for b waits for a.
+-- Invariant: waiting has of each job how many parents were left in the end; whoever has one
+-- can be gone back from for ever. Reads nothing. Raises: nothing.
+create or replace function jobq_private.cycle_among(arrows jobq_private.arrow[], names text[], waiting integer[])
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _parent integer[] := array_fill(0, array[cardinality(names)]);
+    _arrow jobq_private.arrow;
+    _path integer[] := '{}'::integer[];
+    _at integer;
+begin
+    for _arrow in
+        select a.* from unnest(arrows) as a where waiting[a.child] > 0 and waiting[a.parent] > 0
+        order by a.child desc
+    loop
+        _parent[_arrow.child] := _arrow.parent;
+        _at := _arrow.child;
+    end loop;
+    while _at <> all(_path) loop
+        _path := _path || _at;
+        _at := _parent[_at];
+    end loop;
+    _path := _path[array_position(_path, _at):] || _at;
+    return (
+        select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
+        from unnest(_path[:20]) with ordinality as p (place, n)
+    );
+end
+$$;
+
+revoke all on function jobq_private.cycle_among from public;
+
+comment on function jobq_private.cycle_among is
+'One way round in a graph, in words.';

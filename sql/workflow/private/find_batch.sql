@@ -1,0 +1,32 @@
+-- Purpose: a batch, or an error when there is none.
+-- Invariant: reads only. Raises: 22004, JQ001.
+create or replace function jobq_private.find_batch(batch_id uuid)
+returns jobq_private.batch
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch;
+begin
+    if find_batch.batch_id is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'batch_id');
+    end if;
+    select b.* into _batch
+    from jobq_private.batch as b
+    where b.batch_id = find_batch.batch_id;
+    if not found then
+        perform jobq_private.raise_error(
+            'BATCH_NOT_FOUND', format('batch_id %s', find_batch.batch_id)
+        );
+    end if;
+    return _batch;
+end
+$$;
+
+revoke all on function jobq_private.find_batch from public;
+
+comment on function jobq_private.find_batch is
+'Returns a batch.';

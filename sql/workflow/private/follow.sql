@@ -1,0 +1,61 @@
+-- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
+-- Invariant: locks no parent, which may run for long: a look is left, so that resolve() finds
+-- after the commit what has ended meanwhile. job_ids is parallel to jobs; null for one that
+-- was not made. Raises: 22004, 22023, JQ001, JQ002.
+create or replace function jobq_private.follow(jobs jobq_private.new_job[], job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _missing uuid;
+begin
+    perform jobq_private.enter_batches(array(
+        select j.batch_id from unnest(follow.jobs) as j where j.batch_id is not null
+    ));
+    if exists (
+        select from unnest(follow.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+        where a.parent is null
+    ) then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+    elsif exists (
+        select from unnest(follow.jobs) as j where cardinality(j.after) > 100000
+    ) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
+        );
+    end if;
+    perform jobq_private.check_after_failure(follow.jobs);
+
+    insert into jobq_private.edge (child, parent, after_failure)
+    select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')
+    from unnest(follow.jobs) with ordinality as j
+    join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    cross join lateral unnest(j.after) as a (parent);
+    select p.parent into _missing
+    from (
+        select distinct a.parent
+        from unnest(follow.jobs) as j
+        cross join lateral unnest(j.after) as a (parent)
+    ) as p
+    where jobq_private.state_of(p.parent) is null
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
+    end if;
+    insert into jobq_private.look (about, id)
+    select 'child', i.job_id
+    from unnest(follow.jobs) with ordinality as j
+    join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
+    where j.after is not null;
+end
+$$;
+
+revoke all on function jobq_private.follow from public;
+
+comment on function jobq_private.follow is
+'Links new jobs to those that they wait for, and to their batches.';

@@ -1,0 +1,36 @@
+-- Purpose: the graph of a live job; a new one for null, or where it is in none.
+-- Invariant: a job in none becomes a node of its new graph, by its kind. Raises: JQ001, JQ002.
+-- Never: NULL_ARGUMENT.
+create or replace function jobq_private.graph_id(graph_of uuid)
+returns uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _graph_id uuid;
+    _job jobq.job;
+begin
+    if graph_of is null then
+        return jobq_private.new_id();
+    end if;
+    _job := jobq.get_job(graph_of);
+    if _job.finished_at is not null then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s is %s: its graph takes no more jobs from it', graph_of, _job.state
+        ));
+    end if;
+    insert into jobq_private.node as n (job_id, graph_id, name)
+    values (graph_of, jobq_private.new_id(), _job.kind)
+    on conflict on constraint node_pkey do nothing;
+    select n.graph_id into _graph_id from jobq_private.node as n where n.job_id = graph_of;
+    return _graph_id;
+end
+$$;
+
+revoke all on function jobq_private.graph_id from public;
+
+comment on function jobq_private.graph_id is
+'The graph of a live job, or a new one.';

@@ -1,0 +1,58 @@
+-- Purpose: the jobs of a graph as given, an array of objects with name, after and before.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.graph_nodes(graph jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text;
+    _nodes constant jsonb := graph -> 'jobs';
+begin
+    if graph is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'graph');
+    elsif jsonb_typeof(graph) <> 'object' or graph - 'jobs' <> '{}'
+        or jsonb_typeof(_nodes) is distinct from 'array'
+        or jsonb_array_length(_nodes) not between 1 and 100000
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'graph must be an object with jobs, an array of 1 to 100000'
+        );
+    end if;
+    select format('job %s: %s', n.place, case
+        when jsonb_typeof(n.node) <> 'object' then 'must be an object'
+        when jsonb_typeof(n.node -> 'name') is distinct from 'string'
+            or length(n.node ->> 'name') not between 1 and 256
+        then 'name must be a text of 1 to 256 characters'
+        else 'after and before must be arrays of names and ids'
+    end) into _problem
+    from jsonb_array_elements(_nodes) with ordinality as n (node, place)
+    where jsonb_typeof(n.node) <> 'object'
+    or jsonb_typeof(n.node -> 'name') is distinct from 'string'
+    or length(n.node ->> 'name') not between 1 and 256
+    or coalesce(jsonb_typeof(n.node -> 'after'), 'array') not in ('array', 'null')
+    or coalesce(jsonb_typeof(n.node -> 'before'), 'array') not in ('array', 'null')
+    or jsonb_path_exists(n.node, '$.after[*] ? (@.type() != "string" && @ != null)')
+    or jsonb_path_exists(n.node, '$.before[*] ? (@.type() != "string" && @ != null)')
+    limit 1;
+    if _problem is null then
+        select format('name %s is given twice', n.node ->> 'name') into _problem
+        from jsonb_array_elements(_nodes) as n (node)
+        group by n.node ->> 'name'
+        having count(*) > 1
+        limit 1;
+    end if;
+    if _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+    return _nodes;
+end
+$$;
+
+revoke all on function jobq_private.graph_nodes from public;
+
+comment on function jobq_private.graph_nodes is
+'The jobs of a graph as given.';

@@ -1,0 +1,67 @@
+-- Purpose: the jobs beyond new ones that these name in after and before: by ids, or by names
+-- in the graph that they join.
+-- Invariant: each must be there. A name of the new jobs goes before one of the graph.
+-- Raises: 22023, JQ001.
+create or replace function jobq_private.graph_others(nodes jsonb, names text[], graph_id uuid)
+returns uuid[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _others uuid[];
+    _missing text;
+    _taken text;
+begin
+    select n.name into _taken
+    from jobq_private.node as n
+    where n.graph_id = graph_others.graph_id and n.name = any(graph_others.names)
+    limit 1;
+    if found then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', format('name %s is in the graph already', _taken)
+        );
+    end if;
+    with named as (
+        select distinct coalesce(w.name, '') as name
+        from jsonb_array_elements(graph_others.nodes) as e (node)
+        cross join lateral (
+            select a.name from jsonb_array_elements_text(
+                coalesce(nullif(e.node -> 'after', 'null'), '[]')
+            ) as a (name)
+            union all
+            select b.name from jsonb_array_elements_text(
+                coalesce(nullif(e.node -> 'before', 'null'), '[]')
+            ) as b (name)
+        ) as w
+        except
+        select n.name from unnest(graph_others.names) as n (name)
+    ),
+    found as (
+        select d.name, coalesce(n.job_id, case
+            when d.name ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then d.name::uuid
+        end) as job_id
+        from named as d
+        left join jobq_private.node as n
+            on n.graph_id = graph_others.graph_id and n.name = d.name
+    )
+    select
+        array_agg(distinct f.job_id),
+        min(f.name) filter (where f.job_id is null or jobq_private.state_of(f.job_id) is null)
+    into _others, _missing
+    from found as f;
+    if _missing is not null then
+        perform jobq_private.raise_error(
+            'JOB_NOT_FOUND', format('job_id %s: neither a job nor a name in the graph', _missing)
+        );
+    end if;
+    return coalesce(_others, '{}');
+end
+$$;
+
+revoke all on function jobq_private.graph_others from public;
+
+comment on function jobq_private.graph_others is
+'The jobs that a graph names beyond its own new ones.';

@@ -1,0 +1,45 @@
+-- Purpose: lock blocked jobs that are to wait for new ones as well.
+-- Invariant: in the order of ids; resolve() leaves them alone until the commit, and then sees
+-- that they wait. Raises: JQ002.
+create or replace function jobq_private.hold_children(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _free uuid;
+begin
+    if job_ids = '{}' then
+        return;
+    end if;
+    perform from jobq_private.job as j
+    where j.job_id = any(hold_children.job_ids)
+    order by j.job_id
+    for no key update;
+    select c.job_id into _free
+    from unnest(hold_children.job_ids) as c (job_id)
+    where not exists (
+        select from jobq_private.job as j where j.job_id = c.job_id and j.state = 'blocked'
+    )
+    or exists (
+        select from jobq_private.batch as b
+        where c.job_id in (b.on_success, b.on_end, b.on_first_death)
+    )
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s is %s; only a blocked job, and none that a batch calls, can come to wait',
+            _free,
+            jobq_private.state_of(_free)
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.hold_children from public;
+
+comment on function jobq_private.hold_children is
+'Locks blocked jobs that are to wait for new ones as well.';

@@ -1,0 +1,69 @@
+-- Purpose: do what follows from the ends of jobs: release their children or cancel them, end
+-- batches.
+-- Invariant: waits for no lock. What is locked, or not to be seen, is left with its look, at
+-- which somebody looks again after 10 ms, later after up to a second. A look is taken away
+-- only after a new snapshot has shown that nothing is left to do, by who has the rows of
+-- children and batches; so whoever is killed strands nothing, and what two do at once is done
+-- once. A repeatable snapshot is too old for that. Returns how many jobs were released or
+-- cancelled. Raises: nothing.
+create or replace function jobq_private.resolve(max_looks integer default 1000)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_mergejoin = off
+as $$
+declare
+    _queues constant text[] := jobq_private.worked_queues();
+    _looks tid[];
+    _parents uuid[];
+    _children uuid[];
+    _batches uuid[];
+    _left uuid[] := array[]::uuid[];
+    _moved bigint := 0;
+begin
+    perform set_config('jobq.looks', '', true);
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    for _round in 1 .. 10 loop
+        select
+            array_agg(l.ctid),
+            coalesce(array_agg(l.id) filter (where l.about = 'parent'), '{}'),
+            coalesce(array_agg(l.id) filter (where l.about = 'child'), '{}'),
+            array_agg(distinct l.id) filter (where l.about = 'batch')
+        into _looks, _parents, _children, _batches
+        from (
+            select k.ctid, k.about, k.id
+            from jobq_private.look as k
+            where k.look_at <= clock_timestamp()
+            order by k.look_id
+            limit resolve.max_looks
+            for update skip locked
+        ) as l;
+        exit when _looks is null;
+        if _children <> '{}' then
+            perform jobq_private.await_parents(_children, _queues);
+        end if;
+        if _children <> '{}' or _parents <> '{}' then
+            _moved := _moved + jobq_private.settle_edges(_parents, _children, _queues);
+        end if;
+        if _batches is not null then
+            select _moved + s.moved, s.left_alone into _moved, _left
+            from jobq_private.settle_batches(_batches) as s;
+        end if;
+        perform jobq_private.end_looks(_looks, _left, _queues);
+    end loop;
+    return _moved;
+end
+$$;
+
+revoke all on function jobq_private.resolve from public;
+
+comment on function jobq_private.resolve is
+'Releases or cancels the children of jobs that have ended, and ends batches.';

@@ -1,0 +1,27 @@
+-- Purpose: the state of a job, live or archived; null when there is none.
+-- Invariant: reads only, what get_job() would find. Raises: nothing.
+create or replace function jobq_private.state_of(job_id uuid)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
+        (
+            select a.state
+            from jobq_private.job_archive as a
+            where a.job_id = state_of.job_id
+            and a.finished_at >= jobq_private.id_time(state_of.job_id) - interval '1 day'
+            order by a.finished_at desc
+            limit 1
+        )
+    )
+$$;
+
+revoke all on function jobq_private.state_of from public;
+
+comment on function jobq_private.state_of is
+'The state of a job; null when there is none.';

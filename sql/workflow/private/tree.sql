@@ -1,0 +1,29 @@
+-- Purpose: the jobs that hang together with one: all, or those below it, itself included.
+-- Invariant: reads only; at most 100,000. Raises: nothing.
+create or replace function jobq_private.tree(job_id uuid, direction text)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive found as (
+        select tree.job_id
+        union
+        select e.job_id
+        from found as f
+        cross join lateral (
+            select d.child as job_id from jobq_private.edge as d where d.parent = f.job_id
+            union all
+            select u.parent from jobq_private.edge as u
+            where u.child = f.job_id and tree.direction = 'all'
+        ) as e
+    )
+    select f.job_id from found as f limit 100000
+$$;
+
+revoke all on function jobq_private.tree from public;
+
+comment on function jobq_private.tree is
+'The jobs that hang together with one.';

@@ -1,0 +1,59 @@
+-- Purpose: run jobs of a tree again that are dead or cancelled.
+-- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
+-- again, and what has succeeded does not run again. Raises: 22004, 22023, JQ001, JQ002, JQ004.
+-- Argument job_id: any job of the tree; for downstream the one from which on
+-- Argument scope: failed (all that are dead, and what was cancelled because of them),
+-- downstream (this job and what waits for it, as far as dead or cancelled) or all (every dead
+-- or cancelled one)
+-- Returns: the ids of the jobs that went back.
+-- Example: select * from jobq.redrive_tree(:'dead');
+create or replace function jobq.redrive_tree(
+    job_id uuid, scope text default 'failed'
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _job_id uuid;
+begin
+    perform jobq.get_job(redrive_tree.job_id);
+    if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'scope must be failed, downstream or all'
+        );
+    end if;
+    for _job_id in
+        select a.job_id
+        from jobq_private.job_archive as a
+        where a.job_id in (
+            select t.job_id
+            from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
+                when 'downstream' then 'down' else 'all'
+            end) as t (job_id)
+        )
+        and (
+            a.state = 'dead'
+            or (
+                a.state = 'cancelled'
+                and (redrive_tree.scope <> 'failed' or a.last_error_code = 'PARENT_FAILED')
+            )
+        )
+        order by a.job_id
+    loop
+        perform jobq.redrive(_job_id);
+        return next _job_id;
+    end loop;
+end
+$$;
+
+revoke all on function jobq.redrive_tree from public;
+grant execute on function jobq.redrive_tree
+to jobq_operator;
+
+comment on function jobq.redrive_tree is
+'Puts dead and cancelled jobs of a tree back, and returns their ids.';

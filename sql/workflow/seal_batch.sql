@@ -1,0 +1,31 @@
+-- Purpose: say that a batch has all its members, so that it can end.
+-- Invariant: until it has ended, members may still be added, as by members that run; it ends
+-- once no member is live, at once if it has none. Sealing twice is harmless.
+-- Raises: 22004, JQ001.
+-- Argument batch_id: the batch
+-- Example: select jobq.seal_batch(:'batch');
+create or replace function jobq.seal_batch(batch_id uuid)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _batch jobq_private.batch := jobq_private.find_batch(seal_batch.batch_id);
+begin
+    update jobq_private.batch as b
+    set sealed_at = now()
+    where b.batch_id = _batch.batch_id and b.sealed_at is null;
+    insert into jobq_private.look (about, id) values ('batch', _batch.batch_id);
+    perform jobq_private.wake(array[_batch.queue]);
+end
+$$;
+
+revoke all on function jobq.seal_batch from public;
+grant execute on function jobq.seal_batch
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.seal_batch is
+'Says that a batch has all its members: it ends once none of them is live.';

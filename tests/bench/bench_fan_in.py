@@ -1,0 +1,110 @@
+"""Print what it costs to wait: a fan-in of 10,000, a batch of 100,000, and how soon a child starts.
+
+Usage: make bench PART=fan_in ARGS="[--parents 10000] [--members 100000] [--rounds 300]"
+
+The same worker drains as many plain jobs, and jobs of which the last one releases a child;
+then pairs of a parent and a child, one after the other, whose own history tells how long after the
+parent's end the child was claimed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from bench import bulk, database, one, working
+from stamps import percentiles
+
+from jobq import Client, Graph
+
+if TYPE_CHECKING:
+    from bench import Connection
+
+LIVE = "select exists (select from jobq_private.job)"
+GAPS = """
+select extract(epoch from min(c.claimed_at) - max(p.finished_at))
+from jobq_private.edge as e
+join jobq.job as p on p.job_id = e.parent
+join jobq.job as c on c.job_id = e.child
+group by e.child
+"""
+
+
+def main() -> None:
+    """Measure plain jobs, then those that others wait for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parents", type=int, default=10_000)
+    parser.add_argument("--members", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=300)
+    options = parser.parse_args()
+    measure(options.parents, options.members, options.rounds)
+
+
+def measure(parents: int = 10_000, member_count: int = 100_000, rounds: int = 300) -> None:
+    """Print each figure as it is known."""
+    with database() as (connection, url), working(url, 1):
+        bulk(connection, parents)
+        drained(connection)  # warm
+        plain = timed(connection, lambda: bulk(connection, parents))
+        print(f"{parents:,} plain jobs: {plain:.2f} s", flush=True)
+        waited = timed(connection, lambda: fan_in(connection, parents))
+        print(f"and a child of all: {waited:.2f} s, {waited - plain:+.2f} s", flush=True)
+        batch = timed(connection, lambda: members(connection, member_count))
+        print(f"a batch of {member_count:,}: {batch:.2f} s", flush=True)
+        pairs(connection, rounds)
+
+
+def timed(connection: Connection, enqueue: object) -> float:
+    """Return the seconds from before the enqueue to the end of the last job."""
+    assert callable(enqueue)
+    since = time.monotonic()
+    enqueue()
+    drained(connection)
+    return time.monotonic() - since
+
+
+def drained(connection: Connection) -> None:
+    """Wait until no job is live."""
+    while one(connection, LIVE):
+        time.sleep(0.02)
+
+
+def fan_in(connection: Connection, parents: int) -> None:
+    """Enqueue jobs, and one that waits for all of them, in one transaction."""
+    jobs = [{"kind": "noop"}] * parents
+    with connection.transaction():
+        client = Client(connection)
+        made = client.enqueue_many(jobs)
+        client.enqueue("noop", after=[job.job_id for job in made])
+
+
+def members(connection: Connection, count: int) -> None:
+    """Enqueue a batch with a job at its end."""
+    client = Client(connection)
+    batch = client.open_batch(on_success={"kind": "noop"})
+    for _ in range(count // 10_000):
+        client.enqueue_many([{"kind": "noop", "batch_id": str(batch)}] * 10_000)
+    client.seal_batch(batch)
+
+
+def pairs(connection: Connection, rounds: int) -> None:
+    """Print how soon after its last parent a child is claimed."""
+    connection.execute("delete from jobq_private.edge")
+    client = Client(connection)
+    for _ in range(rounds):
+        flow = Graph()
+        flow.add("noop", after=[flow.add("noop") for _ in range(2)])
+        client.enqueue_graph(flow)
+        drained(connection)
+    gaps = [float(gap) for (gap,) in connection.execute(GAPS).fetchall()]
+    middle, late, longest = percentiles(gaps)
+    print(
+        f"end of the last parent to the start of the child, of {len(gaps)}:"
+        f" p50 {middle:.2f} ms, p99 {late:.2f} ms, longest {longest:.1f} ms",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

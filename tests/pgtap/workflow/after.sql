@@ -1,0 +1,181 @@
+-- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
+begin;
+select plan(39);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+create function pg_temp.state(kind text)
+returns text
+language sql
+as $$
+select j.state from jobq.job as j where j.kind = state.kind
+$$;
+
+-- Two parents, one child
+select jobq.enqueue('a') as a \gset
+select jobq.enqueue('b') as b \gset
+select jobq.enqueue('c', after => array[:'a', :'b']::uuid[]) as c \gset
+select is(pg_temp.state('c'), 'blocked', 'a job that waits for others is blocked');
+select results_eq(
+    'select kind from jobq.claim(''{default}'', ''w'', 10) order by 1',
+    $$values ('a'::text collate "default"), ('b')$$, 'and no worker gets it'
+);
+select results_eq(
+    format('select reason, explanation from jobq.explain(%L) where reason = ''blocked''', :'c'),
+    $$values ('blocked', 'waits for 2 of 2 jobs')$$, 'explain() says for how many it waits'
+);
+select is(
+    (select count(*) from jobq.explain(:'c') as e where e.reason = 'held_up'), 2::bigint,
+    'and which jobs hold it up'
+);
+select ok(jobq.complete(:'a', 1, '"of a"'), 'the first parent ends');
+select from jobq.claim('{default}', 'w', 10);
+select is(pg_temp.state('c'), 'blocked', 'one parent of two is not enough');
+select ok(jobq.complete(:'b', 1, '"of b"'), 'the second parent ends');
+select results_eq(
+    'select kind from jobq.claim(''{default}'', ''w'', 10)',
+    $$values ('c'::text collate "default")$$, 'the claim after the last parent has the child'
+);
+select results_eq(
+    format('select kind, state, result, after_failure from jobq.list_inputs(%L)', :'c'),
+    $$values ('a'::text collate "default", 'succeeded'::text, '"of a"'::jsonb,
+        'cancel'::text), ('b', 'succeeded', '"of b"', 'cancel')$$,
+    'its inputs are what the parents have returned'
+);
+select is(
+    (select j.attempts from jobq.job as j where j.kind = 'c'), 1,
+    'being released is no attempt, and none is given back'
+);
+select is_empty('select from jobq_private.look', 'nothing is left to look at');
+select is(
+    jobq.enqueue('late', after => array[:'a']::uuid[]) is not null, true,
+    'a job may wait for one that has ended'
+);
+select results_eq(
+    'select kind from jobq.claim(''{default}'', ''w'', 10)',
+    $$values ('late'::text collate "default")$$, 'and runs at the next claim'
+);
+
+-- What is refused
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'', after => array[gen_random_uuid()])'),
+    'JQ001 JOB_NOT_FOUND', 'a parent that is not there is refused'
+);
+select is(
+    pg_temp.refusal('select jobq.enqueue(''x'', after => array[null::uuid])'),
+    '22004 NULL_ARGUMENT', 'and null'
+);
+select is(
+    pg_temp.refusal(format(
+        'select jobq.enqueue(''x'', after => %L, after_failure => ''shrug'')', array[:'a']::uuid[]
+    )),
+    '22023 INVALID_ARGUMENT', 'after_failure is one of three'
+);
+select is(
+    pg_temp.refusal($$select jobq.enqueue_many('[{"kind": "x", "after": ["nobody"]}]')$$),
+    '22P02 ', 'an id is a UUID'
+);
+select is(pg_temp.refusal('select jobq.list_inputs(null)'), '22004 NULL_ARGUMENT',
+    'null has no inputs');
+select is(pg_temp.state('x'), null, 'what was refused left nothing');
+
+-- A parent that dies
+select jobq.enqueue('d', max_attempts => 1) as d \gset
+select count(*) as made from jobq.enqueue_many(format($$[
+    {"kind": "cancelled", "after": ["%1$s"]},
+    {"kind": "waits", "after": ["%1$s"], "after_failure": "wait"},
+    {"kind": "runs", "after": ["%1$s"], "after_failure": "run"}
+]$$, :'d')::jsonb) \gset
+select j.job_id as cancelled from jobq.job as j where j.kind = 'cancelled' \gset
+select jobq.enqueue('below', after => array[:'cancelled']::uuid[]) as below \gset
+select from jobq.claim('{default}', 'w', 10);
+select is(jobq.fail(:'d', 1, 'boom'), 'dead', 'a parent dies');
+select results_eq(
+    'select kind from jobq.claim(''{default}'', ''w'', 10)',
+    $$values ('runs'::text collate "default")$$, 'what is to run in any case runs'
+);
+select is(pg_temp.state('cancelled'), 'cancelled', 'the child is cancelled');
+select is(pg_temp.state('below'), 'cancelled', 'and what waits for that');
+select is(pg_temp.state('waits'), 'blocked', 'what is to wait waits');
+select is(
+    (select j.last_error_code from jobq.job as j where j.kind = 'below'), 'PARENT_FAILED',
+    'the error code says why'
+);
+select jobq.redrive(:'below');
+select from jobq.claim('{default}', 'w', 10);
+select is(pg_temp.state('below'), 'cancelled', 'redriven without its parent it is cancelled again');
+select jobq.redrive(:'d');
+select jobq.redrive(:'cancelled');
+select jobq.redrive(:'below');
+select is(pg_temp.state('below'), 'blocked', 'redriven with it, it waits');
+select is(
+    (select string_agg(c.kind, ' ') from jobq.claim('{default}', 'w', 10) as c), 'd',
+    'the parent runs first'
+);
+select is(
+    (
+        select string_agg(x.kind, ' ' order by x.kind)
+        from jobq.exchange('{default}', 'w', 10, array[:'d']::uuid[], '{2}') as x
+    ),
+    'cancelled waits', 'then all that had waited for it, in the exchange that ends it'
+);
+
+-- A blocked job that is cancelled, expires, or is deleted
+select jobq.enqueue('p') as p \gset
+select jobq.enqueue('q', after => array[:'p']::uuid[]) as q \gset
+select jobq.enqueue('r', after => array[:'q']::uuid[]) as r \gset
+select is(jobq.cancel(:'q', 'not wanted'), 'cancelled', 'a blocked job is cancelled at once');
+select from jobq.claim('{default}', 'w', 0);
+select from jobq_private.resolve();
+select is(pg_temp.state('r'), 'cancelled', 'and what waits for it');
+select is(pg_temp.state('p'), 'queued', 'but not what it waited for');
+select jobq.enqueue('s', after => array[:'p']::uuid[]) as s \gset
+select results_eq(
+    format('select * from jobq.delete_many(array[%L]::uuid[])', :'p'),
+    format('values (%L::uuid)', :'p'), 'a parent is deleted'
+);
+select from jobq_private.resolve();
+select is(pg_temp.state('s'), 'cancelled', 'then its child is cancelled');
+select is_empty(
+    'select from jobq_private.look', 'and nobody has to look again'
+);
+
+-- Keys
+select jobq.enqueue('t') as t \gset
+select jobq.enqueue('k', after => array[:'t']::uuid[], idempotency_key => 'i') as k \gset
+select jobq.enqueue('l', after => array[:'t']::uuid[], dedup_key => 'd', dedup => 'skip') as l
+\gset
+select is(
+    jobq.enqueue('k', after => array[gen_random_uuid()], idempotency_key => 'i')::text, :'k',
+    'a key that is held gives its job, whatever it waits for'
+);
+select isnt(
+    jobq.enqueue('l', dedup_key => 'd', dedup => 'replace')::text, :'l',
+    'a blocked job gives way to the one that replaces it'
+);
+select is(
+    (select j.state from jobq.job as j where j.job_id = :'l'), 'cancelled', 'and is cancelled'
+);
+select throws_ok(
+    format('insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts,'
+        ' state, previous_state) values (gen_random_uuid(), ''z'', ''q'', ''1 s'', ''1 s'', 1,'
+        ' ''blocked'', ''dead'')'),
+    'JQ002', null, 'nobody forges a blocked job with a past'
+);
+
+select * from finish();
+rollback;

@@ -1,0 +1,185 @@
+-- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
+begin;
+select plan(33);
+
+create function pg_temp.refusal(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _code text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _code = constraint_name;
+        return sqlstate || ' ' || _code;
+end
+$$;
+
+create function pg_temp.states(kinds text[])
+returns text
+language sql
+as $$
+select string_agg(j.kind || ' ' || j.state, ', ' order by j.kind collate "C")
+from jobq.job as j
+where j.kind = any(kinds)
+$$;
+
+-- Ends m of its members, n in all, with success or death, by an exchange.
+create function pg_temp.ended(job_id uuid, is_success boolean)
+returns void
+language plpgsql
+as $$
+begin
+    perform jobq.claim_job(ended.job_id, 'w');
+    if is_success then
+        perform jobq.complete(ended.job_id, 1);
+    else
+        perform jobq.fail(ended.job_id, 1, 'boom', retryable => false);
+    end if;
+    perform jobq_private.resolve();
+end
+$$;
+
+-- All succeed
+select jobq.open_batch('{"kind": "s"}', '{"kind": "e"}', '{"kind": "d"}') as batch \gset
+select is(pg_temp.states('{s,e,d}'), 'd blocked, e blocked, s blocked',
+    'the jobs at its end are blocked');
+select is(
+    (select j.metadata ->> 'batch_id' from jobq.job as j where j.kind = 's'), :'batch',
+    'and know their batch'
+);
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select job_id as m2 from jobq.enqueue_many(format('[{"kind": "m", "batch_id": "%s"}]', :'batch')::jsonb)
+\gset
+select is((select j.batch_id::text from jobq.job as j where j.job_id = :'m1'), :'batch',
+    'a member knows its batch');
+select is(
+    (select (b.members, b.queued, b.sealed_at is null)::text
+    from jobq.batch_status(:'batch') as b),
+    '(2,2,t)', 'batch_status() counts members by state'
+);
+select matches(
+    (select e.explanation from jobq.explain((
+        select j.job_id from jobq.job as j where j.kind = 'e'
+    )) as e),
+    'waits for the end of batch .*: 2 of its members live, not sealed',
+    'explain() says what the jobs at its end wait for'
+);
+select pg_temp.ended(:'m1', true);
+select pg_temp.ended(:'m2', true);
+select is(pg_temp.states('{s,e,d}'), 'd blocked, e blocked, s blocked',
+    'a batch that is not sealed does not end');
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
+    'sealed, it ends: nobody has died');
+select ok((select b.ended_at is not null from jobq.batch_status(:'batch') as b),
+    'batch_status() says so');
+select is(pg_temp.refusal(format('select jobq.enqueue(''m'', batch_id => %L)', :'batch')),
+    'JQ002 ILLEGAL_STATE', 'nobody joins a batch that has ended');
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
+    'sealing it again changes nothing');
+
+-- One dies
+select jobq.open_batch('{"kind": "s2"}', '{"kind": "e2"}', '{"kind": "d2"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.enqueue('m', batch_id => :'batch') as m2 \gset
+select pg_temp.ended(:'m1', false);
+select is(pg_temp.states('{s2,e2,d2}'), 'd2 queued, e2 blocked, s2 blocked',
+    'the first death is told at once');
+select pg_temp.ended(:'m2', true);
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s2,e2,d2}'), 'd2 queued, e2 queued, s2 cancelled',
+    'success is not, when one has died');
+select is((select (b.members, b.succeeded, b.dead)::text from jobq.batch_status(:'batch') as b),
+    '(2,1,1)', 'and the figures tell');
+
+-- Without members, and with none of the jobs
+select jobq.open_batch('{"kind": "s3"}') as batch \gset
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s3}'), 's3 queued', 'a batch without members ends when it is sealed');
+select jobq.open_batch() as batch \gset
+select is((select b.members from jobq.batch_status(:'batch') as b), 0::bigint,
+    'a batch may just be counted');
+
+-- Members that add members, and members that wait
+select jobq.open_batch(null, '{"kind": "e4"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.seal_batch(:'batch');
+select jobq.enqueue('m', batch_id => :'batch', after => array[:'m1']::uuid[]) as m2 \gset
+select pg_temp.ended(:'m1', true);
+select is(pg_temp.states('{e4}'), 'e4 blocked', 'a sealed batch goes on while a member lives');
+select pg_temp.ended(:'m2', true);
+select is(pg_temp.states('{e4}'), 'e4 queued', 'and ends with the last one');
+
+-- A dead member that is redriven before the end
+select jobq.open_batch('{"kind": "s5"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select from jobq.claim_job(:'m1', 'w');
+select from jobq.fail(:'m1', 1, 'boom', retryable => false);
+select jobq.redrive(:'m1');
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s5}'), 's5 blocked', 'a member that was redriven is awaited');
+select from jobq.claim_job(:'m1', 'w');
+select from jobq.complete(:'m1', 2);
+select from jobq_private.resolve();
+select is(pg_temp.states('{s5}'), 's5 queued', 'and its success counts');
+
+-- Cancelled as a whole
+select jobq.open_batch('{"kind": "s6"}', '{"kind": "e6"}') as batch \gset
+select from jobq.enqueue_many((
+    select jsonb_agg(jsonb_build_object('kind', 'm', 'batch_id', :'batch'))
+    from generate_series(1, 5)
+));
+select jobq.enqueue('runs', batch_id => :'batch', priority => 9) as runs \gset
+select from jobq.claim_job(:'runs', 'w');
+select is(
+    (select c::text from jobq.cancel_batch(:'batch', 'wrong', 3) as c), '(3,0,3)',
+    'a batch is cancelled by so many at a time'
+);
+select is(
+    (select c::text from jobq.cancel_batch(:'batch', 'wrong') as c), '(2,1,0)',
+    'what runs is asked to stop'
+);
+select is((select j.state from jobq.job as j where j.job_id = :'runs'), 'running',
+    'and runs until its worker sees that');
+select jobq.confirm_cancel(:'runs', 1);
+select from jobq_private.resolve();
+select is(pg_temp.states('{e6,s6}'), 'e6 queued, s6 cancelled', 'then the batch has ended');
+select is_empty('select from jobq_private.look', 'nothing is left to look at');
+
+-- A member that is deleted
+select jobq.open_batch('{"kind": "s7"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.seal_batch(:'batch');
+select from jobq.delete_many(array[:'m1']::uuid[]);
+select from jobq_private.resolve();
+select is(pg_temp.states('{s7}'), 's7 queued', 'a member that is deleted holds nobody up');
+
+-- What is refused
+select is(pg_temp.refusal('select jobq.enqueue(''m'', batch_id => gen_random_uuid())'),
+    'JQ001 BATCH_NOT_FOUND', 'a batch that is not there is refused');
+select is(pg_temp.refusal('select jobq.seal_batch(gen_random_uuid())'),
+    'JQ001 BATCH_NOT_FOUND', 'at seal_batch()');
+select is(pg_temp.refusal('select jobq.batch_status(null)'), '22004 NULL_ARGUMENT', 'and null');
+select is(pg_temp.refusal('select jobq.cancel_batch(gen_random_uuid())'),
+    'JQ001 BATCH_NOT_FOUND', 'at cancel_batch()');
+select is(pg_temp.refusal(format('select jobq.cancel_batch(%L, max_jobs => 0)', :'batch')),
+    '22023 INVALID_ARGUMENT', 'at least one at a time');
+select is(pg_temp.refusal($$select jobq.open_batch('{"kind": "k", "dedup_key": "d"}')$$),
+    '22023 INVALID_ARGUMENT', 'jobs at the end of a batch have no keys');
+select is(pg_temp.refusal($$select jobq.open_batch('{"kind": ""}')$$),
+    '22023 INVALID_ARGUMENT', 'and are checked as all others');
+select is(pg_temp.refusal($$select jobq.open_batch('[]')$$),
+    '22023 INVALID_ARGUMENT', 'each is an object');
+
+select * from finish();
+rollback;

@@ -1,0 +1,377 @@
+"""Jobs that wait for others, and batches: what holds when several do something at once."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from jobq import AsyncClient, Client, Graph, JobContext, Registry, Worker
+from jobq.cli.tree import drawn
+from jobq.errors import IllegalState, InvalidArgument
+from jobq.testing import run_due
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from uuid import UUID
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+QUEUE = ["default"]
+
+
+@pytest.fixture
+def sessions(database: str) -> Iterator[Callable[[], Connection]]:
+    """Connections that commit when they are told to."""
+    with ExitStack() as stack:
+
+        def connect() -> Connection:
+            connection = stack.enter_context(psycopg.connect(database))
+            connection.execute("set lock_timeout = '5s'")
+            connection.commit()
+            return connection
+
+        yield connect
+
+
+def enqueue(connection: Connection, kind: str, *after: UUID, failure: str | None = None) -> UUID:
+    row = connection.execute(
+        "select jobq.enqueue(%s, after => %s, after_failure => %s)",
+        (kind, list(after) or None, failure),
+    ).fetchone()
+    connection.commit()
+    assert row is not None
+    return row[0]  # type: ignore[no-any-return] # a uuid
+
+
+def states(connection: Connection) -> dict[str, str]:
+    rows = connection.execute("select kind, state from jobq.job").fetchall()
+    connection.commit()
+    return dict(rows)
+
+
+def looks(connection: Connection) -> int:
+    row = connection.execute("select count(*) from jobq_private.look").fetchone()
+    connection.commit()
+    assert row is not None
+    return int(row[0])
+
+
+def claim(connection: Connection, max_jobs: int = 10) -> dict[str, UUID]:
+    rows = connection.execute(
+        "select kind, job_id from jobq.claim(%s, 'w', %s)", (QUEUE, max_jobs)
+    ).fetchall()
+    return dict(rows)
+
+
+def exchange(connection: Connection, *done: UUID) -> dict[str, UUID]:
+    """End jobs and claim others, as a worker does; without the commit."""
+    rows = connection.execute(
+        "select kind, job_id from jobq.exchange(%s, 'w', 10, %s, %s) where outcome = 'claimed'",
+        (QUEUE, list(done), [1] * len(done)),
+    ).fetchall()
+    return dict(rows)
+
+
+def settled(connection: Connection) -> None:
+    """Resolve until nothing is left, which is what maintain() comes to."""
+    while looks(connection):
+        connection.execute("select jobq_private.resolve()")
+        connection.commit()
+
+
+def test_the_last_of_two_parents_that_end_at_once_releases_the_child(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    parents = [enqueue(one, "p1"), enqueue(one, "p2")]
+    enqueue(one, "child", *parents)
+    claim(one)
+    one.commit()
+    assert exchange(one, parents[0]) == {}
+    assert exchange(two, parents[1]) == {}, "the other one's end cannot be seen yet"
+    one.commit()
+    two.commit()
+    settled(one)
+    assert states(one)["child"] == "queued"
+
+
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_a_child_that_comes_while_its_parent_ends_is_released(
+    sessions: Callable[[], Connection], ends_first: bool
+) -> None:
+    one, two = sessions(), sessions()
+    parent = enqueue(one, "parent")
+    claim(one)
+    one.commit()
+    one.execute("select jobq.complete(%s, 1)", (parent,))
+    two.execute("select jobq.enqueue('child', after => %s)", ([parent],))
+    for connection in (one, two) if ends_first else (two, one):
+        connection.commit()
+        connection.execute("select jobq_private.resolve()")
+        connection.commit()
+    settled(one)
+    assert states(one)["child"] == "queued"
+    assert looks(one) == 0
+
+
+def test_who_enqueues_waits_for_no_parent(sessions: Callable[[], Connection]) -> None:
+    one, two = sessions(), sessions()
+    parent = enqueue(one, "parent")
+    claim(one)
+    one.commit()
+    one.execute("select jobq.save_step(%s, 1, 'half', '1')", (parent,))
+    two.execute("set lock_timeout = '100ms'")
+    enqueue(two, "child", parent)
+    two.execute("select jobq_private.resolve()")
+    two.commit()
+    assert looks(two) == 1, "the parent's row is somebody's: it cannot be marked yet"
+    one.execute("select jobq.complete(%s, 1)", (parent,))
+    one.commit()
+    settled(two)
+    assert states(two)["child"] == "queued"
+
+
+def test_a_child_that_somebody_holds_is_released_later(sessions: Callable[[], Connection]) -> None:
+    one, two = sessions(), sessions()
+    parent = enqueue(one, "parent")
+    child = enqueue(one, "child", parent)
+    claim(one)
+    one.commit()
+    two.execute("select from jobq_private.job where job_id = %s for update", (child,))
+    one.execute("set lock_timeout = '100ms'")
+    assert exchange(one, parent) == {}, "nobody waits for the child's row"
+    one.commit()
+    assert looks(one) == 1
+    two.rollback()
+    settled(one)
+    assert states(one)["child"] == "queued"
+
+
+def test_a_parent_whose_end_is_undone_releases_nobody(sessions: Callable[[], Connection]) -> None:
+    one = sessions()
+    parent = enqueue(one, "parent")
+    enqueue(one, "child", parent)
+    claim(one)
+    one.commit()
+    assert set(exchange(one, parent)) == {"child"}
+    one.rollback()
+    assert states(one) == {"parent": "running", "child": "blocked"}
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_a_snapshot_that_is_too_old_leaves_the_release_to_others(
+    sessions: Callable[[], Connection], isolation: str
+) -> None:
+    one, two = sessions(), sessions()
+    parents = [enqueue(one, "p1"), enqueue(one, "p2")]
+    enqueue(one, "child", *parents)
+    claim(one)
+    one.commit()
+    one.execute(f"set transaction isolation level {isolation}")
+    exchange(one, parents[0])
+    exchange(two, parents[1])
+    two.commit()
+    one.commit()
+    settled(two)
+    assert states(two)["child"] == "queued"
+
+
+def test_a_redrive_beside_a_new_child_strands_nobody(sessions: Callable[[], Connection]) -> None:
+    """The parent is marked as awaited on its way back, whoever saw what."""
+    one, two = sessions(), sessions()
+    parent = enqueue(one, "parent")
+    claim(one)
+    one.execute("select jobq.fail(%s, 1, 'boom', retryable => false)", (parent,))
+    one.commit()
+    one.execute("select jobq.redrive(%s)", (parent,))
+    enqueue(two, "child", parent, failure="wait")
+    two.execute("select jobq_private.resolve()")
+    two.commit()
+    one.commit()
+    claim(one)
+    one.execute("select jobq.complete(%s, 2)", (parent,))
+    one.commit()
+    settled(one)
+    assert states(one)["child"] == "queued"
+
+
+def test_the_last_members_that_end_at_once_end_the_batch(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    client = Client(one)
+    batch = client.open_batch(on_success={"kind": "report"})
+    members = [client.enqueue(kind, batch_id=batch).job_id for kind in ("m1", "m2")]
+    client.seal_batch(batch)
+    one.commit()
+    claim(one)
+    one.commit()
+    exchange(one, members[0])
+    exchange(two, members[1])
+    one.commit()
+    two.commit()
+    settled(one)
+    assert states(one)["report"] == "queued"
+    assert client.batch(batch).succeeded == 2
+
+
+def test_a_batch_does_not_end_while_a_member_is_on_its_way(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    batch = Client(one).open_batch(on_end={"kind": "end"})
+    one.commit()
+    Client(two).enqueue("late", batch_id=batch)
+    Client(one).seal_batch(batch)
+    one.commit()
+    one.execute("select jobq_private.resolve()")
+    one.commit()
+    assert states(one)["end"] == "blocked"
+    two.commit()
+    assert claim(one) == {"late": Client(one).list_jobs(kind="late")[0].job_id}
+
+
+def test_parents_are_kept_while_a_job_that_waited_for_them_is(
+    connect: Callable[[], Connection],
+) -> None:
+    connection = connect()
+    connection.execute("select jobq.configure(retention => '2 days', key_retention => '1 day')")
+    parent, stranger = enqueue(connection, "parent"), enqueue(connection, "stranger")
+    other = enqueue(connection, "other")
+    child = enqueue(connection, "child", parent, other)
+    claim(connection)
+    for job_id in (parent, stranger):
+        connection.execute("select jobq.complete(%s, 1, '7')", (job_id,))
+    connection.execute(
+        "set session_replication_role = replica; update jobq_private.job_archive"
+        " set finished_at = finished_at - interval '9 days', job_id = job_id;"
+        " set session_replication_role = origin"
+    )
+
+    def maintain() -> None:
+        for _ in range(3):
+            connection.execute("select jobq.maintain()")
+
+    maintain()
+    assert "stranger" not in states(connection)
+    assert states(connection)["parent"] == "succeeded"
+    partitions = connection.execute(
+        "select count(*) from pg_class where relname ~ '^job_archive_[0-9]'"
+    ).fetchone()
+    maintain()
+    assert (
+        partitions
+        == connection.execute(
+            "select count(*) from pg_class where relname ~ '^job_archive_[0-9]'"
+        ).fetchone()
+    ), "partitions are not made and dropped again and again"
+    connection.execute("select jobq.delete_many(%s)", ([child],))
+    maintain()
+    assert "parent" not in states(connection)
+
+
+registry = Registry()
+
+
+@registry.handler("number")
+def number(n: int) -> int:
+    return n
+
+
+@registry.handler("total")
+async def total(_payload: Any, context: JobContext) -> int:
+    return sum(parent.result for parent in await context.inputs())
+
+
+@registry.handler("total in a thread")
+def total_in_a_thread(_payload: Any, context: JobContext) -> int:
+    return sum(parent.result for parent in context.inputs())
+
+
+@registry.handler("total in a transaction", transactional=True)
+def total_in_a_transaction(_payload: Any, context: JobContext, connection: Connection) -> int:
+    assert connection.execute("select 1").fetchone()
+    return sum(parent.result for parent in context.inputs())
+
+
+@registry.handler("total in a process", process=True)
+def total_in_a_process(_payload: Any, context: JobContext) -> int:
+    return sum(parent.result for parent in context.inputs())
+
+
+TOTALS = ("total", "total in a thread", "total in a transaction", "total in a process")
+
+
+async def test_handlers_get_what_their_parents_have_returned(database: str) -> None:
+    async with AsyncClient(database) as client, Worker(database, registry):
+        parents = [(await client.enqueue("number", n)).job_id for n in (1, 2, 3)]
+        jobs = [(await client.enqueue(kind, after=parents)).job_id for kind in TOTALS]
+        results = [await client.result(job_id, timeout=60) for job_id in jobs]
+    assert results == [6, 6, 6, 6]
+
+
+def test_inputs_in_a_test_of_ones_own(connect: Callable[[], Connection]) -> None:
+    connection = connect()
+    client = Client(connection)
+    parent = client.enqueue("number", 5).job_id
+    client.enqueue("total", after=[parent])
+    assert [ran.result for ran in run_due(connection, registry)] == [5, 5]
+
+
+def test_a_job_that_joins_a_graph_keeps_the_one_below_blocked(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    client = Client(one)
+    flow = Graph()
+    flow.add("below", after=[flow.add("above")])
+    ids = client.enqueue_graph(flow)
+    one.commit()
+    claim(one)
+    one.commit()
+    more = Graph()
+    more.add("part", before=["below"])
+    Client(two).enqueue_graph(more, graph_of=ids["above"])
+    one.execute("set lock_timeout = '100ms'")
+    assert exchange(one, ids["above"]) == {}, "nobody waits for who adds a job"
+    one.commit()
+    two.commit()
+    settled(one)
+    assert states(one) == {"above": "succeeded", "below": "blocked", "part": "queued"}
+    with pytest.raises(IllegalState):
+        Client(two).enqueue_graph(more, graph_of=ids["above"])
+
+
+def test_a_builder_names_jobs_and_draws_what_it_has_made(
+    connect: Callable[[], Connection],
+) -> None:
+    client = Client(connect())
+    flow = Graph()
+    fetch = flow.add("fetch", {"url": "a"})
+    resized = [flow.add("resize", n, after=[fetch], queue="q") for n in range(2)]
+    flow.add("report", after=resized)
+    with pytest.raises(InvalidArgument):
+        flow.add("fetch", name="resize#2")
+    ids = client.enqueue_graph(flow)
+    assert list(ids) == ["fetch", "resize", "resize#2", "report"]
+    assert list(drawn(client.graph(ids["resize"]))) == [
+        f"fetch  queued  {ids['fetch']}",
+        f"  resize *  blocked, waits for 1  {ids['resize']}",
+        f"    report  blocked, waits for 2  {ids['report']}",
+        f"  resize#2  blocked, waits for 1  {ids['resize#2']}",
+        "    report (above)",
+    ]
+    assert [done.outcome for done in client.cancel_tree(ids["report"])] == ["cancelled"] * 4
+    assert len(client.redrive_tree(ids["fetch"], "all")) == 4
+    with pytest.raises(InvalidArgument, match="a waits for b waits for a"):
+        client.enqueue_graph(
+            {
+                "jobs": [
+                    {"name": "a", "kind": "k", "after": ["b"]},
+                    {"name": "b", "kind": "k", "after": ["a"]},
+                ]
+            }
+        )

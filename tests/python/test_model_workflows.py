@@ -1,0 +1,303 @@
+"""Edges, graphs and batches under random calls from sessions with open transactions.
+
+After each call an observer holds all that is committed against what must be true; in the end
+the sessions end too, everything is resolved and worked off, and nothing may be left that could
+run. JOBQ_MODEL_SEED=N repeats a run, JOBQ_MODEL_EXAMPLES=N makes more of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "12"))
+SEED = int(os.environ.get("JOBQ_MODEL_SEED", random.randrange(10**9)))
+STEPS = 60
+QUEUES = ["default"]
+# What one of these refuses is refused, and undone with its savepoint.
+REFUSED = ("JQ", "55P03", "22023", "22004")
+
+# What is never true of what is committed: each query returns offenders.
+NEVER = {
+    "released while it waits": """
+        select j.job_id from jobq.job as j
+        join jobq_private.edge as e on e.child = j.job_id and e.is_open
+        where j.state not in ('blocked', 'cancelled')""",
+    "an edge closed before its time": """
+        select e.child from jobq_private.edge as e
+        join jobq.job as p on p.job_id = e.parent
+        where not e.is_open and e.after_failure <> 'run' and p.state <> 'succeeded'""",
+    "a run of a job that waited for others, twice": """
+        select j.job_id from jobq.job as j
+        where j.state = 'succeeded' and j.attempts > j.max_attempts""",
+    "a batch that has ended on success with a member dead": """
+        select b.batch_id from jobq_private.batch as b
+        join jobq.job as s on s.job_id = b.on_success
+        join jobq.job as m on m.batch_id = b.batch_id and m.finished_at <= b.ended_at
+        where m.state = 'dead' and s.state not in ('blocked', 'cancelled') and s.attempt = 0
+        and s.previous_state = 'blocked' and b.ended_at is not null and m.attempts = m.attempt""",
+}
+# What may be true while somebody has yet to look, and not in the end.
+IN_THE_END_NEVER = {
+    "stranded": """
+        select j.job_id from jobq.job as j
+        where j.state = 'blocked'
+        and not exists (
+            select from jobq_private.edge as e where e.child = j.job_id and e.is_open
+        )
+        and not exists (
+            select from jobq_private.batch as b
+            where j.job_id in (b.on_success, b.on_end, b.on_first_death) and b.ended_at is null
+        )""",
+    "held up by what has ended": """
+        select e.child from jobq_private.open_edge as e
+        join jobq_private.job as j on j.job_id = e.child and j.state = 'blocked'
+        where e.closes or e.dooms""",
+    "a batch that goes on without members": """
+        select b.batch_id from jobq_private.batch as b
+        where b.sealed_at is not null and b.ended_at is null
+        and not exists (select from jobq_private.job as j where j.batch_id = b.batch_id)""",
+    "jobs at the end of a batch that were not called": """
+        select b.batch_id from jobq_private.batch as b
+        join jobq_private.job as c on c.job_id in (b.on_success, b.on_end, b.on_first_death)
+        where b.ended_at is not null and c.state = 'blocked'""",
+    "a look": "select look_id from jobq_private.look",
+}
+
+
+class Story:
+    """A run: sessions, and what may be done in them.
+
+    Args:
+        connect: opens a connection.
+        dice: what is done.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], dice: random.Random) -> None:
+        self.dice = dice
+        self.connect = connect
+        self.observer = connect()
+        self.sessions = [self.session() for _ in range(3)]
+        self.calls = [
+            self.enqueue, self.enqueue, self.graph, self.join, self.open_batch, self.seal,
+            self.claim, self.claim, self.exchange, self.exchange, self.complete, self.fail,
+            self.fail, self.cancel, self.redrive, self.redrive_tree, self.cancel_tree, self.resolve,
+            self.delete,
+        ]  # fmt: skip
+
+    def session(self) -> Connection:
+        session = self.connect()
+        session.execute("set lock_timeout = '20ms'")
+        return session
+
+    def ids(
+        self, condition: str = "true", table: str = "jobq.job", key: str = "job_id"
+    ) -> list[Any]:
+        rows = self.observer.execute(
+            f"select {key} from {table} where {condition} order by {key}"
+        ).fetchall()
+        return [row[0] for row in rows]
+
+    def some(self, ids: list[Any], most: int = 3) -> list[Any]:
+        return self.dice.sample(ids, min(len(ids), self.dice.randint(0, most)))
+
+    def one(self, ids: list[Any]) -> Any:
+        return self.dice.choice(ids) if ids else None
+
+    def run(self) -> None:
+        for _ in range(STEPS):
+            n = self.dice.randrange(3)
+            session = self.sessions[n]
+            what = self.dice.random()
+            if what < 0.12 and not self.is_open(session):
+                session.execute("begin")
+            elif what < 0.25:
+                session.execute(self.dice.choice(["commit", "commit", "rollback"]))
+            elif what < 0.27:
+                session.close()  # a client is gone in the midst of its transaction
+                self.sessions[n] = self.session()
+            else:
+                self.call(session, self.dice.choice(self.calls))
+            self.check(NEVER)
+        for session in self.sessions:
+            session.execute("commit")
+        self.settle()
+        self.work_off()
+
+    @staticmethod
+    def is_open(session: Connection) -> bool:
+        return session.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+
+    def call(self, session: Connection, act: Callable[[Connection], object]) -> None:
+        is_open = self.is_open(session)
+        if is_open:
+            session.execute("savepoint s")
+        try:
+            act(session)
+        except psycopg.Error as error:
+            if not (error.sqlstate or "").startswith(REFUSED):
+                raise
+            if is_open:
+                session.execute("rollback to savepoint s")
+
+    # ---- what sessions do
+
+    def enqueue(self, session: Connection) -> None:
+        # A member that waits for a job at the end of its own batch would wait for ever.
+        batches = self.ids("ended_at is null", "jobq_private.batch", "batch_id")
+        batch = self.one(batches) if self.dice.random() < 0.3 else None
+        session.execute(
+            "select jobq.enqueue('k', after => %s, after_failure => %s, batch_id => %s,"
+            " max_attempts => 2)",
+            (
+                None if batch else self.some(self.ids()) or None,
+                self.dice.choice([None, "cancel", "wait", "run"]),
+                batch,
+            ),
+        )
+
+    def graph(self, session: Connection) -> None:
+        names = [f"n{n}" for n in range(self.dice.randint(1, 4))]
+        jobs = [
+            {
+                "name": name,
+                "kind": "k",
+                "after": self.some(names[:n]) + [str(i) for i in self.some(self.ids(), 1)],
+                "after_failure": self.dice.choice(["cancel", "wait", "run"]),
+            }
+            for n, name in enumerate(names)
+        ]
+        session.execute("select jobq.enqueue_graph(%s)", (Jsonb({"jobs": jobs}),))
+
+    def join(self, session: Connection) -> None:
+        above, below = self.one(self.ids("state = 'running'")), self.ids("state = 'blocked'")
+        if above and below:
+            job = {"name": str(self.dice.random()), "kind": "k"}
+            job |= {"after": [str(above)], "before": [str(self.one(below))]}  # type: ignore[dict-item]
+            session.execute("select jobq.enqueue_graph(%s, %s)", (Jsonb({"jobs": [job]}), above))
+
+    def open_batch(self, session: Connection) -> None:
+        session.execute(
+            "select jobq.open_batch(%s, %s, %s)",
+            [Jsonb({"kind": "called"}) if self.dice.random() < 0.7 else None for _ in range(3)],
+        )
+
+    def seal(self, session: Connection) -> None:
+        batch = self.one(self.ids("sealed_at is null", "jobq_private.batch", "batch_id"))
+        session.execute("select jobq.seal_batch(%s)", (batch,))
+
+    def claim(self, session: Connection) -> None:
+        session.execute("select jobq.claim(%s, 'w', %s)", (QUEUES, self.dice.randint(0, 4)))
+
+    def held(self, most: int = 3) -> tuple[list[UUID], list[int]]:
+        rows = self.observer.execute(
+            "select job_id, attempt from jobq.job where state = 'running' order by job_id"
+        ).fetchall()
+        chosen = self.some(rows, most)
+        return [row[0] for row in chosen], [row[1] for row in chosen]
+
+    def exchange(self, session: Connection) -> None:
+        ids, attempts = self.held()
+        session.execute(
+            "select jobq.exchange(%s, 'w', %s, %s::uuid[], %s::int[])",
+            (QUEUES, self.dice.randint(0, 3), ids, attempts),
+        )
+
+    def complete(self, session: Connection) -> None:
+        session.execute("select jobq.complete_many(%s::uuid[], %s::int[])", self.held())
+
+    def fail(self, session: Connection) -> None:
+        for job_id, attempt in zip(*self.held(2), strict=True):
+            session.execute(
+                "select jobq.fail(%s, %s, 'boom', retryable => %s, retry_in => '0')",
+                (job_id, attempt, self.dice.random() < 0.3),
+            )
+
+    def cancel(self, session: Connection) -> None:
+        session.execute("select jobq.cancel(%s)", (self.one(self.ids("finished_at is null")),))
+
+    def redrive(self, session: Connection) -> None:
+        ended = self.ids("state in ('dead', 'cancelled')")
+        session.execute("select jobq.redrive(%s)", (self.one(ended),))
+
+    def redrive_tree(self, session: Connection) -> None:
+        scope = self.dice.choice(["failed", "downstream", "all"])
+        session.execute("select jobq.redrive_tree(%s, %s)", (self.one(self.ids()), scope))
+
+    def cancel_tree(self, session: Connection) -> None:
+        if self.dice.random() < 0.3:
+            session.execute(
+                "select jobq.cancel_tree(%s, scope => 'downstream')", (self.one(self.ids()),)
+            )
+
+    def resolve(self, session: Connection) -> None:
+        session.execute("select jobq_private.resolve()")
+
+    def delete(self, session: Connection) -> None:
+        chosen = self.some(self.ids("state <> 'running'"), 1)
+        if self.dice.random() < 0.3:
+            session.execute("select jobq.delete_many(%s::uuid[])", (chosen,))
+
+    # ---- what must be true
+
+    def check(self, never: dict[str, str]) -> None:
+        for what, query in never.items():
+            assert self.observer.execute(query).fetchall() == [], what
+
+    def settle(self) -> None:
+        """Look at all that there is to look at, as maintain() does sooner or later."""
+        for _ in range(50):
+            self.observer.execute("update jobq_private.look set look_at = '-infinity'")
+            self.observer.execute("select jobq_private.resolve()")
+            if not self.ids(table="jobq_private.look", key="look_id"):
+                break
+        self.check(NEVER | IN_THE_END_NEVER)
+
+    def work_off(self) -> None:
+        """Seal what is open, and work until nothing is left but what waits for a redrive."""
+        for batch in self.ids("sealed_at is null", "jobq_private.batch", "batch_id"):
+            self.observer.execute("select jobq.seal_batch(%s)", (batch,))
+        for _ in range(200):
+            self.settle()
+            self.observer.execute("select jobq.claim(%s, 'w', 100)", (QUEUES,))
+            rows = self.observer.execute(
+                "select job_id, attempt from jobq.job where state = 'running'"
+            ).fetchall()
+            if not rows:
+                break
+            self.observer.execute(
+                "select jobq.complete_many(%s, %s)", ([r[0] for r in rows], [r[1] for r in rows])
+            )
+        live = self.ids("finished_at is null")
+        waiting = self.observer.execute(
+            "with recursive waits as ("
+            " select e.child from jobq_private.open_edge as e where e.after_failure = 'wait'"
+            " and e.ended_as in ('dead', 'cancelled')"
+            " union select e.child from waits as w join jobq_private.edge as e"
+            " on e.parent = w.child and e.is_open) select child from waits"
+        ).fetchall()
+        members = self.observer.execute(
+            "select c.job_id from jobq_private.batch as b join jobq.job as c"
+            " on c.job_id in (b.on_success, b.on_end, b.on_first_death)"
+            " where b.ended_at is null"
+        ).fetchall()
+        assert set(live) <= {row[0] for row in waiting + members}
+
+
+@pytest.mark.parametrize("n", range(RUNS))
+def test_nothing_is_stranded_and_nothing_released_too_soon(
+    connect: Callable[[], Connection], n: int
+) -> None:
+    print(f"JOBQ_MODEL_SEED={SEED + n} JOBQ_MODEL_EXAMPLES=1")
+    Story(connect, random.Random(SEED + n)).run()
