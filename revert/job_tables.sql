@@ -1,10 +1,11 @@
 -- Revert jobq:job_tables from pg
 begin;
 
-drop type jobq_private.new_job;
+drop type jobq_private.ending, jobq_private.new_job;
 drop table jobq_private.job_log, jobq_private.attempt, jobq_private.job_archive;
 drop sequence jobq_private.job_log_sequence;
 drop table jobq_private.idempotency_key, jobq_private.throttle, jobq_private.job;
+drop domain jobq_private.last_error, jobq_private.dedup;
 drop table jobq_private.transition_lane, jobq_private.transition;
 
 commit;

@@ -112,6 +112,6 @@ def seeds(url: str) -> dict[str, list[str]]:
 
 def _rows(connection: psycopg.Connection[tuple[object, ...]], table: str) -> list[str]:
     """Return a table's rows as text, but for the times at which they were made."""
-    query = f"select to_jsonb(t) - 'created_at' - 'updated_at' from {table} as t"
+    query = f"select to_jsonb(t) - array['created_at', 'updated_at', 'rolled_to'] from {table} as t"
     rows = connection.execute(query)
     return sorted(str(row[0]) for row in rows)
