@@ -83,8 +83,9 @@ async def test_an_execution_keeps_its_config_though_another_worker_goes_on(
     async with AsyncClient(database) as client:
         async with posting(database) as post:
             await client.put_config("place", {"name": "old"})
-            spec = {"url": f"{post.sink.url}/busy/3600", "body_template": "{{config.name}}"}
-            await post.endpoint("moved", spec, config="place", max_attempts=2)
+            spec = {"url": f"{post.sink.url}/status/500", "body_template": "{{config.name}}"}
+            delay = {"retry_initial_delay": "1 h", "retry_max_delay": "1 h"}
+            await post.endpoint("moved", spec, config="place", max_attempts=2, **delay)
             job = await client.enqueue("moved")
             later = await client.enqueue("moved", run_at=datetime.now(UTC) + timedelta(days=1))
 
