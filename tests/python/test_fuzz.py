@@ -365,6 +365,7 @@ HALF_BAD = {
     "emit": "event => 'e', payload => '1e131071'",
     "save_step": "job_id => %(job)s, attempt => 1, name => 'a', value => '1e131071'",
     "signal": "job_id => %(job)s, name => 'a', payload => '1e131071'",
+    "redrive_many": "max_jobs => 0",
     "submit_jobs": """jobs => '[{"kind": "a"}, {"kind": ""}]', endpoints => '{}'""",
     "run_calls": """run => '{a,b}', is_batch => true, job_ids => array[%(job)s],
         attempts => '{1,1}', payloads => '{1}', small => 9""",

@@ -132,7 +132,6 @@ SCHEDULE = "'%s', 'other', every => '1 h', missed => 'all', dedup => 'enqueue', 
 OTHERS = {
     "act_for": ("'ada'",),
     "authenticate": ("sha256('s1')", "sha256('s2')"),
-    "batch_status": ("gen_random_uuid()",),
     "cancel_tree": ("gen_random_uuid()",),
     "enqueue_graph": ("""'{"jobs": [{"name": "a", "kind": "other"}]}'""",),
     "redrive_tree": ("gen_random_uuid()",),

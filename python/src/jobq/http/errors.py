@@ -167,7 +167,7 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
     code = said.constraint_name or ""
     if code not in ERROR_TABLE:
         code = CODE_OF_SQLSTATE.get(state, "")
-    if code in ERROR_TABLE and state[:2] != "22":
+    if code in ERROR_TABLE and (state[:2] != "22" or code not in RENAMED):
         return of_table(code, said)
     if code == "TIMEOUT":
         return ApiError(code)

@@ -191,6 +191,7 @@ OPERATIONS = (
         ("produce", "work"),
         {201: Answer("The jobs, by name.", NewGraphAnswer)},
         {
+            400: ["GRAPH_CYCLE"],
             404: ["BATCH_NOT_FOUND", "JOB_NOT_FOUND"],
             409: ["ILLEGAL_STATE"],
             413: ["MESSAGE_TOO_LARGE"],
