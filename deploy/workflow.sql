@@ -277,11 +277,11 @@ revoke all on function jobq_private.call_back from public;
 comment on function jobq_private.call_back is
 'Queues or cancels a job that waits for the end of a batch.';
 
--- Purpose: cancel those of these blocked jobs that can never run, since a job that they wait
--- for is dead or cancelled.
+-- Purpose: cancel those of these blocked jobs that can never run, since one of these jobs,
+-- which they wait for, is dead or cancelled.
 -- Invariant: the caller has their rows. Their open edges stay, so that a redrive has them wait
 -- again. Returns how many. Raises: nothing.
-create or replace function jobq_private.cancel_children(held uuid[])
+create or replace function jobq_private.cancel_children(held uuid[], failed uuid[])
 returns bigint
 language plpgsql
 volatile
@@ -301,7 +301,9 @@ begin
     from (
         select distinct on (e.child) e.child, e.parent, e.ended_as
         from jobq_private.open_edge as e
-        where e.child = any(cancel_children.held) and e.dooms
+        where e.child = any(cancel_children.held)
+        and e.parent = any(cancel_children.failed)
+        and e.dooms
         order by e.child, e.parent
     ) as d
     where j.job_id = d.child and j.job_id = any(cancel_children.held);
@@ -521,7 +523,8 @@ comment on function jobq_private.check_steps is
 
 -- Purpose: what holds blocked jobs up, and what has become of it.
 -- Invariant: ended_as is null while the parent lives, gone when there is no trace of it.
--- What closes lets the child go on; what dooms it cancels it. Raises: nothing.
+-- What closes lets the child go on; what dooms it cancels it. The time of the id is worked out
+-- once, and not for each partition. Raises: nothing.
 create or replace view jobq_private.open_edge as
 select
     e.child, e.parent, e.after_failure, p.ended_as,
@@ -535,6 +538,9 @@ select
     ) as dooms
 from jobq_private.edge as e
 cross join lateral (
+    select jobq_private.id_time(e.parent) - interval '1 day' as since offset 0
+) as t
+cross join lateral (
     select nullif(coalesce(s.state, 'gone'), 'live') as ended_as
     from (
         select coalesce(
@@ -543,7 +549,7 @@ cross join lateral (
                 select a.state
                 from jobq_private.job_archive as a
                 where a.job_id = e.parent
-                and a.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
+                and a.finished_at >= t.since
                 order by a.finished_at desc
                 limit 1
             )
@@ -697,9 +703,11 @@ as $$
         (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
         (
             select a.state
-            from jobq_private.job_archive as a
-            where a.job_id = state_of.job_id
-            and a.finished_at >= jobq_private.id_time(state_of.job_id) - interval '1 day'
+            from (
+                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
+            ) as t
+            join jobq_private.job_archive as a
+                on a.job_id = state_of.job_id and a.finished_at >= t.since
             order by a.finished_at desc
             limit 1
         )
@@ -1849,11 +1857,14 @@ as $$
 declare
     _touched uuid[];
     _over uuid[];
+    _failed uuid[];
     _held uuid[];
-    _doomed bigint;
+    _doomed bigint := 0;
 begin
-    select array_agg(t.child), array_agg(t.parent) filter (where t.closes)
-    into _touched, _over
+    select
+        array_agg(t.child), array_agg(t.parent) filter (where t.closes),
+        array_agg(t.parent) filter (where not t.closes)
+    into _touched, _over, _failed
     from (
         select e.child, e.parent, e.closes
         from jobq_private.open_edge as e
@@ -1877,7 +1888,9 @@ begin
     if _over is not null then
         perform jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
     end if;
-    _doomed := jobq_private.cancel_children(_held);
+    if _failed is not null then
+        _doomed := jobq_private.cancel_children(_held, _failed);
+    end if;
     return _doomed + jobq_private.release_children(_held);
 end
 $$;

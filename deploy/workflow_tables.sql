@@ -68,6 +68,8 @@ with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
 
 create index edge_parent_idx on jobq_private.edge (parent, child);
 
+create index edge_open_idx on jobq_private.edge (child) where is_open;
+
 comment on table jobq_private.edge is 'Which job waits for which; an open edge holds its child up.';
 
 -- What resolve() has yet to look at: parents that have ended, children that have come to

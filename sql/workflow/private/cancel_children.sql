@@ -1,8 +1,8 @@
--- Purpose: cancel those of these blocked jobs that can never run, since a job that they wait
--- for is dead or cancelled.
+-- Purpose: cancel those of these blocked jobs that can never run, since one of these jobs,
+-- which they wait for, is dead or cancelled.
 -- Invariant: the caller has their rows. Their open edges stay, so that a redrive has them wait
 -- again. Returns how many. Raises: nothing.
-create or replace function jobq_private.cancel_children(held uuid[])
+create or replace function jobq_private.cancel_children(held uuid[], failed uuid[])
 returns bigint
 language plpgsql
 volatile
@@ -22,7 +22,9 @@ begin
     from (
         select distinct on (e.child) e.child, e.parent, e.ended_as
         from jobq_private.open_edge as e
-        where e.child = any(cancel_children.held) and e.dooms
+        where e.child = any(cancel_children.held)
+        and e.parent = any(cancel_children.failed)
+        and e.dooms
         order by e.child, e.parent
     ) as d
     where j.job_id = d.child and j.job_id = any(cancel_children.held);

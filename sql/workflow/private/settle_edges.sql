@@ -15,11 +15,14 @@ as $$
 declare
     _touched uuid[];
     _over uuid[];
+    _failed uuid[];
     _held uuid[];
-    _doomed bigint;
+    _doomed bigint := 0;
 begin
-    select array_agg(t.child), array_agg(t.parent) filter (where t.closes)
-    into _touched, _over
+    select
+        array_agg(t.child), array_agg(t.parent) filter (where t.closes),
+        array_agg(t.parent) filter (where not t.closes)
+    into _touched, _over, _failed
     from (
         select e.child, e.parent, e.closes
         from jobq_private.open_edge as e
@@ -43,7 +46,9 @@ begin
     if _over is not null then
         perform jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
     end if;
-    _doomed := jobq_private.cancel_children(_held);
+    if _failed is not null then
+        _doomed := jobq_private.cancel_children(_held, _failed);
+    end if;
     return _doomed + jobq_private.release_children(_held);
 end
 $$;

@@ -12,9 +12,11 @@ as $$
         (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
         (
             select a.state
-            from jobq_private.job_archive as a
-            where a.job_id = state_of.job_id
-            and a.finished_at >= jobq_private.id_time(state_of.job_id) - interval '1 day'
+            from (
+                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
+            ) as t
+            join jobq_private.job_archive as a
+                on a.job_id = state_of.job_id and a.finished_at >= t.since
             order by a.finished_at desc
             limit 1
         )
