@@ -126,9 +126,9 @@ def test_what_is_not_fails(value: object, code: str, is_retryable: bool) -> None
     [
         (HOUR, NOW + HOUR),
         (NOW, NOW),
-        (timedelta.max, datetime(9999, 12, 31, tzinfo=UTC)),
+        (timedelta.max, datetime(9999, 12, 30, tzinfo=UTC)),
         (timedelta.min, datetime(1, 1, 2, tzinfo=UTC)),
-        (datetime.max.replace(tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)),
+        (datetime.max.replace(tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)),
         (datetime.min.replace(tzinfo=UTC), datetime(1, 1, 2, tzinfo=UTC)),
     ],
 )

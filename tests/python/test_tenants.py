@@ -176,7 +176,7 @@ AIMED: dict[str, list[str]] = {
     ],
     "key_hash": ["\\x" + hashlib.sha256(b"theirs").hexdigest()],
     "key_id": ["k"],
-    "kind": ["theirs.mail", "theirs-endpoint"],
+    "kind": ["theirs.mail", "theirs-endpoint", "theirs-paused"],
     "kinds": ["{theirs.mail,theirs-endpoint}"],
     "level": ["INFO"],
     "max_delay": ["1 s"],
@@ -184,7 +184,9 @@ AIMED: dict[str, list[str]] = {
     "message": ["theirs"],
     "names": ["{theirs-new}"],
     "max_running": ["1"],
-    "name": ["theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-secret"],
+    "name": [
+        "theirs-api", "theirs-schedule", "theirs-endpoint", "theirs-paused", "theirs-secret",
+    ],
     "payloads": ["{1}"],
     "payload_spec": ["theirs-spec", "theirs-spare"],
     "prefix": ["x"],
@@ -257,7 +259,8 @@ class Intruder:
         self.harmful: set[str] = set()
         jobs = connection.execute(
             """select distinct on (state, kind, cancel_requested_at is null) job_id::text
-            from jobq.job where queue = 'theirs'"""
+            from jobq.job where queue = 'theirs'
+            order by state, kind, cancel_requested_at is null, idempotency_key"""
         )
         self.jobs = [job_id for (job_id,) in jobs]
         self.schedule = str(

@@ -212,11 +212,12 @@ async def test_kinds_that_callers_name_do_not_fill_the_metrics(
     jobs = [{"kind": f"unknown {n}"} for n in range(300)] + [{"kind": "known"}]
     async with Worker(database, registry, metrics_port=0) as worker:
         await client.enqueue_many(jobs)
-        await until_async(lambda: finished(client, 301), "for the jobs to end")
+        ended = 301 if has_fallback else 1  # what nobody knows waits
+        await until_async(lambda: finished(client, ended), "for the jobs to end")
         text = (worker.metrics_text() or b"").decode()
     kinds = set(re.findall(r'jobs_started_total\{kind="([^"]+)"\}', text))
-    assert kinds >= {"known", "(other)"}
-    assert len(kinds) == (102 if has_fallback else 2)
+    assert "known" in kinds
+    assert len(kinds - {"(other)"}) == (101 if has_fallback else 1)
     assert "worker_jobs_unnamed_total" in text
 
 
