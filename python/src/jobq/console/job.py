@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 import msgspec
 from starlette.responses import Response
 
 from jobq.console.visit import Page, Visit
 from jobq.console.words import MOST_TEXT
+from jobq.http import operation
 from jobq.http.errors import ApiError
-from jobq.http.operation import CANONICAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from uuid import UUID
 
 MOST_ATTEMPTS: Final = 200
 MOST_LINES: Final = 200
@@ -52,10 +52,8 @@ def id_of(visit: Visit) -> UUID:
     Raises:
         ApiError: there can be no such job.
     """
-    text = visit.request.path_params["job_id"]
-    if not CANONICAL.fullmatch(text):
-        raise ApiError("JOB_NOT_FOUND", message="There is no such job.")
-    return UUID(text)
+    missing = ApiError("JOB_NOT_FOUND", message="There is no such job.")
+    return operation.id_of(visit.request.path_params["job_id"], missing)
 
 
 def after(visit: Visit) -> dict[str, int]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from jobq.console.filters import cursor
 from jobq.console.job import read
 from jobq.console.visit import Page, Visit
+from jobq.http import operation
 from jobq.http.errors import ApiError
-from jobq.http.operation import CANONICAL
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from starlette.responses import Response
 
 PAGE: Final = 20
@@ -58,10 +59,8 @@ def id_of(visit: Visit) -> UUID:
     Raises:
         ApiError: there can be no such schedule.
     """
-    text = visit.request.path_params["schedule_id"]
-    if not CANONICAL.fullmatch(text):
-        raise ApiError("SCHEDULE_NOT_FOUND", status=404, message="There is no such schedule.")
-    return UUID(text)
+    missing = ApiError("SCHEDULE_NOT_FOUND", status=404, message="There is no such schedule.")
+    return operation.id_of(visit.request.path_params["schedule_id"], missing)
 
 
 async def run_now(visit: Visit) -> Response:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from jobq.http.new_jobs import given_of
+from jobq.http.new_jobs import enqueued
 from jobq.http.operation import Answer, Operation, encoded, json, text
 from jobq.http.values import (
     TEXT,
@@ -147,17 +147,11 @@ class TreeAnswer(Struct):
 async def create_graph(call: Call) -> Response:
     """Create the jobs of a graph, all or none."""
     body = await call.body(NewGraph, envelope=3)
-    jobs = [_enqueued(node) for node in body.jobs]
+    jobs = [enqueued(node) for node in body.jobs]
     await call.check([(job["kind"], job.get("payload")) for job in jobs])
     given = {} if body.graph_of is None else {"graph_of": body.graph_of}
     rows = await call.fetch("enqueue_graph", graph=text({"jobs": jobs}), **given)
     return encoded({"items": [{"name": name, "job_id": job_id} for name, job_id in rows]}, 201)
-
-
-def _enqueued(node: NewNode) -> dict[str, Any]:
-    given = given_of(node)
-    milliseconds = given.pop("timeout_ms", None)
-    return given if milliseconds is None else {**given, "timeout": f"{milliseconds} ms"}
 
 
 async def show_graph(call: Call) -> Response:

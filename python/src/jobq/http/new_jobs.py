@@ -51,11 +51,7 @@ class Options(Request, kw_only=True, omit_defaults=True):
 
     def enqueued(self) -> dict[str, Any]:
         """Return the object that the database takes."""
-        given = given_of(self)
-        milliseconds = given.pop("timeout_ms", None)
-        if milliseconds is not None:
-            given["timeout"] = f"{milliseconds} ms"
-        return given
+        return enqueued(self)
 
 
 class NewJob(Options, kw_only=True, omit_defaults=True):
@@ -125,6 +121,15 @@ def given_of(job: Struct) -> dict[str, Any]:
     """Return what a request says of a job."""
     given = msgspec.structs.asdict(job)
     return {k: v for k, v in given.items() if v is not None and v is not UNSET}
+
+
+def enqueued(job: Struct) -> dict[str, Any]:
+    """Return what a request says of a job as the object that the database takes."""
+    given = given_of(job)
+    milliseconds = given.pop("timeout_ms", None)
+    if milliseconds is not None:
+        given["timeout"] = f"{milliseconds} ms"
+    return given
 
 
 class Batch(Request):

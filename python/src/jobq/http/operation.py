@@ -184,10 +184,7 @@ class Call:
         Raises:
             ApiError: it is not a UUID, so that there can be no such batch.
         """
-        text = self.request.path_params["batch_id"]
-        if not CANONICAL.fullmatch(text):
-            raise ApiError("BATCH_NOT_FOUND")
-        return UUID(text)
+        return id_of(self.request.path_params["batch_id"], ApiError("BATCH_NOT_FOUND"))
 
     def job_id(self) -> UUID:
         """Return the id in the path, of a job or of an execution, which are one.
@@ -197,9 +194,18 @@ class Call:
         """
         parameters = self.request.path_params
         text = parameters.get("job_id") or parameters["execution_id"]
-        if not CANONICAL.fullmatch(text):
-            raise ApiError("JOB_NOT_FOUND")
-        return UUID(text)
+        return id_of(text, ApiError("JOB_NOT_FOUND"))
+
+
+def id_of(text: str, missing: ApiError) -> UUID:
+    """Return the id that a path holds.
+
+    Raises:
+        ApiError: ``missing``: the text is no UUID, so that there can be no such thing.
+    """
+    if not CANONICAL.fullmatch(text):
+        raise missing
+    return UUID(text)
 
 
 def json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
