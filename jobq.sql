@@ -14235,7 +14235,7 @@ begin
         select from jobq_private.look as l where l.look_at <= clock_timestamp()
     ) and jobq_private.resolve() > 0 then
         return query select * from jobq.claim(
-            claim.queues, claim.worker, _left, _limited
+            claim.queues, claim.worker, _left, _limited, claim.except_kinds
         );
     end if;
 end

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(39);
+select plan(41);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -175,6 +175,22 @@ select throws_ok(
         ' state, previous_state) values (gen_random_uuid(), ''z'', ''q'', ''1 s'', ''1 s'', 1,'
         ' ''blocked'', ''dead'')'),
     'JQ002', null, 'nobody forges a blocked job with a past'
+);
+
+-- A child that another's end has released is left alone by workers that do not know its kind.
+select jobq.enqueue('known', queue => 'parts') as k \gset
+select jobq.enqueue('unknown', queue => 'parts', after => array[:'k']::uuid[]);
+select from jobq.claim('{parts}', 'w');
+select jobq.complete(:'k', 1);
+select set_config('jobq.looks', '', true);
+update jobq_private.look set look_at = clock_timestamp() - interval '1 s';
+select is_empty(
+    $$select kind from jobq.claim('{parts}', 'w', 10, except_kinds => '{unknown}')$$,
+    'a claim leaves children of kinds that it does not know'
+);
+select results_eq(
+    $$select kind from jobq.claim('{parts}', 'v', 10)$$,
+    $$values ('unknown'::text collate "default")$$, 'and another takes them'
 );
 
 select * from finish();
