@@ -8,14 +8,14 @@ its attempts are spent.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jobq.models import Json
 
-__all__ = ["Cancelled", "Permanent", "RateLimited", "Retry", "Snooze", "Unable"]
+__all__ = ["OUTCOMES", "Cancelled", "Permanent", "RateLimited", "Retry", "Snooze", "Unable"]
 
 
 class Retry(Exception):
@@ -135,3 +135,6 @@ class Cancelled(Exception):
 
     `JobContext.check_cancelled` raises it.
     """
+
+
+OUTCOMES: Final = (Cancelled, Permanent, RateLimited, Retry, Snooze, Unable)

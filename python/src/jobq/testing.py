@@ -32,7 +32,7 @@ from jobq.context import JobContext, Written
 from jobq.deploy import deploy, single_file
 from jobq.errors import JobNotFound
 from jobq.models import ClaimedJob, record
-from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
+from jobq.outcomes import OUTCOMES, Permanent, Unable
 from jobq.redaction import error_text
 from jobq.settlement import (
     CancelConfirmed,
@@ -326,10 +326,8 @@ def _run(test: _Test, job: ClaimedJob) -> Ran:
         journal.keep(handler)
         _settle(connection, job, settlement)
     except BaseException as raised:
-        is_outcome = isinstance(
-            raised, Retry | Permanent | RateLimited | Snooze | Cancelled | Unable
-        )
-        if (test.reraise and not is_outcome) or isinstance(raised, KeyboardInterrupt):
+        is_defect = not isinstance(raised, OUTCOMES)
+        if (test.reraise and is_defect) or isinstance(raised, KeyboardInterrupt):
             raise
         error = raised
         journal.keep(handler)

@@ -15,7 +15,7 @@ import psycopg
 
 from jobq import tracing
 from jobq.errors import JobNotFound, LeaseLost, of_database
-from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
+from jobq.outcomes import OUTCOMES
 from jobq.redaction import error_text
 from jobq.settlement import (
     NOTHING,
@@ -368,7 +368,7 @@ class Attempts:
             await asyncio.wait(self._last_words, timeout=seconds)
 
 
-_OUTCOMES: Final = (Retry, Permanent, RateLimited, Snooze, Cancelled, Unable, LostError, Suspended)
+_OUTCOMES: Final = (*OUTCOMES, LostError, Suspended)
 _WAITING: Final = Returned(Gone("released"))
 
 
