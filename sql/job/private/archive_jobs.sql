@@ -61,7 +61,10 @@ begin
             or j.xmax = _self
             or jobq_private.is_over(j.xmax, _next)
         )
-        returning j.*, nullif(f.result, 'null') as result
+        returning
+            j.*, nullif(f.result, 'null') as result,
+            j.lane_id is not null or j.place is not null as has_place,
+            j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing
     ),
     stored as (
         insert into jobq_private.job_archive (
@@ -87,21 +90,15 @@ begin
             g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
             g.is_awaited, g.batch_id
         from ended as g
-        where (
-            g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
-        ) is not true
+        where g.leaves_nothing is not true
     )
     select
         count(*),
-        array_agg(g.queue) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.lane_id) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.kind) filter (where g.lane_id is not null or g.place is not null),
-        array_agg(g.job_id) filter (
-            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
-        ),
-        array_agg(g.attempt) filter (
-            where g.keep[_ending] = '0' and not g.is_awaited and g.batch_id is null
-        ),
+        array_agg(g.queue) filter (where g.has_place),
+        array_agg(g.lane_id) filter (where g.has_place),
+        array_agg(g.kind) filter (where g.has_place),
+        array_agg(g.job_id) filter (where g.leaves_nothing),
+        array_agg(g.attempt) filter (where g.leaves_nothing),
         array_agg(
             row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
         ) filter (where g.is_awaited or g.batch_id is not null)
