@@ -2072,7 +2072,9 @@ comment on function jobq_private.take_from_lanes is
 -- Purpose: the place of a job that starts by no claim of a batch: a claim of one job, or raw SQL;
 -- null where nothing counts what runs.
 -- Invariant: waits for the locks of all gates that the job passes, and of its lane, then looks; so
--- no writer passes a limit. A claim of a batch has looked, and says the place. Raises: JQ011.
+-- no writer passes a limit. A lane that no claim has opened has no row to lock: another may fill it
+-- after the look at the barrier, so the places have the last word. A claim of a batch has looked,
+-- and says the place. Raises: JQ011.
 create or replace function jobq_private.take_place(job jobq_private.job)
 returns smallint
 language plpgsql
@@ -2087,6 +2089,7 @@ declare
     _barrier record;
     _max_running integer;
     _counts boolean;
+    _places smallint[];
 begin
     perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
     perform jobq_private.wait_for_gates(job);
@@ -2111,16 +2114,19 @@ begin
     where g.gate_id = j.gate_id;
     select r.max_running into _max_running
     from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
-    return case
-        when _max_running is null and not _counts then null
-        when job.lane_id is null then 1
-        else (
-            select p.places[1]
-            from jobq_private.free_places(
-                job.queue, job.lane_id, coalesce(_max_running, 32767), 1
-            ) as p (places)
-        )
-    end;
+    if job.lane_id is null then
+        return case when _counts then 1 end;
+    end if;
+    select p.places into _places
+    from jobq_private.free_places(
+        job.queue, job.lane_id, coalesce(_max_running, case when _counts then 32767 end), 1
+    ) as p (places);
+    if _places = '{}' then
+        perform jobq_private.raise_error('LIMIT_REACHED', format(
+            'queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key, _max_running
+        ));
+    end if;
+    return _places[1];
 end
 $$;
 

@@ -10,6 +10,7 @@ import asyncio
 import random
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -202,6 +203,36 @@ def test_no_limit_is_exceeded_and_no_job_is_stranded(connect: Connect) -> None:
     assert left == 0, "jobs were left behind"
     [[at_once]] = watcher.execute(MOST_AT_ONCE)
     assert (most, at_once) == (LIMIT, LIMIT)
+
+
+def test_by_hand_no_limit_of_a_lane_that_no_claim_has_opened_is_exceeded(
+    connect: Connect,
+) -> None:
+    watcher = connect()
+    watcher.execute("select jobq.put_queue('default', key_max_running => %s)", [LIMIT])
+    fill(watcher, JOBS, keys=1)
+    most = [0]
+
+    def start_and_complete() -> None:
+        connection = connect()
+        for _round in range(JOBS // CLAIMERS):
+            with suppress(ValueError, psycopg.Error):  # none is free, or no place
+                [[job_id, attempt]] = connection.execute(
+                    "update jobq_private.job set state = 'running' where job_id = ("
+                    " select job_id from jobq_private.job where state = 'queued'"
+                    " limit 1 for update skip locked) returning job_id, attempt"
+                ).fetchall()
+                [[now]] = connection.execute(RUNNING_NOW)
+                most.append(now)
+                connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
+
+    threads = [threading.Thread(target=start_and_complete) for _ in range(CLAIMERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert watcher.execute("select from jobq_private.lane").fetchall() == []
+    assert max(most) == LIMIT
 
 
 def test_a_job_of_a_full_key_starts_when_another_ends(connect: Connect) -> None:
