@@ -53,6 +53,29 @@ def database_option(*, is_required: bool = True, **options: Any) -> Callable[[Co
     )
 
 
+class Url(click.types.StringParamType):
+    """A connection string. DATABASE_URL holds one, which may have spaces in it."""
+
+    name = "url"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - as click has it
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Return the string, if it is one."""
+        try:
+            conninfo_to_dict(value)
+        except psycopg.ProgrammingError as error:
+            self.fail(str(error).strip(), param, ctx)
+        return str(value)
+
+    def split_envvar_value(self, rv: str) -> list[str]:
+        """Return the one that the environment gives."""
+        return [rv]
+
+
 class Seconds(click.FloatRange):
     """A number of seconds, which is one."""
 
@@ -89,6 +112,16 @@ def in_utc(
 
 
 database = database_option()
+databases = click.option(
+    "--database",
+    "database_urls",
+    envvar="DATABASE_URL",
+    required=True,
+    multiple=True,
+    show_envvar=True,
+    type=Url(),
+    help="The database, as a libpq URL; repeat for more.",
+)
 as_json = click.option("--json", "is_json", is_flag=True, help="Print JSON, a line for each row.")
 
 

@@ -6,15 +6,15 @@ import asyncio
 import gc
 import importlib
 import math
-import os
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobq.cli.terminal import Seconds, database, logged, plainly
+from jobq.cli.terminal import Seconds, databases, logged, plainly
 from jobq.registry import Registry
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ LONGEST_NAME = 128
 )
 @click.option("--no-metrics", "is_silent", is_flag=True, help="Serve none of them.")
 @logged
-@database
+@databases
 def worker(
     *,
     target: str | None,
@@ -76,33 +76,43 @@ def worker(
     queues: tuple[str, ...],
     is_silent: bool,
     is_watching: bool,
-    database_url: str,
+    database_urls: tuple[str, ...],
     **options: Any,  # noqa: ANN401 - the parameters of Worker that have their names
 ) -> None:
     """Run the handlers of TARGET, such as app.jobs:registry, until told to stop.
 
-    Jobs of endpoints are delivered, with TARGET or without.
+    Jobs of endpoints are delivered, with TARGET or without. Several databases share the
+    places for jobs; one that is away takes none from the others.
     The first SIGTERM or SIGINT lets running jobs finish, the second ends at once.
     Exit status: 0 stopped, 1 failed, 75 to be started afresh, 128 + n killed by signal n.
     """
     if is_watching:
         from jobq.cli.watch import watch  # noqa: PLC0415 - only here
 
-        os.environ["DATABASE_URL"] = database_url
         sys.exit(watch([word for word in sys.argv[1:] if word != "--watch"], Path.cwd()))
-    from jobq.worker import Worker, loop_factory  # noqa: PLC0415 - only here
+    from jobq.worker import ShardedWorker, Worker, loop_factory  # noqa: PLC0415 - only here
 
     weights = weights_of(queues)
     registry = load_registry(target) if target else Registry()
     is_pooled = options["is_pooled"] or options["listen_database"] is not None
+    if len(set(database_urls)) < len(database_urls):
+        raise click.BadParameter("a database is given twice", param_hint="--database")
+    for option in ("listen_database", "until_empty") if len(database_urls) > 1 else ():
+        if options[option]:
+            hint = "--" + option.replace("_", "-")
+            raise click.BadParameter("only with one database", param_hint=hint)
     if is_silent:
         options["metrics_port"] = None
 
     async def work() -> int:
+        registries = {url: copy(registry) for url in database_urls}
         async with AsyncExitStack() as stack:
             if is_deliverer:
-                await stack.enter_async_context(delivering(registry, database_url, is_pooled))
-            return await Worker(database_url, registry, weights, **options).run()
+                for url, own in registries.items():
+                    await stack.enter_async_context(delivering(own, url, is_pooled))
+            if len(registries) > 1:
+                return await ShardedWorker(registries, weights, **options).run()
+            return await Worker(*registries.popitem(), weights, **options).run()
 
     # Jobs come and go by the thousand, none of them in cycles: look for those seldom.
     gc.freeze()

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jobq.worker.held import Held
     from jobq.worker.listener import Listener
     from jobq.worker.protocol import Protocol
+    from jobq.worker.slots import Slots
 
 __all__ = ["Dispatcher", "Queues", "check_queues"]
 
@@ -42,6 +43,8 @@ logger = logging.getLogger("jobq.worker")
 LINGER: Final = 0.02
 # Seconds until a job that another transaction holds is settled again.
 PUT_OFF: Final = 0.5
+# Seconds after which a database that has not answered keeps no slots from others.
+PROMPT: Final = 1.0
 # Jobs in one answer from which on there are probably more: producers need not be told yet.
 BURST: Final = 32
 # Seconds without jobs before a worker says that it sleeps: between two jobs of a steady load.
@@ -106,7 +109,7 @@ class Dispatcher:
         listener: what tells of new jobs, or None to poll.
         attempts: runs the jobs.
         queues: where to look.
-        slots: how many jobs run at a time.
+        slots: in which jobs run; others may have some of them.
         poll: seconds between looks when nothing tells of new jobs.
         on_empty: called when no job is due and none is held.
     """
@@ -119,7 +122,7 @@ class Dispatcher:
         attempts: Attempts,
         queues: Queues,
         *,
-        slots: int,
+        slots: Slots,
         poll: float,
         on_empty: Callable[[], None] | None = None,
     ) -> None:
@@ -132,7 +135,7 @@ class Dispatcher:
         self._poll = poll
         self._on_empty = on_empty
         self._loop = asyncio.get_running_loop()
-        self._appetite = Appetite(slots)
+        self._appetite = Appetite(slots.total)
         self._buffer: deque[Held] = deque()
         self._running: dict[Held, None] = {}
         self._overdue: dict[Held, None] = {}
@@ -140,6 +143,7 @@ class Dispatcher:
         self._put_off: list[Held] = []
         self._unsent: list[Held] = []
         self._sent: list[list[Held]] = []
+        self._sent_at = 0.0
         self._asked = 0
         self._trades: set[asyncio.Task[None]] = set()
         self._is_pressed = False
@@ -153,8 +157,10 @@ class Dispatcher:
         self._is_hungry = True
         self._announce_at = 0.0
         self._rest = SHORTEST_REST
-        self._started_at = 0.0
+        self._is_away = False
+        self.started_at = 0.0
         self.is_claiming = True
+        slots.join(self)
 
     # ---- what others ask and tell
 
@@ -186,6 +192,27 @@ class Dispatcher:
             yield from jobs
         yield from self._running
 
+    @property
+    def taken(self) -> int:
+        """How many slots are taken."""
+        return len(self._running) + len(self._overdue)
+
+    @property
+    def wants(self) -> bool:
+        """Whether jobs wait for a slot, or may be there to be claimed."""
+        if not self.is_claiming or self._is_away or self._is_unanswered():
+            return False
+        return self._is_hungry or self._asked > 0 or len(self._buffer) > 0
+
+    def _is_unanswered(self) -> bool:
+        """Whether an exchange takes so long that others should not keep slots for its jobs."""
+        return bool(self._sent) and time.monotonic() - self._sent_at > PROMPT
+
+    def refill(self) -> None:
+        """Start what waits, or look for more: another dispatcher has left a slot."""
+        self._fill()
+        self._consider()
+
     def look(self) -> None:
         """There may be jobs: look as soon as there is room."""
         self._is_hungry = True
@@ -197,6 +224,7 @@ class Dispatcher:
         waiting = [*self._buffer, *(held for held in self._running if not held.started_at)]
         self._buffer.clear()
         self.give_back(waiting)
+        self._slots.pass_on(self)
         self._wake.set()
 
     def abandon(self) -> None:
@@ -257,6 +285,8 @@ class Dispatcher:
                     await self._step()
                 except DatabaseUnavailable as error:
                     self._complaints.warning("the database is unavailable: %s", error)
+                    self._is_away = self._slots.is_shared
+                    self._slots.pass_on(self)
                     await asyncio.sleep(self._pace.next())
                     self._is_hungry = True
         finally:
@@ -297,6 +327,7 @@ class Dispatcher:
         self._is_hungry = self._is_pressed
         self._asked += asked
         self._sent.append(settled)
+        self._sent_at = time.monotonic()
         try:
             claimed = await self._exchange.settle_and_claim(
                 settled, self._queues.order(), asked, at_once
@@ -310,6 +341,9 @@ class Dispatcher:
             self._asked -= asked
             self._sent.remove(settled)
         self._pace.reset()
+        if self._is_away:  # it has answered, and may have jobs
+            self._is_away = False
+            self._is_hungry = True
         is_full = 0 < asked == len(claimed.jobs)
         self._is_hungry = self._is_hungry or is_full
         self._is_pressed = is_full and asked == BATCH
@@ -320,6 +354,7 @@ class Dispatcher:
                 self._settle_later(held)
                 continue
             self._attempts.ended(held, "unknown" if is_repeat and outcome == "lost" else outcome)
+        self._slots.pass_on(self)
         if is_full or len(claimed.jobs) >= BURST:
             self._announce_at = time.monotonic() + REST
             if self._listener is not None:
@@ -355,8 +390,8 @@ class Dispatcher:
         return len(self._trades) <= self._is_pressed and self._is_due()
 
     def _is_due(self) -> bool:
-        """Whether it is time for an exchange."""
-        if self._unsent:
+        """Whether it is time for an exchange; one that asks for no job shows who is back."""
+        if self._unsent or self._is_away:
             return True
         if self._settled:
             waited = time.monotonic() - self._settled_since
@@ -369,33 +404,30 @@ class Dispatcher:
 
     def _room(self) -> int:
         """How many jobs to ask for."""
-        if not self.is_claiming:
+        if not self.is_claiming or self._is_away:
             return 0
-        return self._appetite.room(len(self._buffer) + self._taken + self._asked)
+        self._appetite.slots = self._slots.limit(self)
+        return self._appetite.room(len(self._buffer) + self.taken + self._asked)
 
     def _free(self) -> int:
         """How many jobs could start at once: what has limits is not claimed ahead."""
-        return max(0, self._slots - self._taken - len(self._buffer) - self._asked)
-
-    @property
-    def _taken(self) -> int:
-        """How many slots are taken."""
-        return len(self._running) + len(self._overdue)
+        free = self._slots.limit(self) - self.taken
+        return max(0, free - len(self._buffer) - self._asked)
 
     def _look_ahead(self) -> None:
-        is_full = self._taken >= self._slots
-        self._appetite.look_ahead(time.monotonic() - self._started_at if is_full else 0.0)
+        is_full = self.taken >= self._slots.limit(self)
+        self._appetite.look_ahead(time.monotonic() - self.started_at if is_full else 0.0)
 
     # ---- the slots
 
     def _fill(self) -> None:
         """Start waiting jobs while there are free slots."""
-        while self._buffer and self._taken < self._slots:
+        while self._buffer and self.taken < self._slots.limit(self):
             held = self._buffer.popleft()
             if held.settlement is not None:
                 self._settle_unread(held)
                 continue
-            held.slot_at = self._started_at = time.monotonic()
+            held.slot_at = self.started_at = time.monotonic()
             self._running[held] = None
             held.task = self._loop.create_task(self._execute(held))
 
@@ -428,6 +460,7 @@ class Dispatcher:
         if held.started_at:
             self._appetite.took(time.monotonic() - held.started_at)
         self._fill()
+        self._slots.pass_on(self)
         if is_overdue:
             self.look()  # only now is its slot free
         self.settle(held, settlement)
@@ -496,7 +529,8 @@ class Dispatcher:
     async def _sleep(self) -> None:
         """Wait until something happens, a job is due, or it is time to look again."""
         if not self.is_claiming or self._room() == 0:
-            await self._wait(self._poll)
+            if not await self._wait(self._poll) and self._slots.is_shared:
+                self._is_hungry = True  # for the next slot that another leaves
             return
         listener = self._listener
         is_told = listener is not None and listener.is_waiting

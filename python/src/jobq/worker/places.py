@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +11,14 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from jobq.database import conninfo, pool_options, pool_options_async
 from jobq.outcomes import Unable
 from jobq.redaction import error_text
-from jobq.worker.processes import Processes
-from jobq.worker.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from psycopg import AsyncConnection, Connection
+
+    from jobq.worker.processes import Processes
+    from jobq.worker.threads import Threads
 
 __all__ = ["Places"]
 
@@ -29,17 +29,18 @@ PAUSE: Final = 5.0
 
 
 class Places:
-    """Makes threads, processes and connections for handlers, when first needed.
+    """The threads and processes of a worker, and connections made when first needed.
 
     Args:
         url: the database for transactional handlers.
         concurrency: how many jobs run at a time; as many connections are opened at most.
-        processes: how many processes run handlers on the CPU; None is one for each core.
+        threads: for handlers that wait.
+        processes: for handlers that work the CPU.
         is_pooled: whether a pooler in transaction mode stands before the database.
     """
 
     def __init__(
-        self, url: str, concurrency: int, processes: int | None, *, is_pooled: bool
+        self, url: str, concurrency: int, threads: Threads, processes: Processes, *, is_pooled: bool
     ) -> None:
         self._conninfo = conninfo(url, "jobq handler", is_pooled=is_pooled, is_handler=True)
         self._options: dict[str, Any] = {
@@ -48,8 +49,8 @@ class Places:
             "max_size": concurrency,
             "timeout": PATIENCE,
         }
-        self.threads = Threads()
-        self.processes = Processes(processes or os.cpu_count() or 1, self.threads)
+        self.threads = threads
+        self.processes = processes
         self._pool: AsyncConnectionPool | None = None
         self._thread_pool: ConnectionPool | None = None
 
@@ -97,8 +98,7 @@ class Places:
             self._thread_pool.putconn(connection)
 
     async def close(self) -> None:
-        """Let everything go, without waiting for what still runs."""
-        self.processes.close()
+        """Let the connections go, without waiting for what still runs."""
         if self._pool is not None:
             await self._pool.close(timeout=1)
         if self._thread_pool is not None:

@@ -7,7 +7,6 @@ import logging
 import os
 import secrets
 import socket
-import threading
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -16,6 +15,7 @@ from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.worker import forks
 from jobq.worker.attempts import Attempts
 from jobq.worker.calls import Calls
+from jobq.worker.crew import Crew, leave_soon
 from jobq.worker.dispatcher import Dispatcher, Queues, check_queues
 from jobq.worker.exchange import Exchange
 from jobq.worker.heart import Heart
@@ -28,6 +28,7 @@ from jobq.worker.notes import Notes
 from jobq.worker.places import Places
 from jobq.worker.probe import Probe
 from jobq.worker.protocol import Protocol
+from jobq.worker.slots import Slots
 from jobq.worker.stop import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Signals, Stop
 from jobq.worker.unknown import Unknown
 from jobq.worker.upkeep import maintain, patrol
@@ -49,8 +50,6 @@ LAST_WORDS: Final = 5.0
 # Seconds without an answer of the database after which a worker does not call itself ready:
 # heartbeats and upkeep ask every few seconds.
 SILENT: Final = 30.0
-# Seconds for the process to end where handlers hang that nothing can stop; then it is ended.
-LEAVE: Final = 5.0
 
 
 class Worker:
@@ -81,6 +80,7 @@ class Worker:
         metrics_port: where to serve /metrics, /healthz and /readyz; None serves nothing, 0
             takes a free port. Where it is taken the worker warns, and works without.
         metrics_host: the address to serve them on.
+        crew: with whom it shares what a process has, where it is one of several.
 
     Raises:
         ValueError: an argument may not have this value.
@@ -106,6 +106,7 @@ class Worker:
         processes: int | None = None,
         metrics_port: int | None = None,
         metrics_host: str = "127.0.0.1",
+        crew: Crew | None = None,
     ) -> None:
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
@@ -125,8 +126,14 @@ class Worker:
         self._until_empty = until_empty
         self._processes = processes
         self._address = None if metrics_port is None else (metrics_host, metrics_port)
-        self._metrics = Metrics(registry) if self._address and HAS_PROMETHEUS else None
-        self._stop = Stop(max_jobs, max_bytes)
+        self._crew = crew or Crew(
+            Slots(concurrency),
+            Stop(max_jobs, max_bytes),
+            Metrics(registry) if self._address and HAS_PROMETHEUS else None,
+        )
+        self._is_alone = crew is None
+        self._metrics = self._crew.metrics
+        self._stop = self._crew.stop
         self._links: Links | None = None
         self._attempts: Attempts | None = None
         self._dispatcher: Dispatcher | None = None
@@ -160,7 +167,7 @@ class Worker:
                 stack.enter_context(Signals(self._stop))
                 stack.enter_context(Watchdog())
             await self._work(stack)
-        if handle_signals and self._dispatcher is not None and self._dispatcher.overdue:
+        if handle_signals and self.is_overdue:
             leave_soon(self._stop.exit_code)
         return self._stop.exit_code
 
@@ -197,6 +204,21 @@ class Worker:
     # ---- what it tells
 
     @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._dispatcher.running) if self._dispatcher else 0
+
+    @property
+    def stuck(self) -> int:
+        """How many slots are held by handlers that run on long after their jobs were settled."""
+        return self._dispatcher.stuck if self._dispatcher else 0
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether handlers run on whose jobs are settled."""
+        return self._dispatcher is not None and bool(self._dispatcher.overdue)
+
+    @property
     def metrics_port(self) -> int | None:
         """The port of /metrics, /healthz and /readyz, once they are served."""
         return self._probe.port if self._probe else None
@@ -213,8 +235,8 @@ class Worker:
             "ok": alive and since is not None and since < max(SILENT, 4 * self._poll),
             "worker": self.name,
             "database_answered_seconds_ago": None if since is None else round(since, 1),
-            "running": len(self._dispatcher.running) if self._dispatcher else 0,
-            "stuck": self._dispatcher.stuck if self._dispatcher else 0,
+            "running": self.running,
+            "stuck": self.stuck,
             "lacks": dict(self._attempts.lacks) if self._attempts else {},
             "is_stopping": self._stop.asked.is_set(),
         }
@@ -223,7 +245,7 @@ class Worker:
         """Return Prometheus's text; None where the extra ``metrics`` is not installed."""
         if self._metrics is None or self._dispatcher is None:
             return None
-        return self._metrics.text(len(self._dispatcher.running), self._dispatcher.stuck)
+        return self._metrics.text(self.running, self.stuck)
 
     # ---- the parts
 
@@ -235,8 +257,11 @@ class Worker:
         await self._start(links)
         if self._stop.asked.is_set():
             return
+        threads, processes = self._crew.rooms(self._processes)
+        if self._is_alone:
+            stack.callback(self._crew.close)
         places = Places(
-            self._database, self._concurrency, self._processes, is_pooled=self._is_pooled
+            self._database, self._concurrency, threads, processes, is_pooled=self._is_pooled
         )
         stack.push_async_callback(places.close)
         unknown = Unknown(is_lasting=not self._registry.has_fallback)
@@ -259,7 +284,7 @@ class Worker:
             listener,
             attempts,
             self._queues,
-            slots=self._concurrency,
+            slots=self._crew.slots,
             poll=self._poll,
             on_empty=self._stop.asked.set if self._until_empty else None,
         )
@@ -387,10 +412,3 @@ class Worker:
         if not work.done():
             logger.error("jobs could not be settled; their leases will expire")
             work.cancel()
-
-
-def leave_soon(exit_code: int) -> None:
-    """End the process in a moment, should handlers that hang keep it from ending by itself."""
-    last_resort = threading.Timer(LEAVE, os._exit, [exit_code])
-    last_resort.daemon = True
-    last_resort.start()
