@@ -220,6 +220,8 @@ WORKERS: Final = {
             "seen_at": MOMENT,
             "is_live": True,
             "jobs": 12,
+            "kinds": {"send_email": 12},
+            "oldest": {"job_id": ID, "kind": "send_email", "started_at": MOMENT},
             "region": "default",
             "except_kinds": [],
         }

@@ -44,6 +44,7 @@ TAGS: Final = {
     "definitions": "What deliveries are made of.",
     "executions": "How jobs go: executions, attempts, logs.",
     "queues": "Queues, their figures, pause and resume.",
+    "glances": "What the console shows: counts that end, history, groups, the audit.",
     "operators": "Dead jobs, and jobs that do not run.",
     "workers": "Workers without a PostgreSQL driver.",
     "workflows": "Steps that are done once, events and signals.",

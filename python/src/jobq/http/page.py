@@ -60,13 +60,13 @@ class Paging(Struct, forbid_unknown_fields=True, kw_only=True):
         return number
 
 
+def next_of(last: object) -> str | None:
+    """Return the cursor that leads on from what a function has told, or None at the end."""
+    return None if last is None else urlsafe_b64encode(str(last).encode()).rstrip(b"=").decode()
+
+
 def page(rows: Sequence[tuple[Any, ...]]) -> Response:
     """Answer with the rows (item, cursor) of a function, and the last one's cursor."""
-    last = rows[-1][1] if rows else None
-    cursor = (
-        b"null"
-        if last is None
-        else b'"' + urlsafe_b64encode(str(last).encode()).rstrip(b"=") + b'"'
-    )
+    cursor = msgspec.json.encode(next_of(rows[-1][1] if rows else None))
     items = b",".join(item for item, _ in rows)
     return json(b'{"items":[' + items + b'],"cursor":' + cursor + b"}")

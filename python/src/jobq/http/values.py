@@ -11,6 +11,7 @@ from msgspec import Meta, Raw, Struct
 TEXT: Final = r"^[^\u0000]*$"
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=TEXT)]
+Text = Annotated[str, Meta(max_length=512, pattern=TEXT)]
 KeyText = Annotated[str, Meta(min_length=1, max_length=512, pattern=TEXT)]
 Reason = Annotated[str, Meta(max_length=512, pattern=TEXT)]
 Priority = Annotated[float, Meta(ge=-32768, le=32767, multiple_of=1)]
