@@ -277,21 +277,29 @@ revoke all on function jobq_private.call_back from public;
 comment on function jobq_private.call_back is
 'Queues or cancels a job that waits for the end of a batch.';
 
--- Purpose: cancel those of these blocked jobs that can never run, since one of these jobs,
--- which they wait for, is dead or cancelled.
--- Invariant: the caller has their rows. Their open edges stay, so that a redrive has them wait
--- again. Returns how many. Raises: nothing.
-create or replace function jobq_private.cancel_children(held uuid[], failed uuid[])
+-- Purpose: cancel those of these blocked jobs that can never run, since a parent, of parallel
+-- arrays, has ended as it has.
+-- Invariant: the caller has the rows that are held. Their open edges stay, so that a redrive has
+-- them wait again. Returns how many. Raises: nothing.
+create or replace function jobq_private.cancel_children(
+    children uuid[], parents uuid[], ends text[], held uuid[]
+)
 returns bigint
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
 as $$
 declare
     _cancelled bigint;
 begin
+    if not exists (
+        select from unnest(cancel_children.ends) as t (ended_as) where t.ended_as <> 'succeeded'
+    ) then
+        return 0;
+    end if;
     update jobq_private.job as j
     set
         state = 'cancelled',
@@ -299,14 +307,17 @@ begin
         last_error_code = 'PARENT_FAILED',
         last_error = format('job_id %s is %s', d.parent, d.ended_as)
     from (
-        select distinct on (e.child) e.child, e.parent, e.ended_as
-        from jobq_private.open_edge as e
-        where e.child = any(cancel_children.held)
-        and e.parent = any(cancel_children.failed)
-        and e.dooms
-        order by e.child, e.parent
+        select distinct on (t.child) t.child, t.parent, t.ended_as
+        from unnest(
+            cancel_children.children, cancel_children.parents, cancel_children.ends
+        ) as t (child, parent, ended_as)
+        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        where jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
+        order by t.child, t.parent
     ) as d
-    where j.job_id = d.child and j.job_id = any(cancel_children.held);
+    where j.job_id = d.child
+    and j.state = 'blocked'
+    and j.job_id = any(cancel_children.held);
     get diagnostics _cancelled = row_count;
     return _cancelled;
 end
@@ -315,7 +326,7 @@ $$;
 revoke all on function jobq_private.cancel_children from public;
 
 comment on function jobq_private.cancel_children is
-'Cancels blocked jobs that can never run.';
+'Cancels jobs that wait for one that is dead or cancelled.';
 
 -- Purpose: refuse an after_failure that does not exist.
 -- Invariant: reads nothing. Raises: 22023.
@@ -521,94 +532,111 @@ revoke all on function jobq_private.check_steps from public;
 comment on function jobq_private.check_steps is
 'Refuses steps that cannot be meant.';
 
--- Purpose: what holds blocked jobs up, and what has become of it.
--- Invariant: ended_as is null while the parent lives, gone when there is no trace of it.
--- What closes lets the child go on; what dooms it cancels it. The time of the id is worked out
--- once, and not for each partition. Raises: nothing.
-create or replace view jobq_private.open_edge as
-select
-    e.child, e.parent, e.after_failure, p.ended_as,
-    coalesce(
-        p.ended_as = 'succeeded' or (p.ended_as is not null and e.after_failure = 'run'), false
-    ) as closes,
-    coalesce(
-        p.ended_as <> 'succeeded'
-        and (e.after_failure = 'cancel' or (e.after_failure = 'wait' and p.ended_as = 'gone')),
-        false
-    ) as dooms
-from jobq_private.edge as e
-cross join lateral (
-    select jobq_private.id_time(e.parent) - interval '1 day' as since offset 0
-) as t
-cross join lateral (
-    select nullif(coalesce(s.state, 'gone'), 'live') as ended_as
-    from (
-        select coalesce(
-            (select 'live' from jobq_private.job as j where j.job_id = e.parent),
-            (
-                select a.state
+-- Purpose: how these jobs have ended, parallel to them: null for one that lives, gone for one
+-- of which there is no trace.
+-- Invariant: reads live jobs and the archive with the caller's snapshot, as sets; of the archive
+-- the days since the oldest of the ids. Raises: nothing.
+create or replace function jobq_private.ends_of(job_ids uuid[])
+returns text[]
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_hashjoin = on
+set enable_mergejoin = off
+as $$
+declare
+    _ended constant uuid[] := array(
+        select i.job_id from unnest(ends_of.job_ids) as i (job_id)
+        except
+        select j.job_id from jobq_private.job as j where j.job_id = any(ends_of.job_ids)
+    );
+    _since constant timestamptz := (
+        select jobq_private.id_time(i.job_id) - interval '1 day'
+        from unnest(_ended) as i (job_id)
+        order by i.job_id
+        limit 1
+    );
+begin
+    if _ended = '{}' then
+        return array_fill(null::text, array[cardinality(ends_of.job_ids)]);
+    end if;
+    return array(
+        select e.state
+        from unnest(ends_of.job_ids) with ordinality as i (job_id, n)
+        left join (
+            select o.job_id, coalesce(l.state, 'gone') as state
+            from unnest(_ended) as o (job_id)
+            left join (
+                select distinct on (a.job_id) a.job_id, a.state
                 from jobq_private.job_archive as a
-                where a.job_id = e.parent
-                and a.finished_at >= t.since
-                order by a.finished_at desc
-                limit 1
-            )
-        ) as state
-        offset 0
-    ) as s
-) as p
-where e.is_open;
+                where a.job_id = any(_ended) and a.finished_at >= _since
+                order by a.job_id, a.finished_at desc
+            ) as l on l.job_id = o.job_id
+        ) as e on e.job_id = i.job_id
+        order by i.n
+    );
+end
+$$;
 
-revoke all on table jobq_private.open_edge from public;
+revoke all on function jobq_private.ends_of from public;
 
-comment on view jobq_private.open_edge is
-'What holds blocked jobs up, and what has become of it.';
+comment on function jobq_private.ends_of is
+'How jobs have ended, if they have.';
 
--- Purpose: close the edges between these parents, which have ended, and these children.
--- Invariant: of a blocked child only by who has its row. What is locked is left. A child that
--- has ended is released by nobody, and may be redriven, which leaves a look.
--- Raises: nothing.
+-- Purpose: close edges between children and parents, given as parallel arrays, as far as these
+-- have ended; cancel the children that can never run now.
+-- Invariant: of a blocked child only by who has its row, and as its parents are seen since. What
+-- is locked is left. A child that has ended is released by nobody, and may be redriven, which
+-- leaves a look. Returns how many children were cancelled. Raises: nothing.
 create or replace function jobq_private.close_edges(children uuid[], parents uuid[], held uuid[], queues text[])
-returns void
-language sql
+returns bigint
+language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
+set enable_hashjoin = off
 as $$
+declare
+    _ends constant text[] := jobq_private.ends_of(parents);
+begin
     with over as materialized (
         select e.child, e.parent
-        from jobq_private.edge as e
-        where e.child = any(close_edges.children)
-        and e.parent = any(close_edges.parents)
-        and e.is_open
-        and (
-            e.child = any(close_edges.held)
-            or (close_edges.queues is null and not exists (
+        from unnest(children, parents, _ends) as t (child, parent, ended_as)
+        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        where (
+            e.child in (select h.job_id from unnest(close_edges.held) as h (job_id))
+            and jobq_private.follows(t.ended_as, e.after_failure) = 'closes'
+        )
+        or (
+            close_edges.queues is null
+            and t.ended_as = 'succeeded'
+            and not exists (
                 select from jobq_private.job as j
                 where j.job_id = e.child and j.state = 'blocked'
-            ))
+            )
         )
-        for update skip locked
+        for update of e skip locked
     )
     update jobq_private.edge as e
     set is_open = false
     from over as o
-    where e.child = o.child
-    and e.parent = o.parent
-    and exists (
-        select from jobq_private.open_edge as w
-        where w.child = o.child and w.parent = o.parent and w.closes
-    )
+    where e.child = o.child and e.parent = o.parent;
+    return jobq_private.cancel_children(children, parents, _ends, held);
+end
 $$;
 
 revoke all on function jobq_private.close_edges from public;
 
 comment on function jobq_private.close_edges is
-'Closes the edges between parents that have ended and their children.';
+'Closes the edges of parents that have ended, and cancels children that can never run.';
 
 -- Purpose: one way round in a graph, in words: a waits for b waits for a.
 -- Invariant: waiting has of each job how many parents were left in the end; whoever has one
@@ -651,143 +679,100 @@ revoke all on function jobq_private.cycle_among from public;
 comment on function jobq_private.cycle_among is
 'One way round in a graph, in words.';
 
--- Purpose: whether something is left to do for a batch: it could end, or call about a death.
--- Invariant: reads only. Who does not see all queues leaves batches to somebody else, since
--- members may be in any. Raises: nothing.
-create or replace function jobq_private.is_batch_due(batch_id uuid, queues text[])
-returns boolean
-language sql
+-- Purpose: the open edges between these parents and any children, and these children and any
+-- parents, behind which something is left to do.
+-- Invariant: reads only; at most 5,000, as parallel arrays; null for none. A child that is not
+-- blocked gets no more than edges closed of parents that have succeeded, which stays true. Who
+-- does not see all queues must not take for gone what it cannot see. Raises: nothing.
+create or replace function jobq_private.edges_to_settle(
+    parents uuid[], children uuid[], queues text[], out over_children uuid[],
+    out over_parents uuid[]
+)
+language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
 as $$
-    select is_batch_due.queues is not null or exists (
-        select from jobq_private.batch as b
-        where b.batch_id = is_batch_due.batch_id
-        and b.ended_at is null
-        and (
-            (b.sealed_at is not null and not exists (
-                select from jobq_private.job as j where j.batch_id = b.batch_id
-            ))
+declare
+    _below uuid[];
+    _above uuid[];
+    _failures text[];
+begin
+    select array_agg(e.child), array_agg(e.parent), array_agg(e.after_failure)
+    into _below, _above, _failures
+    from jobq_private.edge as e
+    where e.child = any(edges_to_settle.children) and e.is_open;
+    select array_agg(t.child), array_agg(t.parent) into over_children, over_parents
+    from (
+        select o.child, o.parent
+        from (
+            select e.child, e.parent, e.after_failure, p.ended_as
+            from unnest(
+                edges_to_settle.parents, jobq_private.ends_of(edges_to_settle.parents)
+            ) as p (parent, ended_as)
+            join jobq_private.edge as e on e.parent = p.parent and e.is_open
+            where p.ended_as is not null
+            union all
+            select b.child, b.parent, b.after_failure, b.ended_as
+            from unnest(_below, _above, _failures, jobq_private.ends_of(_above))
+                as b (child, parent, after_failure, ended_as)
+            where b.ended_as is not null
+        ) as o
+        left join jobq_private.job as c on c.job_id = o.child and c.state = 'blocked'
+        where (
+            o.ended_as = 'succeeded'
             or (
-                exists (
-                    select from jobq_private.job as c
-                    where c.job_id = b.on_first_death and c.state = 'blocked'
-                )
-                and exists (
-                    select from jobq_private.job_archive as a
-                    where a.batch_id = b.batch_id and a.state = 'dead'
-                )
+                c.job_id is not null
+                and jobq_private.follows(o.ended_as, o.after_failure) is not null
             )
         )
-    )
+        and (edges_to_settle.queues is null or o.ended_as <> 'gone')
+        limit 5000
+    ) as t;
+end
 $$;
 
-revoke all on function jobq_private.is_batch_due from public;
+revoke all on function jobq_private.edges_to_settle from public;
 
-comment on function jobq_private.is_batch_due is
-'Whether something is left to do for a batch.';
-
--- Purpose: the state of a job, live or archived; null when there is none.
--- Invariant: reads only, what get_job() would find. Raises: nothing.
-create or replace function jobq_private.state_of(job_id uuid)
-returns text
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select coalesce(
-        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
-        (
-            select a.state
-            from (
-                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
-            ) as t
-            join jobq_private.job_archive as a
-                on a.job_id = state_of.job_id and a.finished_at >= t.since
-            order by a.finished_at desc
-            limit 1
-        )
-    )
-$$;
-
-revoke all on function jobq_private.state_of from public;
-
-comment on function jobq_private.state_of is
-'The state of a job; null when there is none.';
-
--- Purpose: whether something is left to do for a parent, a child or a batch.
--- Invariant: reads only. queues are those whose jobs the caller sees; null means all. What it
--- does not see whole is left to somebody else. Raises: nothing.
-create or replace function jobq_private.is_unsettled(about text, id uuid, queues text[])
-returns boolean
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select case is_unsettled.about
-        when 'batch' then jobq_private.is_batch_due(is_unsettled.id, is_unsettled.queues)
-        when 'parent' then exists (
-            select from jobq_private.open_edge as e
-            left join jobq_private.job as c on c.job_id = e.child
-            where e.parent = is_unsettled.id
-            and e.ended_as is not null
-            and (e.closes or (e.dooms and c.state = 'blocked') or (
-                is_unsettled.queues is not null
-                and coalesce(c.queue <> all(is_unsettled.queues), true)
-            ))
-        )
-        else coalesce(
-            (
-                select c.state = 'blocked' and (
-                    not exists (
-                        select from jobq_private.edge as o where o.child = c.job_id and o.is_open
-                    )
-                    or exists (
-                        select from jobq_private.open_edge as e
-                        left join jobq_private.job as p on p.job_id = e.parent
-                        where e.child = c.job_id
-                        and (not p.is_awaited or e.closes or e.dooms)
-                    )
-                )
-                from jobq_private.job as c
-                where c.job_id = is_unsettled.id
-            ),
-            is_unsettled.queues is not null and jobq_private.state_of(is_unsettled.id) is null
-        )
-    end
-$$;
-
-revoke all on function jobq_private.is_unsettled from public;
-
-comment on function jobq_private.is_unsettled is
-'Whether something is left to do for a parent, a child or a batch.';
+comment on function jobq_private.edges_to_settle is
+'The open edges of parents that have ended.';
 
 -- Purpose: take looks away behind which nothing is left to do, and put off the others.
--- Invariant: the caller has locked them; those for batches that somebody else holds stay.
--- Raises: nothing.
-create or replace function jobq_private.end_looks(looks tid[], left_alone uuid[], queues text[])
+-- Invariant: the caller has locked them, and knows whom they are about; those for batches that
+-- somebody else holds stay. Raises: nothing.
+create or replace function jobq_private.end_looks(
+    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[]
+)
 returns void
-language sql
+language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
-set jit = off
 as $$
+begin
     with pending as materialized (
         select l.ctid
         from jobq_private.look as l
         where l.ctid = any(end_looks.looks)
-        and (
-            l.id = any(end_looks.left_alone)
-            or jobq_private.is_unsettled(l.about, l.id, end_looks.queues)
-        )
+        and case l.about
+            when 'parent' then l.id in (
+                select u.id
+                from unnest(
+                    jobq_private.unsettled_parents(end_looks.parents, end_looks.queues)
+                ) as u (id)
+            )
+            when 'child' then l.id in (
+                select u.id
+                from unnest(
+                    jobq_private.unsettled_children(end_looks.children, end_looks.queues)
+                ) as u (id)
+            )
+            else l.id = any(end_looks.left_alone)
+            or jobq_private.is_batch_due(l.id, end_looks.queues)
+        end
     ),
     kept as (
         update jobq_private.look as l
@@ -798,7 +783,8 @@ as $$
         where l.ctid = p.ctid
     )
     delete from jobq_private.look as l
-    where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p)
+    where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p);
+end
 $$;
 
 revoke all on function jobq_private.end_looks from public;
@@ -946,6 +932,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _parents uuid[];
     _missing uuid;
 begin
     perform jobq_private.enter_batches(array(
@@ -971,13 +958,14 @@ begin
     from unnest(follow.jobs) with ordinality as j
     join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
     cross join lateral unnest(j.after) as a (parent);
-    select p.parent into _missing
-    from (
+    _parents := array(
         select distinct a.parent
         from unnest(follow.jobs) as j
         cross join lateral unnest(j.after) as a (parent)
-    ) as p
-    where jobq_private.state_of(p.parent) is null
+    );
+    select p.parent into _missing
+    from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
+    where p.ended_as = 'gone'
     limit 1;
     if found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
@@ -994,6 +982,29 @@ revoke all on function jobq_private.follow from public;
 
 comment on function jobq_private.follow is
 'Links new jobs to those that they wait for, and to their batches.';
+
+-- Purpose: what follows for a blocked job when one that it waits for has ended: closes (this
+-- one holds it up no more), dooms (it can never run), or null: it waits on.
+-- Invariant: ended_as is null while the parent lives, gone when there is no trace of it. No SET
+-- clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.follows(ended_as text, after_failure text)
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when $1 is null then null
+        when $1 = 'succeeded' or $2 = 'run' then 'closes'
+        when $2 = 'cancel' or $1 = 'gone' then 'dooms'
+    end
+$$;
+
+revoke all on function jobq_private.follows from public;
+
+comment on function jobq_private.follows is
+'What follows for a blocked job when one that it waits for has ended.';
 
 -- Purpose: who waits for whom, by places: of the new jobs first, then of the others.
 -- Invariant: among the others, only as far as one that is held up leads to one that is waited
@@ -1089,6 +1100,36 @@ revoke all on function jobq_private.graph_edge_documents from public;
 comment on function jobq_private.graph_edge_documents is
 'The edges between jobs, for show_graph().';
 
+-- Purpose: the state of a job, live or archived; null when there is none.
+-- Invariant: reads only, what get_job() would find. Raises: nothing.
+create or replace function jobq_private.state_of(job_id uuid)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
+        (
+            select a.state
+            from (
+                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
+            ) as t
+            join jobq_private.job_archive as a
+                on a.job_id = state_of.job_id and a.finished_at >= t.since
+            order by a.finished_at desc
+            limit 1
+        )
+    )
+$$;
+
+revoke all on function jobq_private.state_of from public;
+
+comment on function jobq_private.state_of is
+'The state of a job; null when there is none.';
+
 -- Purpose: the jobs that hold a blocked one up: at the end of open edges, and not blocked.
 -- Invariant: reads only; looks at 1,000 jobs above it. Raises: nothing.
 create or replace function jobq_private.holders(blocked uuid)
@@ -1179,6 +1220,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _others uuid[];
+    _given text[];
     _missing text;
     _taken text;
 begin
@@ -1214,17 +1256,16 @@ begin
         left join jobq_private.node as n
             on n.graph_id = graph_others.graph_id and n.name = d.name
     )
-    select
-        array_agg(distinct f.job_id),
-        min(f.name) filter (where f.job_id is null or jobq_private.state_of(f.job_id) is null)
-    into _others, _missing
-    from found as f;
+    select array_agg(f.job_id), array_agg(f.name) into _others, _given from found as f;
+    select min(o.name) into _missing
+    from unnest(_others, _given, jobq_private.ends_of(_others)) as o (job_id, name, ended_as)
+    where o.job_id is null or o.ended_as = 'gone';
     if _missing is not null then
         perform jobq_private.raise_error(
             'JOB_NOT_FOUND', format('job_id %s: neither a job nor a name in the graph', _missing)
         );
     end if;
-    return coalesce(_others, '{}');
+    return array(select distinct o.job_id from unnest(_others) as o (job_id));
 end
 $$;
 
@@ -1311,6 +1352,44 @@ revoke all on function jobq_private.hold_children from public;
 
 comment on function jobq_private.hold_children is
 'Locks blocked jobs that are to wait for new ones as well.';
+
+-- Purpose: whether something is left to do for a batch: it could end, or call about a death.
+-- Invariant: reads only. Who does not see all queues leaves batches to somebody else, since
+-- members may be in any. Raises: nothing.
+create or replace function jobq_private.is_batch_due(batch_id uuid, queues text[])
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select is_batch_due.queues is not null or exists (
+        select from jobq_private.batch as b
+        where b.batch_id = is_batch_due.batch_id
+        and b.ended_at is null
+        and (
+            (b.sealed_at is not null and not exists (
+                select from jobq_private.job as j where j.batch_id = b.batch_id
+            ))
+            or (
+                exists (
+                    select from jobq_private.job as c
+                    where c.job_id = b.on_first_death and c.state = 'blocked'
+                )
+                and exists (
+                    select from jobq_private.job_archive as a
+                    where a.batch_id = b.batch_id and a.state = 'dead'
+                )
+            )
+        )
+    )
+$$;
+
+revoke all on function jobq_private.is_batch_due from public;
+
+comment on function jobq_private.is_batch_due is
+'Whether something is left to do for a batch.';
 
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
 -- it is live, or not that old itself; or its batch has not ended.
@@ -1759,7 +1838,7 @@ begin
             select _moved + s.moved, s.left_alone into _moved, _left
             from jobq_private.settle_batches(_batches) as s;
         end if;
-        perform jobq_private.end_looks(_looks, _left, _queues);
+        perform jobq_private.end_looks(_looks, _parents, _children, _left, _queues);
     end loop;
     return _moved;
 end
@@ -1842,10 +1921,10 @@ comment on function jobq_private.settle_batches is
 
 -- Purpose: close the edges of parents that have ended, then release the children that have
 -- none left, and cancel those that can never run.
--- Invariant: whoever has a child's row locked, and nobody else, closes its edges and then
--- looks, with a new snapshot, whether any is left. So the last of two parents releases it, and
--- one of them only. Bounded: 5,000 edges at a call. Returns how many jobs moved.
--- Raises: nothing.
+-- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
+-- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
+-- parents releases it, and one of them only. Bounded: 5,000 edges at a call. Returns how many
+-- jobs moved. Raises: nothing.
 create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
 returns bigint
 language plpgsql
@@ -1857,24 +1936,12 @@ as $$
 declare
     _touched uuid[];
     _over uuid[];
-    _failed uuid[];
     _held uuid[];
-    _doomed bigint := 0;
+    _moved bigint := 0;
 begin
-    select
-        array_agg(t.child), array_agg(t.parent) filter (where t.closes),
-        array_agg(t.parent) filter (where not t.closes)
-    into _touched, _over, _failed
-    from (
-        select e.child, e.parent, e.closes
-        from jobq_private.open_edge as e
-        left join jobq_private.job as c on c.job_id = e.child and c.state = 'blocked'
-        where (
-            e.parent = any(settle_edges.parents) or e.child = any(settle_edges.children)
-        )
-        and (e.closes or (e.dooms and c.job_id is not null))
-        and (settle_edges.queues is null or e.ended_as <> 'gone')
-        limit 5000
+    select t.over_children, t.over_parents into _touched, _over
+    from jobq_private.edges_to_settle(
+        settle_edges.parents, settle_edges.children, settle_edges.queues
     ) as t;
     _held := array(
         select j.job_id
@@ -1886,12 +1953,9 @@ begin
         for update skip locked
     );
     if _over is not null then
-        perform jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
+        _moved := jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
     end if;
-    if _failed is not null then
-        _doomed := jobq_private.cancel_children(_held, _failed);
-    end if;
-    return _doomed + jobq_private.release_children(_held);
+    return _moved + jobq_private.release_children(_held);
 end
 $$;
 
@@ -2086,6 +2150,104 @@ revoke all on function jobq_private.tree from public;
 
 comment on function jobq_private.tree is
 'The jobs that hang together with one.';
+
+-- Purpose: those of these children that could be released or cancelled now, or wait for a job
+-- whose end would leave no look.
+-- Invariant: reads only. queues are those whose jobs the caller sees; null means all. What it
+-- does not see is left to somebody else. Raises: nothing.
+create or replace function jobq_private.unsettled_children(children uuid[], queues text[])
+returns uuid[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+as $$
+declare
+    _below uuid[];
+    _above uuid[];
+    _failures text[];
+begin
+    select array_agg(e.child), array_agg(e.parent), array_agg(e.after_failure)
+    into _below, _above, _failures
+    from jobq_private.edge as e
+    left join jobq_private.job as p on p.job_id = e.parent
+    where e.child = any(unsettled_children.children) and e.is_open and p.is_awaited is not true;
+    return array(
+        select c.job_id
+        from jobq_private.job as c
+        where c.job_id = any(unsettled_children.children)
+        and c.state = 'blocked'
+        and (
+            not exists (
+                select from jobq_private.edge as o where o.child = c.job_id and o.is_open
+            )
+            or c.job_id in (
+                select b.child
+                from unnest(_below, _failures, jobq_private.ends_of(_above))
+                    as b (child, after_failure, ended_as)
+                where b.ended_as is null
+                or jobq_private.follows(b.ended_as, b.after_failure) is not null
+            )
+        )
+        union all
+        select i.job_id
+        from unnest(unsettled_children.children) as i (job_id)
+        where unsettled_children.queues is not null
+        and jobq_private.state_of(i.job_id) is null
+    );
+end
+$$;
+
+revoke all on function jobq_private.unsettled_children from public;
+
+comment on function jobq_private.unsettled_children is
+'Children that have waited long enough, or of which a parent is not marked.';
+
+-- Purpose: those of these parents behind whose end something is left to do.
+-- Invariant: reads only. queues are those whose jobs the caller sees; null means all. What it
+-- does not see whole is left to somebody else. Raises: nothing.
+create or replace function jobq_private.unsettled_parents(parents uuid[], queues text[])
+returns uuid[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
+as $$
+    select array(
+        select p.parent
+        from unnest(unsettled_parents.parents, jobq_private.ends_of(unsettled_parents.parents))
+            as p (parent, ended_as)
+        cross join lateral (
+            select e.parent
+            from jobq_private.edge as e
+            left join jobq_private.job as c on c.job_id = e.child
+            where e.parent = p.parent
+            and e.is_open
+            and (
+                p.ended_as = 'succeeded'
+                or (
+                    c.state = 'blocked'
+                    and jobq_private.follows(p.ended_as, e.after_failure) is not null
+                )
+                or (
+                    unsettled_parents.queues is not null
+                    and coalesce(c.queue <> all(unsettled_parents.queues), true)
+                )
+            )
+            limit 1
+        ) as o
+        where p.ended_as is not null
+    )
+$$;
+
+revoke all on function jobq_private.unsettled_parents from public;
+
+comment on function jobq_private.unsettled_parents is
+'Parents behind whose end something is left to do.';
 
 -- Purpose: how far a batch is.
 -- Invariant: counts rows; members of which the retention has ended do not count.

@@ -35,11 +35,14 @@ begin
         ('function', 'jobq_private.check_steps', '', 1),
         ('function', 'jobq_private.close_edges', '', 1),
         ('function', 'jobq_private.cycle_among', '', 1),
+        ('function', 'jobq_private.edges_to_settle', '', 1),
         ('function', 'jobq_private.end_looks', '', 1),
+        ('function', 'jobq_private.ends_of', '', 1),
         ('function', 'jobq_private.enter_batches', '', 1),
         ('function', 'jobq_private.explain_blocked', '', 1),
         ('function', 'jobq_private.find_batch', '', 1),
         ('function', 'jobq_private.follow', '', 1),
+        ('function', 'jobq_private.follows', '', 1),
         ('function', 'jobq_private.graph_arrows', '', 1),
         ('function', 'jobq_private.graph_edge_documents', '', 1),
         ('function', 'jobq_private.graph_id', '', 1),
@@ -51,7 +54,6 @@ begin
         ('function', 'jobq_private.holders', '', 1),
         ('function', 'jobq_private.is_batch_due', '', 1),
         ('function', 'jobq_private.is_needed', '', 1),
-        ('function', 'jobq_private.is_unsettled', '', 1),
         ('function', 'jobq_private.leave_looks', '', 1),
         ('function', 'jobq_private.node_jobs', '', 1),
         ('function', 'jobq_private.prune_edges', '', 1),
@@ -67,8 +69,9 @@ begin
         ('function', 'jobq_private.store_event', '', 1),
         ('function', 'jobq_private.store_nodes', '', 1),
         ('function', 'jobq_private.tree', '', 1),
-        ('function', 'jobq_private.worked_queues', '', 1),
-        ('view', 'jobq_private.open_edge', '', 1)
+        ('function', 'jobq_private.unsettled_children', '', 1),
+        ('function', 'jobq_private.unsettled_parents', '', 1),
+        ('function', 'jobq_private.worked_queues', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

@@ -61,9 +61,10 @@ IN_THE_END_NEVER = {
             where j.job_id in (b.on_success, b.on_end, b.on_first_death) and b.ended_at is null
         )""",
     "held up by what has ended": """
-        select e.child from jobq_private.open_edge as e
+        select e.child from jobq_private.edge as e
         join jobq_private.job as j on j.job_id = e.child and j.state = 'blocked'
-        where e.closes or e.dooms""",
+        cross join lateral jobq_private.ends_of(array[e.parent]) as p (ends)
+        where e.is_open and jobq_private.follows(p.ends[1], e.after_failure) is not null""",
     "a batch that goes on without members": """
         select b.batch_id from jobq_private.batch as b
         where b.sealed_at is not null and b.ended_at is null
@@ -282,8 +283,9 @@ class Story:
         live = self.ids("finished_at is null")
         waiting = self.observer.execute(
             "with recursive waits as ("
-            " select e.child from jobq_private.open_edge as e where e.after_failure = 'wait'"
-            " and e.ended_as in ('dead', 'cancelled')"
+            " select e.child from jobq_private.edge as e where e.is_open"
+            " and e.after_failure = 'wait'"
+            " and (jobq_private.ends_of(array[e.parent]))[1] in ('dead', 'cancelled')"
             " union select e.child from waits as w join jobq_private.edge as e"
             " on e.parent = w.child and e.is_open) select child from waits"
         ).fetchall()

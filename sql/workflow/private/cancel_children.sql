@@ -1,18 +1,26 @@
--- Purpose: cancel those of these blocked jobs that can never run, since one of these jobs,
--- which they wait for, is dead or cancelled.
--- Invariant: the caller has their rows. Their open edges stay, so that a redrive has them wait
--- again. Returns how many. Raises: nothing.
-create or replace function jobq_private.cancel_children(held uuid[], failed uuid[])
+-- Purpose: cancel those of these blocked jobs that can never run, since a parent, of parallel
+-- arrays, has ended as it has.
+-- Invariant: the caller has the rows that are held. Their open edges stay, so that a redrive has
+-- them wait again. Returns how many. Raises: nothing.
+create or replace function jobq_private.cancel_children(
+    children uuid[], parents uuid[], ends text[], held uuid[]
+)
 returns bigint
 language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off
 as $$
 declare
     _cancelled bigint;
 begin
+    if not exists (
+        select from unnest(cancel_children.ends) as t (ended_as) where t.ended_as <> 'succeeded'
+    ) then
+        return 0;
+    end if;
     update jobq_private.job as j
     set
         state = 'cancelled',
@@ -20,14 +28,17 @@ begin
         last_error_code = 'PARENT_FAILED',
         last_error = format('job_id %s is %s', d.parent, d.ended_as)
     from (
-        select distinct on (e.child) e.child, e.parent, e.ended_as
-        from jobq_private.open_edge as e
-        where e.child = any(cancel_children.held)
-        and e.parent = any(cancel_children.failed)
-        and e.dooms
-        order by e.child, e.parent
+        select distinct on (t.child) t.child, t.parent, t.ended_as
+        from unnest(
+            cancel_children.children, cancel_children.parents, cancel_children.ends
+        ) as t (child, parent, ended_as)
+        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        where jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
+        order by t.child, t.parent
     ) as d
-    where j.job_id = d.child and j.job_id = any(cancel_children.held);
+    where j.job_id = d.child
+    and j.state = 'blocked'
+    and j.job_id = any(cancel_children.held);
     get diagnostics _cancelled = row_count;
     return _cancelled;
 end
@@ -36,4 +47,4 @@ $$;
 revoke all on function jobq_private.cancel_children from public;
 
 comment on function jobq_private.cancel_children is
-'Cancels blocked jobs that can never run.';
+'Cancels jobs that wait for one that is dead or cancelled.';

@@ -1,45 +1,47 @@
--- Purpose: close the edges between these parents, which have ended, and these children.
--- Invariant: of a blocked child only by who has its row. What is locked is left. A child that
--- has ended is released by nobody, and may be redriven, which leaves a look.
--- Raises: nothing.
+-- Purpose: close edges between children and parents, given as parallel arrays, as far as these
+-- have ended; cancel the children that can never run now.
+-- Invariant: of a blocked child only by who has its row, and as its parents are seen since. What
+-- is locked is left. A child that has ended is released by nobody, and may be redriven, which
+-- leaves a look. Returns how many children were cancelled. Raises: nothing.
 create or replace function jobq_private.close_edges(children uuid[], parents uuid[], held uuid[], queues text[])
-returns void
-language sql
+returns bigint
+language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set enable_mergejoin = off
+set enable_hashjoin = off
 as $$
+declare
+    _ends constant text[] := jobq_private.ends_of(parents);
+begin
     with over as materialized (
         select e.child, e.parent
-        from jobq_private.edge as e
-        where e.child = any(close_edges.children)
-        and e.parent = any(close_edges.parents)
-        and e.is_open
-        and (
-            e.child = any(close_edges.held)
-            or (close_edges.queues is null and not exists (
+        from unnest(children, parents, _ends) as t (child, parent, ended_as)
+        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        where (
+            e.child in (select h.job_id from unnest(close_edges.held) as h (job_id))
+            and jobq_private.follows(t.ended_as, e.after_failure) = 'closes'
+        )
+        or (
+            close_edges.queues is null
+            and t.ended_as = 'succeeded'
+            and not exists (
                 select from jobq_private.job as j
                 where j.job_id = e.child and j.state = 'blocked'
-            ))
+            )
         )
-        for update skip locked
+        for update of e skip locked
     )
     update jobq_private.edge as e
     set is_open = false
     from over as o
-    where e.child = o.child
-    and e.parent = o.parent
-    and exists (
-        select from jobq_private.open_edge as w
-        where w.child = o.child and w.parent = o.parent and w.closes
-    )
+    where e.child = o.child and e.parent = o.parent;
+    return jobq_private.cancel_children(children, parents, _ends, held);
+end
 $$;
 
 revoke all on function jobq_private.close_edges from public;
 
 comment on function jobq_private.close_edges is
-'Closes the edges between parents that have ended and their children.';
+'Closes the edges of parents that have ended, and cancels children that can never run.';

@@ -11,6 +11,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _parents uuid[];
     _missing uuid;
 begin
     perform jobq_private.enter_batches(array(
@@ -36,13 +37,14 @@ begin
     from unnest(follow.jobs) with ordinality as j
     join unnest(follow.job_ids) with ordinality as i (job_id, n) on i.n = j.ordinality
     cross join lateral unnest(j.after) as a (parent);
-    select p.parent into _missing
-    from (
+    _parents := array(
         select distinct a.parent
         from unnest(follow.jobs) as j
         cross join lateral unnest(j.after) as a (parent)
-    ) as p
-    where jobq_private.state_of(p.parent) is null
+    );
+    select p.parent into _missing
+    from unnest(_parents, jobq_private.ends_of(_parents)) as p (parent, ended_as)
+    where p.ended_as = 'gone'
     limit 1;
     if found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));

@@ -12,6 +12,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _others uuid[];
+    _given text[];
     _missing text;
     _taken text;
 begin
@@ -47,17 +48,16 @@ begin
         left join jobq_private.node as n
             on n.graph_id = graph_others.graph_id and n.name = d.name
     )
-    select
-        array_agg(distinct f.job_id),
-        min(f.name) filter (where f.job_id is null or jobq_private.state_of(f.job_id) is null)
-    into _others, _missing
-    from found as f;
+    select array_agg(f.job_id), array_agg(f.name) into _others, _given from found as f;
+    select min(o.name) into _missing
+    from unnest(_others, _given, jobq_private.ends_of(_others)) as o (job_id, name, ended_as)
+    where o.job_id is null or o.ended_as = 'gone';
     if _missing is not null then
         perform jobq_private.raise_error(
             'JOB_NOT_FOUND', format('job_id %s: neither a job nor a name in the graph', _missing)
         );
     end if;
-    return coalesce(_others, '{}');
+    return array(select distinct o.job_id from unnest(_others) as o (job_id));
 end
 $$;
 

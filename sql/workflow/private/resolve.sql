@@ -57,7 +57,7 @@ begin
             select _moved + s.moved, s.left_alone into _moved, _left
             from jobq_private.settle_batches(_batches) as s;
         end if;
-        perform jobq_private.end_looks(_looks, _left, _queues);
+        perform jobq_private.end_looks(_looks, _parents, _children, _left, _queues);
     end loop;
     return _moved;
 end

@@ -1,9 +1,9 @@
 -- Purpose: close the edges of parents that have ended, then release the children that have
 -- none left, and cancel those that can never run.
--- Invariant: whoever has a child's row locked, and nobody else, closes its edges and then
--- looks, with a new snapshot, whether any is left. So the last of two parents releases it, and
--- one of them only. Bounded: 5,000 edges at a call. Returns how many jobs moved.
--- Raises: nothing.
+-- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
+-- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
+-- parents releases it, and one of them only. Bounded: 5,000 edges at a call. Returns how many
+-- jobs moved. Raises: nothing.
 create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
 returns bigint
 language plpgsql
@@ -15,24 +15,12 @@ as $$
 declare
     _touched uuid[];
     _over uuid[];
-    _failed uuid[];
     _held uuid[];
-    _doomed bigint := 0;
+    _moved bigint := 0;
 begin
-    select
-        array_agg(t.child), array_agg(t.parent) filter (where t.closes),
-        array_agg(t.parent) filter (where not t.closes)
-    into _touched, _over, _failed
-    from (
-        select e.child, e.parent, e.closes
-        from jobq_private.open_edge as e
-        left join jobq_private.job as c on c.job_id = e.child and c.state = 'blocked'
-        where (
-            e.parent = any(settle_edges.parents) or e.child = any(settle_edges.children)
-        )
-        and (e.closes or (e.dooms and c.job_id is not null))
-        and (settle_edges.queues is null or e.ended_as <> 'gone')
-        limit 5000
+    select t.over_children, t.over_parents into _touched, _over
+    from jobq_private.edges_to_settle(
+        settle_edges.parents, settle_edges.children, settle_edges.queues
     ) as t;
     _held := array(
         select j.job_id
@@ -44,12 +32,9 @@ begin
         for update skip locked
     );
     if _over is not null then
-        perform jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
+        _moved := jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
     end if;
-    if _failed is not null then
-        _doomed := jobq_private.cancel_children(_held, _failed);
-    end if;
-    return _doomed + jobq_private.release_children(_held);
+    return _moved + jobq_private.release_children(_held);
 end
 $$;
 
