@@ -41,6 +41,7 @@ drop function if exists jobq_private.kept_details;
 drop function if exists jobq_private.keep_mark;
 drop function if exists jobq_private.held_jobs;
 drop function if exists jobq_private.due_priority;
+drop function if exists jobq_private.claimable_queues;
 drop function if exists jobq_private.check_results;
 drop function if exists jobq_private.check_claim;
 drop function if exists jobq.next_due;

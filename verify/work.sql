@@ -35,6 +35,7 @@ begin
         ('function', 'jobq.work', '', 1),
         ('function', 'jobq_private.check_claim', '', 1),
         ('function', 'jobq_private.check_results', '', 1),
+        ('function', 'jobq_private.claimable_queues', '', 1),
         ('function', 'jobq_private.due_priority', '', 1),
         ('function', 'jobq_private.held_jobs', '', 1),
         ('function', 'jobq_private.is_unknown', '', 1),

@@ -58,7 +58,10 @@ begin
         perform jobq_private.resolve();
     end if;
 
-    foreach _queue in array claim.queues loop
+    foreach _queue in array case
+        when cardinality(claim.queues) <= 16 then claim.queues
+        else jobq_private.claimable_queues(claim.queues)
+    end loop
         exit when _left = 0;
         select l.* into _look from jobq_private.look_at(_queue, _now) as l;
         continue when _look.is_paused;

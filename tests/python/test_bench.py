@@ -57,7 +57,10 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
         (
             "scale",
             "--jobs 200 --batch 1000 --priorities 20",
-            [r"explain, head of the queue: +[\d.]+ ms", r"cancel_many: +[\d.]+ ms, 1,000 jobs"],
+            [
+                r"explain, head of the queue +[\d.]+ ms +\(goal 10 ms\)",
+                r"cancel_many, 1,000 jobs +[\d.]+ ms +\(goal 100 ms\)",
+            ],
         ),
     ],
 )

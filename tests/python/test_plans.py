@@ -278,6 +278,41 @@ def test_no_look_is_compiled(connect: Connect) -> None:
     assert not compiled
 
 
+def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect) -> None:
+    connection = connect()
+    connection.execute(
+        """
+        select count(*) from jobq.enqueue_many((
+            select jsonb_agg(jsonb_build_object(
+                'kind', 'k', 'priority', n,
+                'run_at', now() + interval '1 h' + n * 997 %% 3000 * interval '1 s'
+            ))
+            from generate_series(1, 3000) as n
+        ))
+        """,
+        [],
+    )
+    for call in ("jobq.claim('{default}', 'w')", "jobq.due_in('{default}')"):
+        reads = [cost(connection, call, {}) for _ in range(2)][1]
+        assert reads[0] < 300, call
+    connection.execute("select jobq.enqueue('due')")
+    assert connection.execute("select kind from jobq.claim('{default}', 'w')").fetchall() == [
+        ("due",)
+    ]
+    assert connection.execute(
+        "select jobq.next_due('{default}') = min(run_at) from jobq.job where state = 'queued'"
+    ).fetchone() == (True,)
+
+
+def test_many_empty_queues_cost_a_worker_one_probe_each(connect: Connect) -> None:
+    connection = connect()
+    connection.execute(FILL, ["now", MANY])
+    queues = [f"queue {n}" for n in range(1000)]
+    for call in ("jobq.exchange(%(queues)s, 'w', 10)", "jobq.due_in(%(queues)s)"):
+        reads = [cost(connection, call, {"queues": queues}) for _ in range(2)][1]
+        assert reads[0] <= 4 * len(queues), call
+
+
 def saturate(connection: Connection, lanes: int) -> None:
     """Store lanes of which each runs all that it may, with jobs behind, and have them met."""
     connection.execute("select jobq.put_queue('default', key_max_running => 1)")
