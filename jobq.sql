@@ -1355,16 +1355,33 @@ comment on table jobq_private.gate is 'What a rate has let pass, as the time unt
 
 create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
 
--- The gates of kinds, once more: a look at an empty table without an index reads no page, and
--- each claim looks.
+-- What each claim must know of, in a table that is empty as a rule, since a look at one without an
+-- index reads no page: the gates of kinds, once more; and queues in which somebody must give
+-- places to what runs.
 create table jobq_private.kind_gate (
-    gate_id uuid not null
+    gate_id uuid,
+    queue text,
+    constraint kind_gate_check check (num_nonnulls(gate_id, queue) = 1)
 );
 
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; and queues in which what runs has no places yet.';
+
+-- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
+-- that is older can lock its rows no more.
+create table jobq_private.limit_change (
+    slot smallint not null,
+    changed_at timestamptz not null default '-infinity',
+    constraint limit_change_pkey primary key (slot)
+)
+with (fillfactor = 50);
+
+insert into jobq_private.limit_change (slot)
+select n.slot from generate_series(0, 256) as n (slot);
+
+comment on table jobq_private.limit_change is 'When limits were changed last, so that a snapshot that has not seen it starts no job.';
 
 -- What holds for a lane: microseconds from one start to the next, and how many may start at
 -- once.
@@ -1746,7 +1763,7 @@ comment on function jobq_private.is_paused is
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
 -- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made, batching that of a batch (enter_batches());
+-- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -1766,6 +1783,7 @@ as $$
         when 'closing' then 1785684598
         when 'limiting' then 1785684599
         when 'gating' then 1785684600
+        when 'laning' then 1785684601
         when 'batching' then 1785684610
     end
 $$;
@@ -4483,6 +4501,7 @@ when (
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
         and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
+    or (old.place is not null and new.queue <> old.queue)
 )
 execute function jobq_private.refuse_change();
 
@@ -4557,6 +4576,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _is_by_hand boolean := false;
 begin
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
@@ -4591,20 +4612,24 @@ begin
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else
-            new.place := jobq_private.take_place(old);
+            new.place := jobq_private.take_place(new);
+            _is_by_hand := true;
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
             new.worker := coalesce(new.worker, session_user);
             new.lease_expires_at := new.claimed_at + old.lease;
+            if _is_by_hand then
+                perform jobq_private.charge_job(new);
+            end if;
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
             new.uncounted := old.uncounted
                 + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
-    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+    elsif new.place is distinct from old.place and old.place is not null then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: the place follows from the state', old.job_id
         ));
@@ -5655,6 +5680,9 @@ begin
     );
     _set := jobq_private.check_change(change_many.changes, _chosen);
     if not change_many.dry_run then
+        if _set.queue is not null then
+            perform jobq_private.call_left_lanes(_chosen, _set.queue);
+        end if;
         with changed as (
             update jobq_private.job as j
             set
@@ -6486,6 +6514,8 @@ using (
 );
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
+
+create policy limit_change_all on jobq_private.limit_change using (true);
 
 -- The history of charts belongs to its queue; what is of all queues, to who holds all.
 create policy history_select on jobq_private.history for select
@@ -14432,7 +14462,8 @@ comment on function jobq.claim_calls is
 'Leases jobs whose kinds are functions that whoever has logged in may run.';
 
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
--- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken. Waits for
+-- whoever starts jobs under limits of this one's at the same time.
 -- Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
 -- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
@@ -14444,34 +14475,44 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _job jobq_private.job;
+    _found record;
 begin
     if claim_job.job_id is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
     end if;
     perform jobq_private.check_claim('{}', claim_job.worker, 1);
 
+    select j.* into _job
+    from jobq_private.job as j
+    where j.job_id = claim_job.job_id
+    and j.state in ('queued', 'retrying')
+    and j.run_at <= clock_timestamp()
+    and not jobq_private.is_paused(j.queue)
+    and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
+    for update skip locked;
+    if not found then
+        return;
+    end if;
+    select f.* into _found from jobq_private.find_place(_job) as f;
+    if _found.barrier is not null then
+        return;
+    end if;
     return query
-    with due as materialized (
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = claim_job.job_id
-        and j.state in ('queued', 'retrying')
-        and j.run_at <= clock_timestamp()
-        and not jobq_private.is_paused(j.queue)
-        and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
-        for update skip locked
-    ),
-    taken as (
+    with taken as (
         update jobq_private.job as j
-        set state = 'running', worker = claim_job.worker
-        from due as d
-        where j.job_id = d.job_id
+        set
+            state = 'running', worker = claim_job.worker,
+            place = coalesce(-_found.place, 0)
+        where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at, j.created_at,
             j.idempotency_key, j.lease, j.delivery_version
     )
     select t.* from taken as t where t.lease_expires_at is not null;
+    perform jobq_private.charge_job(_job);
 end
 $$;
 
@@ -16950,6 +16991,7 @@ begin
         if _gate.is_ordered and exists (
             select from jobq_private.job as h
             where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
+            and h.lane_id = job.lane_id
         ) then
             reason := 'ordered_behind';
             scope := format('%s: job %s', scope, _gate.head_job_id);
@@ -16988,7 +17030,7 @@ comment on function jobq_private.barrier is
 'What lets a job not start now, if anything does.';
 
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, and wake the queues in which others may start now.
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]
@@ -17024,7 +17066,14 @@ begin
             u.lane_id <> all (_seen)
             or exists (
                 select from jobq_private.lane as l
-                where l.lane_id = u.lane_id and l.state = 'full'
+                where l.lane_id = u.lane_id
+                and (
+                    l.state = 'full'
+                    or l.state = 'later' and exists (
+                        select from jobq_private.gate as g
+                        where g.gate_id = l.lane_id and g.head_job_id is not null
+                    )
+                )
             )
         )
         returning c.queue
@@ -17122,6 +17171,32 @@ revoke all on function jobq_private.call_lanes from public;
 
 comment on function jobq_private.call_lanes is
 'Has the lanes opened that new jobs have come into.';
+
+-- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
+-- them, as in an ordered lane.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
+create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.call_full_lanes(
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+    )
+    from jobq_private.job as j
+    where j.job_id = any (call_left_lanes.job_ids)
+    and j.lane_id is not null
+    and j.queue <> call_left_lanes.queue
+    having count(*) > 0
+$$;
+
+revoke all on function jobq_private.call_left_lanes from public;
+
+comment on function jobq_private.call_left_lanes is
+'Has lanes opened that waiting jobs are about to leave.';
 
 -- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
 -- which job is the last of an ordered lane.
@@ -17222,6 +17297,45 @@ revoke all on function jobq_private.gate_id from public;
 comment on function jobq_private.gate_id is
 'The gate of a whole queue, or of a whole kind.';
 
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
+-- these have limits, and where it has no key that of its kind in its queue.
+-- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
+create or replace function jobq_private.job_gates(job jobq_private.job)
+returns table (
+    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
+)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
+        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
+    from jobq_private.queue as q
+    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
+    union all
+    select g.gate_id, 'kind ' || g.kind, g.kind,
+        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
+    from jobq_private.gate as g
+    left join jobq_private.kind as k on k.kind = g.kind
+    where g.kind = job.kind and g.queue is null
+    union all
+    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
+    from jobq_private.gate as g
+    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
+$$;
+
+revoke all on function jobq_private.job_gates from public;
+
+comment on function jobq_private.job_gates is
+'The gates that a job passes when it starts.';
+
 -- Purpose: until when a rate is spent, once so many jobs have started.
 -- Invariant: counted from the clock after the starts, so that none lies closer to the next
 -- than its rate says. No SET clause, so that it is inlined. Raises: nothing.
@@ -17244,6 +17358,32 @@ revoke all on function jobq_private.spent from public;
 
 comment on function jobq_private.spent is
 'Until when a rate is spent, once so many jobs have started.';
+
+-- Purpose: a job has started by no claim of a batch: the gates that it has passed know of it.
+-- Invariant: the caller holds them since find_place(), and has stamped the start. All are written
+-- to, so that a repeatable snapshot that has not seen the start fails at them. Raises: nothing.
+create or replace function jobq_private.charge_job(job jobq_private.job)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
+        ),
+        head_job_id = case when j.is_ordered then job.job_id end
+    from jobq_private.job_gates(job) as j
+    where g.gate_id = j.gate_id
+$$;
+
+revoke all on function jobq_private.charge_job from public;
+
+comment on function jobq_private.charge_job is
+'Has the gates that a job has passed know of its start.';
 
 -- Purpose: so many jobs of a queue that has limits as a whole have started.
 -- Invariant: the caller holds the queue's gate. It is written to even without a rate, so that a
@@ -17518,7 +17658,8 @@ begin
             as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.state <> 'running'
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+            and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -17684,6 +17825,64 @@ revoke all on function jobq_private.explain_barrier from public;
 comment on function jobq_private.explain_barrier is
 'Says which limit, rate, hold or order keeps a waiting job from starting.';
 
+-- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
+-- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
+-- Invariant: waits for the locks of all gates that the job passes, and of its lane, and then looks;
+-- the caller charges them. Raises: nothing.
+create or replace function jobq_private.find_place(
+    job jobq_private.job, out place smallint, out barrier text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _max_running integer;
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(job.queue);
+    end if;
+    if not jobq_private.has_counted(job.queue) then
+        barrier := format('queue %s: its limits have just changed', job.queue);
+        return;
+    end if;
+    perform jobq_private.wait_for_gates(job);
+    barrier := (
+        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
+        where b.reason is not null
+    );
+    if barrier is not null then
+        return;
+    end if;
+    _max_running := (
+        select coalesce(r.max_running, case
+            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
+        end)
+        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = job.queue
+        left join jobq_private.kind as k on k.kind = job.kind
+    );
+    if job.lane_id is null then
+        place := case when _max_running is not null then 1 end;
+        return;
+    end if;
+    place := (
+        select p.places[1]
+        from jobq_private.free_places(job.queue, job.lane_id, _max_running, 1) as p (places)
+    );
+end
+$$;
+
+revoke all on function jobq_private.find_place from public;
+
+comment on function jobq_private.find_place is
+'Finds the place of a job that is to start, or what keeps it from that.';
+
 -- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
 -- and may be taken; null without a limit.
 -- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
@@ -17726,6 +17925,73 @@ revoke all on function jobq_private.free_places from public;
 
 comment on function jobq_private.free_places is
 'The free places of a lane below its limit, as many as are wanted and may be taken.';
+
+-- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
+-- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
+-- nothing.
+create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return array(
+        select o.lane
+        from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
+        cross join lateral (
+            select t as lane
+            from jobq_private.lane as t
+            where t.queue = gated_lanes.queue and t.gate_id = a.gate_id
+            order by t.lane_id, t.priority
+            limit least(coalesce(a.room, 100), 100)
+            for update skip locked
+        ) as o
+    );
+end
+$$;
+
+revoke all on function jobq_private.gated_lanes from public;
+
+comment on function jobq_private.gated_lanes is
+'Locks lanes that wait for gates of kinds, as many as these let pass.';
+
+-- Purpose: whether all that runs in a queue has its place where limits count it: after a change of
+-- limits by a repeatable snapshot, which may not have seen all that ran, the next claim gives them.
+-- Invariant: only while no other claim of the queue is under way; else false, and nobody waits.
+-- Raises: nothing.
+create or replace function jobq_private.has_counted(queue text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+begin
+    if not exists (select from jobq_private.kind_gate as k where k.queue = has_counted.queue) then
+        return true;
+    elsif not pg_try_advisory_xact_lock(_limits, hashtext(queue) & 255) then
+        return false;
+    end if;
+    perform jobq_private.number_running(queue);
+    delete from jobq_private.kind_gate as k where k.queue = has_counted.queue;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.has_counted from public;
+
+comment on function jobq_private.has_counted is
+'Says whether all that runs in a queue has its place.';
 
 -- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
 -- the key released.
@@ -17832,45 +18098,6 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
--- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
--- these have limits, and where it has no key that of its kind in its queue.
--- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
-create or replace function jobq_private.job_gates(job jobq_private.job)
-returns table (
-    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
-)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
-        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
-    from jobq_private.queue as q
-    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
-    union all
-    select g.gate_id, 'kind ' || g.kind, g.kind,
-        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
-    from jobq_private.gate as g
-    left join jobq_private.kind as k on k.kind = g.kind
-    where g.kind = job.kind and g.queue is null
-    union all
-    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
-        null, r.spacing, r.burst, r.is_ordered
-    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
-    where job.concurrency_key is not null
-    union all
-    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
-    from jobq_private.gate as g
-    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
-$$;
-
-revoke all on function jobq_private.job_gates from public;
-
-comment on function jobq_private.job_gates is
-'The gates that a job passes when it starts.';
-
 -- Purpose: the gates of kinds are known to claims.
 -- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
 create or replace function jobq_private.follow_gates()
@@ -17934,8 +18161,9 @@ comment on function jobq_private.kind_lane_id is
 'The lane of a queue''s jobs without a key, of a kind that has limits.';
 
 -- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
--- Invariant: fires for a change alone, also by raw SQL. Waits for claims of the queues that have
--- jobs of the kind or a worker, in one order. Raises: nothing.
+-- Invariant: fires for a change alone, also by raw SQL. Waits for claims of all queues, since jobs of
+-- the kind may come into any, and then writes to its gate, so that who starts a job can hold that
+-- meanwhile. Raises: nothing.
 create or replace function jobq_private.follow_kind_limits()
 returns trigger
 language plpgsql
@@ -17945,9 +18173,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _limits constant integer := jobq_private.lock_class('limiting');
     _kind constant text := coalesce(new.kind, old.kind);
     _queue text;
 begin
+    perform pg_advisory_xact_lock(_limits, n.slot)
+    from generate_series(0, 255) as n (slot);
+    update jobq_private.limit_change as c set changed_at = clock_timestamp() where c.slot = 256;
     if num_nonnulls(new.max_running, new.rate_limit) > 0 then
         insert into jobq_private.gate as g (gate_id, kind)
         values (jobq_private.gate_id(null, _kind), _kind)
@@ -17963,7 +18195,7 @@ begin
             union
             select unnest(w.queues) from jobq_private.worker as w
         ) as q
-        order by hashtext(q.queue) & 255, q.queue
+        order by q.queue
     loop
         perform jobq_private.limits_changed(_queue);
     end loop;
@@ -18127,8 +18359,8 @@ comment on function jobq_private.leave_lane is
 -- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
 -- without, and open the lanes that are closed.
 -- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
--- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
--- nothing.
+-- new ones off until the commit; so none starts unseen, and no lane stays closed. A repeatable
+-- snapshot may not see all that those claims have started: has_counted(). Raises: nothing.
 create or replace function jobq_private.limits_changed(queue text)
 returns void
 language plpgsql
@@ -18139,26 +18371,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
+    _slot constant integer := hashtext(queue) & 255;
 begin
-    perform pg_advisory_xact_lock(_limits, hashtext(queue) & 255);
-    with numbered as materialized (
-        select j.job_id, case when j.lane_id is null then 1 else coalesce((
-            select max(o.place) from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.job as j
-        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = j.queue
-        left join jobq_private.kind as k on k.kind = j.kind
-        where j.queue = limits_changed.queue
-        and j.state = 'running'
-        and j.place is null
-        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
-    )
-    update jobq_private.job as j
-    set place = n.place
-    from numbered as n
-    where j.job_id = n.job_id and n.place <= 32767;
+    perform pg_advisory_xact_lock(_limits, _slot);
+    update jobq_private.limit_change as c
+    set changed_at = clock_timestamp()
+    where c.slot = _slot;
+    if current_setting('transaction_isolation') = 'read committed' then
+        perform jobq_private.number_running(queue);
+    else
+        insert into jobq_private.kind_gate (queue) values (limits_changed.queue);
+    end if;
 
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null
@@ -18172,9 +18395,52 @@ revoke all on function jobq_private.limits_changed from public;
 comment on function jobq_private.limits_changed is
 'Has a queue''s lanes follow a change of its limits.';
 
+-- Purpose: lock the rows of these lanes, of whatever priority, and return the lanes of which no
+-- other has one: what runs in a lane is counted for all its priorities.
+-- Invariant: SKIP LOCKED. A lane that has no row counts as free: open_called_lanes() makes it under
+-- a lock of its own. Raises: nothing.
+create or replace function jobq_private.lock_lanes(lanes uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _mine tid[];
+begin
+    _mine := array(
+        select l.ctid
+        from jobq_private.lane as l
+        where l.lane_id = any (lock_lanes.lanes)
+        for update skip locked
+    );
+    return array(
+        select distinct u.lane_id
+        from unnest(lock_lanes.lanes) as u (lane_id)
+        where u.lane_id not in (
+            select l.lane_id
+            from jobq_private.lane as l
+            where l.lane_id = any (lock_lanes.lanes) and l.ctid <> all (_mine)
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.lock_lanes from public;
+
+comment on function jobq_private.lock_lanes is
+'Of these lanes those of which no other has a row, locked.';
+
 -- Purpose: what a claim must know of a queue before it looks for jobs.
 -- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
--- under way, the queue looks paused for now, so that no claim waits. Raises: nothing.
+-- under way, or what runs has not been counted since, the queue looks paused for now, so that no
+-- claim waits. Raises: nothing.
 create or replace function jobq_private.look_at(
     queue text, now timestamptz,
     out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
@@ -18193,11 +18459,15 @@ begin
         is_paused := true;
         return;
     end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(queue);
+    end if;
     select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
     into is_paused, is_limited
     from jobq_private.queue as q
     where q.queue = look_at.queue;
     has_gates := exists (select from jobq_private.kind_gate as g);
+    is_paused := is_paused or has_gates and not jobq_private.has_counted(queue);
     has_lanes := exists (
         select from jobq_private.lane as l
         where l.queue = look_at.queue
@@ -18255,10 +18525,47 @@ revoke all on function jobq_private.next_lane from public;
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
 
--- Purpose: open lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
--- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are opened too. Raises:
--- nothing.
-create or replace function jobq_private.open_gated_lanes(queue text, now timestamptz)
+-- Purpose: give places to what runs without in a queue, where limits count what runs.
+-- Invariant: the caller holds the lock of the queue's limits exclusively. Raises: nothing.
+create or replace function jobq_private.number_running(queue text)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with numbered as materialized (
+        select j.job_id, case when j.lane_id is null then 1 else coalesce((
+            select max(o.place) from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
+        from jobq_private.job as j
+        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = j.queue
+        left join jobq_private.kind as k on k.kind = j.kind
+        where j.queue = number_running.queue
+        and j.state = 'running'
+        and j.place is null
+        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+    )
+    update jobq_private.job as j
+    set place = n.place
+    from numbered as n
+    where j.job_id = n.job_id and n.place <= 32767
+$$;
+
+revoke all on function jobq_private.number_running from public;
+
+comment on function jobq_private.number_running is
+'Gives places to what runs without in a queue, where limits count what runs.';
+
+-- Purpose: open the lanes of a queue that were called for.
+-- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
+-- lock of call_lane(), and under the locks of all rows of the lane; a lane that has none is made
+-- under a lock that whoever starts a job by hand holds too. Else the call stays for the next
+-- claim. Raises: nothing.
+create or replace function jobq_private.open_called_lanes(queue text)
 returns void
 language plpgsql
 volatile
@@ -18270,37 +18577,88 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _making constant integer := jobq_private.lock_class('laning');
+    _calls jobq_private.lane_call[];
+    _free bigint[];
+    _lanes uuid[];
+    _new uuid[];
+    _made uuid[];
 begin
+    _calls := array(
+        select c
+        from jobq_private.lane_call as c
+        where c.queue = open_called_lanes.queue
+        limit 500
+        for update skip locked
+    );
+    if _calls = '{}' then
+        return;
+    end if;
+    _free := array(
+        select c.call_id
+        from unnest(_calls) as c
+        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
+    );
+    _lanes := jobq_private.lock_lanes(array(
+        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
+    ));
+    _new := array(
+        select u.lane_id
+        from unnest(_lanes) as u (lane_id)
+        where not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+    );
+    if _new <> '{}' then
+        _made := array(
+            select u.lane_id
+            from unnest(_new) as u (lane_id)
+            where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(u.lane_id))
+        );
+        _lanes := array(
+            select u.lane_id
+            from unnest(_lanes) as u (lane_id)
+            where u.lane_id not in (select unnest(_new))
+            or u.lane_id in (select unnest(_made))
+            and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+        );
+    end if;
+    delete from jobq_private.lane_call as d
+    using unnest(_calls) as c
+    where d.queue = c.queue and d.call_id = c.call_id
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
+
+    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
+    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
+    from unnest(_calls) as c
+    where c.priority is not null
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
+    order by c.lane_id, c.priority
+    on conflict on constraint lane_pkey do update
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.state <> 'open';
+
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null
-    where l.ctid = any (array(
-        select o.lane
-        from jobq_private.awaited_gates(
-            open_gated_lanes.queue, open_gated_lanes.now
-        ) as a
-        cross join lateral (
-            select t.ctid as lane
-            from jobq_private.lane as t
-            where t.queue = open_gated_lanes.queue and t.gate_id = a.gate_id
-            order by t.lane_id, t.priority
-            limit least(coalesce(a.room, 100), 100)
-            for update skip locked
-        ) as o
-    ));
+    where l.lane_id = any (_lanes)
+    and (
+        l.state = 'full'
+        or l.state = 'later' and l.lane_id in (
+            select c.lane_id from unnest(_calls) as c where c.priority is null
+        )
+    );
 end
 $$;
 
-revoke all on function jobq_private.open_gated_lanes from public;
+revoke all on function jobq_private.open_called_lanes from public;
 
-comment on function jobq_private.open_gated_lanes is
-'Opens lanes that wait for gates of kinds, as many as these let pass.';
+comment on function jobq_private.open_called_lanes is
+'Opens the lanes of a queue that were called for.';
 
 -- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
 -- many as the gates of their kinds let pass.
--- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
--- lock of call_lane(), and under the locks of all rows of the lane: else it stays for the next
--- claim.
--- Raises: nothing.
+-- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who
+-- has made an open row sees who claims from another. Raises: nothing.
 create or replace function jobq_private.open_lanes(
     queue text, now timestamptz, has_gates boolean
 )
@@ -18316,68 +18674,11 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _closing constant integer := jobq_private.lock_class('closing');
-    _calls jobq_private.lane_call[];
-    _free bigint[];
-    _mine jobq_private.lane[];
-    _busy uuid[];
+    _due jobq_private.lane[];
 begin
-    _calls := array(
-        select c
-        from jobq_private.lane_call as c
-        where c.queue = open_lanes.queue
-        limit 500
-        for update skip locked
-    );
-    _free := array(
-        select c.call_id
-        from unnest(_calls) as c
-        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
-    );
-    _calls := array(
-        select _calls[c.ordinality]
-        from unnest(_calls) with ordinality as c
-        where c.call_id = any (_free)
-    );
-    if _calls <> '{}' then
-        _mine := array(
-            select l
-            from jobq_private.lane as l
-            where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
-            for update skip locked
-        );
-        _busy := array(
-            select l.lane_id
-            from jobq_private.lane as l
-            where l.lane_id = any (array(select c.lane_id from unnest(_calls) as c))
-            and (l.lane_id, l.priority) not in (
-                select m.lane_id, m.priority from unnest(_mine) as m
-            )
-        );
-        delete from jobq_private.lane_call as d
-        using unnest(_calls) as c
-        where d.queue = c.queue and d.call_id = c.call_id and c.lane_id <> all (_busy);
-
-        insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
-        select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
-        from unnest(_calls) as c
-        where c.priority is not null and c.lane_id <> all (_busy)
-        order by c.lane_id, c.priority
-        on conflict on constraint lane_pkey do update
-        set state = 'open', open_at = '-infinity', gate_id = null
-        where l.state <> 'open';
-
-        update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity', gate_id = null
-        from unnest(_mine) as m
-        where l.lane_id = m.lane_id and l.priority = m.priority
-        and l.state = 'full' and l.lane_id <> all (_busy);
-    end if;
-
-    update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.ctid = any (array(
-        select t.ctid
+    perform jobq_private.open_called_lanes(queue);
+    _due := array(
+        select t
         from jobq_private.lane as t
         where t.queue = open_lanes.queue
         and t.state <> 'full'
@@ -18386,10 +18687,18 @@ begin
         order by t.open_at
         limit 200
         for update skip locked
-    ));
-
+    );
     if has_gates then
-        perform jobq_private.open_gated_lanes(queue, open_lanes.now);
+        _due := _due || jobq_private.gated_lanes(queue, open_lanes.now);
+    end if;
+    if _due <> '{}' then
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity', gate_id = null
+        from unnest(_due) as d
+        where l.lane_id = d.lane_id and l.priority = d.priority
+        and l.lane_id in (
+            select unnest(jobq_private.lock_lanes(array(select w.lane_id from unnest(_due) as w)))
+        );
     end if;
 end
 $$;
@@ -18727,18 +19036,47 @@ revoke all on function jobq_private.reopen_lanes from public;
 comment on function jobq_private.reopen_lanes is
 'Opens lanes that are closed as full though they are not.';
 
--- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
--- Invariant: waits for claims that pass the gate. Raises: nothing.
-create or replace function jobq_private.store_hold(
-    gate_id uuid, queue text, kind text, until timestamptz, reason text
-)
+-- Purpose: have a repeatable snapshot that is older than the last change of a queue's or a kind's
+-- limits fail with 40001: it would start jobs unseen.
+-- Invariant: the caller holds the lock of the queue's limits, so that nobody waits. Raises:
+-- nothing.
+create or replace function jobq_private.see_limits(queue text)
 returns void
-language sql
+language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+begin
+    perform from jobq_private.limit_change as c
+    where c.slot in (hashtext(see_limits.queue) & 255, 256)
+    for share;
+end
+$$;
+
+revoke all on function jobq_private.see_limits from public;
+
+comment on function jobq_private.see_limits is
+'Has a snapshot that is older than the last change of limits fail.';
+
+-- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- Invariant: waits for claims that pass the gate; a gate that has no row is made under the lock
+-- that claims try before they make one, so that none waits for this. Raises: nothing.
+create or replace function jobq_private.store_hold(
+    gate_id uuid, queue text, kind text, until timestamptz, reason text
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
+begin
+    perform pg_advisory_xact_lock(_making, jobq_private.lane_slot(gate_id));
     insert into jobq_private.gate as g (
         gate_id, queue, kind, held_until, hold_reason
     )
@@ -18752,7 +19090,8 @@ as $$
             when excluded.held_until >= g.held_until then excluded.hold_reason
             else g.hold_reason
         end,
-        held_until = greatest(g.held_until, excluded.held_until)
+        held_until = greatest(g.held_until, excluded.held_until);
+end
 $$;
 
 revoke all on function jobq_private.store_hold from public;
@@ -18818,7 +19157,8 @@ begin
             coalesce(r.max_running, case when needs_places then 32767 end), _share
         ) as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h on r.is_ordered and h.job_id = g.head_job_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
@@ -18841,12 +19181,8 @@ revoke all on function jobq_private.take_from_lanes from public;
 comment on function jobq_private.take_from_lanes is
 'The next due jobs of lanes, with the places that they get.';
 
--- Purpose: the place of a job that starts by no claim of a batch: a claim of one job, or raw SQL;
--- null where nothing counts what runs.
--- Invariant: waits for the locks of all gates that the job passes, and of its lane, then looks; so
--- no writer passes a limit. A lane that no claim has opened has no row to lock: another may fill it
--- after the look at the barrier, so the places have the last word. A claim of a batch has looked,
--- and says the place. Raises: JQ011.
+-- Purpose: the place of a job that starts by raw SQL; null where nothing counts what runs.
+-- Invariant: as find_place(); a claim has looked, and says the place. Raises: JQ011.
 create or replace function jobq_private.take_place(job jobq_private.job)
 returns smallint
 language plpgsql
@@ -18854,51 +19190,15 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _barrier record;
-    _max_running integer;
-    _counts boolean;
-    _places smallint[];
+    _found record;
 begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
-    perform jobq_private.wait_for_gates(job);
-    select b.* into _barrier from jobq_private.barrier(job, clock_timestamp()) as b;
-    if _barrier.reason is not null then
-        perform jobq_private.raise_error('LIMIT_REACHED', _barrier.scope);
+    select f.* into _found from jobq_private.find_place(job) as f;
+    if _found.barrier is not null then
+        perform jobq_private.raise_error('LIMIT_REACHED', _found.barrier);
     end if;
-    _counts := exists (
-        select from jobq_private.queue as q
-        where q.queue = job.queue and q.max_running is not null
-    ) or exists (
-        select from jobq_private.kind as k
-        where k.kind = job.kind and k.max_running is not null
-    );
-    update jobq_private.gate as g
-    set
-        passed_until = jobq_private.spent(
-            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
-        ),
-        head_job_id = case when j.is_ordered then job.job_id end
-    from jobq_private.job_gates(job) as j
-    where g.gate_id = j.gate_id;
-    select r.max_running into _max_running
-    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
-    if job.lane_id is null then
-        return case when _counts then 1 end;
-    end if;
-    select p.places into _places
-    from jobq_private.free_places(
-        job.queue, job.lane_id, coalesce(_max_running, case when _counts then 32767 end), 1
-    ) as p (places);
-    if _places = '{}' then
-        perform jobq_private.raise_error('LIMIT_REACHED', format(
-            'queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key, _max_running
-        ));
-    end if;
-    return _places[1];
+    return _found.place;
 end
 $$;
 
@@ -18960,7 +19260,8 @@ comment on function jobq_private.token_at is
 'When a rate lets the next job start.';
 
 -- Purpose: lock the gates that a job passes, and its lane.
--- Invariant: waits, in the order of gates; gates that are missing are made. Raises: nothing.
+-- Invariant: waits, in the order of gates; gates that are missing are made. A lane that no claim has
+-- opened has no row: then the lock under which claims make it stands for one. Raises: nothing.
 create or replace function jobq_private.wait_for_gates(job jobq_private.job)
 returns void
 language plpgsql
@@ -18970,6 +19271,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _making_gates constant integer := jobq_private.lock_class('gating');
+    _making_lanes constant integer := jobq_private.lock_class('laning');
     _gates uuid[];
 begin
     _gates := array(
@@ -18977,6 +19280,14 @@ begin
         where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
         or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
     );
+    perform pg_advisory_xact_lock(_making_gates, n.slot)
+    from (
+        select distinct jobq_private.lane_slot(u.gate_id) as slot
+        from unnest(_gates) as u (gate_id)
+        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
+        order by slot
+        offset 0
+    ) as n;
     insert into jobq_private.gate (gate_id, queue)
     select u.gate_id, job.queue from unnest(_gates) as u (gate_id) order by u.gate_id
     on conflict on constraint gate_pkey do nothing;
@@ -18984,10 +19295,14 @@ begin
     where g.gate_id = any (_gates)
     order by g.gate_id
     for update;
-    perform from jobq_private.lane as l
-    where l.lane_id = job.lane_id
-    order by l.priority
-    for update;
+    for _look in 1 .. 2 loop
+        perform from jobq_private.lane as l
+        where l.lane_id = job.lane_id
+        order by l.priority
+        for update;
+        exit when found or job.lane_id is null;
+        perform pg_advisory_xact_lock(_making_lanes, jobq_private.lane_slot(job.lane_id));
+    end loop;
 end
 $$;
 
@@ -18998,8 +19313,8 @@ comment on function jobq_private.wait_for_gates is
 
 -- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
 -- a lane is counted for all priorities.
--- Invariant: SKIP LOCKED. Rows of other priorities are looked for only where the queue has open ones.
--- Raises: nothing.
+-- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
+-- ones: who opens a row has all of its lane. Raises: nothing.
 create or replace function jobq_private.whole_lanes(
     lanes jobq_private.lane[], queue text, priority integer
 )
@@ -19015,8 +19330,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _mine tid[];
-    _busy uuid[];
+    _whole uuid[];
 begin
     if not exists (
         select from jobq_private.lane as l
@@ -19029,22 +19343,13 @@ begin
     ) then
         return lanes;
     end if;
-    _mine := array(
-        select l.ctid
-        from jobq_private.lane as l
-        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
-        for update skip locked
-    );
-    _busy := array(
-        select l.lane_id
-        from jobq_private.lane as l
-        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
-        and l.ctid <> all (_mine)
+    _whole := jobq_private.lock_lanes(
+        array(select g.lane_id from unnest(whole_lanes.lanes) as g)
     );
     return array(
         select whole_lanes.lanes[g.ordinality]
         from unnest(whole_lanes.lanes) with ordinality as g
-        where g.lane_id <> all (_busy)
+        where g.lane_id = any (_whole)
         order by g.ordinality
     );
 end

@@ -177,6 +177,8 @@ using (
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
 
+create policy limit_change_all on jobq_private.limit_change using (true);
+
 -- The history of charts belongs to its queue; what is of all queues, to who holds all.
 create policy history_select on jobq_private.history for select
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);

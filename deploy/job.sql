@@ -1573,6 +1573,7 @@ when (
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
         and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
+    or (old.place is not null and new.queue <> old.queue)
 )
 execute function jobq_private.refuse_change();
 
@@ -1647,6 +1648,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _is_by_hand boolean := false;
 begin
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
@@ -1681,20 +1684,24 @@ begin
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else
-            new.place := jobq_private.take_place(old);
+            new.place := jobq_private.take_place(new);
+            _is_by_hand := true;
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
             new.worker := coalesce(new.worker, session_user);
             new.lease_expires_at := new.claimed_at + old.lease;
+            if _is_by_hand then
+                perform jobq_private.charge_job(new);
+            end if;
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
             new.uncounted := old.uncounted
                 + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
-    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+    elsif new.place is distinct from old.place and old.place is not null then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: the place follows from the state', old.job_id
         ));
@@ -2745,6 +2752,9 @@ begin
     );
     _set := jobq_private.check_change(change_many.changes, _chosen);
     if not change_many.dry_run then
+        if _set.queue is not null then
+            perform jobq_private.call_left_lanes(_chosen, _set.queue);
+        end if;
         with changed as (
             update jobq_private.job as j
             set

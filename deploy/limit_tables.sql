@@ -108,16 +108,33 @@ comment on table jobq_private.gate is 'What a rate has let pass, as the time unt
 
 create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
 
--- The gates of kinds, once more: a look at an empty table without an index reads no page, and
--- each claim looks.
+-- What each claim must know of, in a table that is empty as a rule, since a look at one without an
+-- index reads no page: the gates of kinds, once more; and queues in which somebody must give
+-- places to what runs.
 create table jobq_private.kind_gate (
-    gate_id uuid not null
+    gate_id uuid,
+    queue text,
+    constraint kind_gate_check check (num_nonnulls(gate_id, queue) = 1)
 );
 
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds; made from gate.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; and queues in which what runs has no places yet.';
+
+-- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
+-- that is older can lock its rows no more.
+create table jobq_private.limit_change (
+    slot smallint not null,
+    changed_at timestamptz not null default '-infinity',
+    constraint limit_change_pkey primary key (slot)
+)
+with (fillfactor = 50);
+
+insert into jobq_private.limit_change (slot)
+select n.slot from generate_series(0, 256) as n (slot);
+
+comment on table jobq_private.limit_change is 'When limits were changed last, so that a snapshot that has not seen it starts no job.';
 
 -- What holds for a lane: microseconds from one start to the next, and how many may start at
 -- once.

@@ -30,6 +30,7 @@ drop policy lane_call_all on jobq_private.lane_call;
 drop policy key_limit_select on jobq_private.key_limit;
 drop policy key_limit_all on jobq_private.key_limit;
 drop policy gate_all on jobq_private.gate;
+drop policy limit_change_all on jobq_private.limit_change;
 drop policy kind_gate_all on jobq_private.kind_gate;
 drop policy history_select on jobq_private.history;
 drop policy history_all on jobq_private.history;

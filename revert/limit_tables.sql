@@ -2,6 +2,6 @@
 begin;
 
 drop type jobq_private.lane_batch, jobq_private.lane_rule;
-drop table jobq_private.gate, jobq_private.kind_gate, jobq_private.key_limit, jobq_private.lane_call, jobq_private.lane;
+drop table jobq_private.gate, jobq_private.kind_gate, jobq_private.key_limit, jobq_private.limit_change, jobq_private.lane_call, jobq_private.lane;
 
 commit;

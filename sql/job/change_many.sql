@@ -42,6 +42,9 @@ begin
     );
     _set := jobq_private.check_change(change_many.changes, _chosen);
     if not change_many.dry_run then
+        if _set.queue is not null then
+            perform jobq_private.call_left_lanes(_chosen, _set.queue);
+        end if;
         with changed as (
             update jobq_private.job as j
             set

@@ -1,5 +1,6 @@
 -- Purpose: lease one named job to a worker, or nothing when it cannot run now.
--- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken.
+-- Invariant: SKIP LOCKED; a job that is not due, or whose queue is paused, is not taken. Waits for
+-- whoever starts jobs under limits of this one's at the same time.
 -- Raises: 22004, 22023.
 -- Returns: a row of jobq.claimed_job, or none.
 -- Example: select * from jobq.claim_job(:'waiting', 'worker-1');
@@ -11,34 +12,44 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _job jobq_private.job;
+    _found record;
 begin
     if claim_job.job_id is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
     end if;
     perform jobq_private.check_claim('{}', claim_job.worker, 1);
 
+    select j.* into _job
+    from jobq_private.job as j
+    where j.job_id = claim_job.job_id
+    and j.state in ('queued', 'retrying')
+    and j.run_at <= clock_timestamp()
+    and not jobq_private.is_paused(j.queue)
+    and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
+    for update skip locked;
+    if not found then
+        return;
+    end if;
+    select f.* into _found from jobq_private.find_place(_job) as f;
+    if _found.barrier is not null then
+        return;
+    end if;
     return query
-    with due as materialized (
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = claim_job.job_id
-        and j.state in ('queued', 'retrying')
-        and j.run_at <= clock_timestamp()
-        and not jobq_private.is_paused(j.queue)
-        and (select b.reason from jobq_private.barrier(j, clock_timestamp()) as b) is null
-        for update skip locked
-    ),
-    taken as (
+    with taken as (
         update jobq_private.job as j
-        set state = 'running', worker = claim_job.worker
-        from due as d
-        where j.job_id = d.job_id
+        set
+            state = 'running', worker = claim_job.worker,
+            place = coalesce(-_found.place, 0)
+        where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
             j.timeout, j.lease_expires_at, j.run_at, j.created_at,
             j.idempotency_key, j.lease, j.delivery_version
     )
     select t.* from taken as t where t.lease_expires_at is not null;
+    perform jobq_private.charge_job(_job);
 end
 $$;
 

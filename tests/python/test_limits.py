@@ -117,6 +117,7 @@ class Claimer(threading.Thread):
         self.chance = random.Random(seed)
         self.errors = errors
         self.ended = threading.Event()
+        self.is_stale = False
 
     def run(self) -> None:
         connection = self.connect()
@@ -124,10 +125,12 @@ class Claimer(threading.Thread):
             while not self.ended.is_set():
                 try:
                     self.turn(connection)
-                except (psycopg.OperationalError, psycopg.errors.UniqueViolation):
-                    # cut off, serialization, or a place taken under a stale snapshot
+                except psycopg.OperationalError:  # cut off, or serialization
                     if connection.closed:
                         connection = self.connect()
+                except psycopg.errors.UniqueViolation:  # a place taken since its snapshot
+                    if not self.is_stale:
+                        raise
                 except psycopg.Error as error:
                     # no place left; or the lease of a second ran out on a busy machine
                     if error.sqlstate not in ("JQ011", "JQ003"):
@@ -137,12 +140,14 @@ class Claimer(threading.Thread):
 
     def turn(self, connection: Connection) -> None:
         way = self.chance.random()
+        self.is_stale = 0.1 <= way < 0.3
         if way < 0.1:
             self.start_by_hand(connection)
             return
         with connection.transaction():
-            if way < 0.2:
-                connection.execute("set transaction isolation level repeatable read")
+            if self.is_stale:
+                level = "repeatable read" if way < 0.2 else "serializable"
+                connection.execute(f"set transaction isolation level {level}".encode())
             jobs = claim(connection, self.chance.choice((1, 3, 20)))
             if way > 0.95:
                 raise psycopg.Rollback
@@ -438,7 +443,9 @@ def test_a_claim_waits_for_no_gate(connect: Connect) -> None:
     assert len(claim(other, 5)) == 2
 
 
-def test_a_limit_that_is_put_waits_for_claims_that_have_not_seen_it(connect: Connect) -> None:
+def test_a_limit_that_is_put_waits_for_claims_that_have_not_seen_it(
+    connect: Connect,
+) -> None:
     one, other, third = connect(), connect(), connect()
     one.execute("select jobq.enqueue('k') from generate_series(1, 3)")
     put = threading.Thread(
@@ -517,7 +524,10 @@ def test_claims_of_two_priorities_of_a_key_do_not_meet(connect: Connect) -> None
     one, other = connect(), connect()
     one.execute("select jobq.put_queue('default', key_max_running => 2)")
     for priority in (5, 5, 0, 0):
-        one.execute("select jobq.enqueue('k', priority => %s, concurrency_key => 'a')", [priority])
+        one.execute(
+            "select jobq.enqueue('k', priority => %s, concurrency_key => 'a')",
+            [priority],
+        )
     [first] = claim(one, 1)  # which makes the lane's rows
     one.execute("select jobq.complete(%s, %s)", first)
     other.execute("set lock_timeout = '10 s'")
@@ -525,3 +535,206 @@ def test_claims_of_two_priorities_of_a_key_do_not_meet(connect: Connect) -> None
         assert len(claim(one, 1)) == 1
         assert claim(other, 1) == []
     assert len(claim(other, 5)) == 1
+
+
+def later(connection: Connection, priority: int, key: str) -> None:
+    """Store a job that is due in an hour, and have its lane closed until then."""
+    connection.execute(
+        "select jobq.enqueue('k', run_at => now() + interval '1 h', priority => %s,"
+        " concurrency_key => %s)",
+        [priority, key],
+    )
+    assert claim(connection, 5) == []
+
+
+def let_due(connection: Connection, priority: int) -> None:
+    connection.execute("update jobq_private.job set run_at = now() where priority = %s", [priority])
+    connection.execute(
+        "update jobq_private.lane set open_at = now() where ctid = any (array("
+        " select ctid from jobq_private.lane where priority = %s for update skip locked))",
+        [priority],
+    )
+
+
+def claim_one(connection: Connection) -> list[tuple[Any, ...]]:
+    return claim(connection, 1)
+
+
+def start_by_hand(connection: Connection, more: str = "") -> list[tuple[Any, ...]]:
+    """Start the oldest job as the tables' owner, by raw SQL."""
+    query = (
+        f"update jobq_private.job set state = 'running'{more} where job_id = (select job_id"
+        " from jobq_private.job where state = 'queued' order by job_id limit 1)"
+        " returning job_id, attempt"
+    )
+    return connection.execute(query.encode()).fetchall()
+
+
+def test_a_claim_that_makes_a_lane_is_seen_by_those_that_would_make_it_too(
+    connect: Connect,
+) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 1)")
+    one.execute("select jobq.enqueue('k', priority => 5, concurrency_key => 'a')")
+    other.execute("set lock_timeout = '10 s'")
+    with one.transaction():
+        assert len(claim(one, 1)) == 1
+        other.execute("select jobq.enqueue('k', concurrency_key => 'a')")
+        assert claim(other, 1) == []
+    assert claim(other, 1) == []
+    assert running(one) == 1
+
+
+def test_a_claim_that_opens_a_lane_whose_time_has_come_is_seen_by_the_next(
+    connect: Connect,
+) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 1)")
+    later(one, 5, "a")
+    later(one, 0, "a")
+    other.execute("set lock_timeout = '10 s'")
+    let_due(one, 5)
+    with one.transaction():
+        assert len(claim(one, 1)) == 1
+        let_due(other, 0)
+        assert claim(other, 1) == []
+    assert claim(other, 1) == []
+    assert running(one) == 1
+
+
+def test_a_claim_waits_for_no_start_by_hand(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 2)")
+    fill(one, 3, keys=1)
+    other.execute("set lock_timeout = '10 s'")
+    with one.transaction():
+        assert len(start_by_hand(one)) == 1
+        assert claim(other, 5) == []
+    assert len(claim(other, 5)) == 1
+
+
+def test_a_claim_waits_for_no_hold(connect: Connect) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_queue('default', key_rate_limit => 100)")
+    fill(one, 1, keys=1)
+    other.execute("set lock_timeout = '10 s'")
+    with one.transaction():
+        one.execute("select jobq.hold_key('default', 'key 0', now() + interval '1 h')")
+        assert claim(other, 5) == []
+    assert claim(other, 5) == []
+
+
+@pytest.mark.parametrize(
+    "put",
+    [
+        "put_queue('default', max_running => 1)",
+        "put_queue('default', key_max_running => 1)",
+        "put_limit('default', 'key 0', 1)",
+        "put_kind('k', max_running => 1)",
+    ],
+)
+@pytest.mark.parametrize("by", ["claim", "hand"])
+def test_a_snapshot_that_has_not_seen_a_limit_starts_nothing(
+    connect: Connect, put: str, by: str
+) -> None:
+    one, other = connect(), connect()
+    fill(one, 3, keys=1)
+    other.autocommit = False
+    other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    other.execute("select 1 from jobq.job")
+    one.execute(f"select jobq.{put}".encode())
+    start = start_by_hand if by == "hand" else claim_one
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        start(other)
+
+
+@pytest.mark.parametrize("level", [*psycopg.IsolationLevel][1:])
+def test_a_limit_counts_what_its_own_snapshot_has_not_seen(
+    connect: Connect, level: psycopg.IsolationLevel
+) -> None:
+    one, other = connect(), connect()
+    fill(one, 3, keys=1)
+    other.isolation_level = level
+    with other.transaction():
+        other.execute("select 1 from jobq.job")
+        assert len(claim(one, 2)) == 2
+        other.execute("select jobq.put_queue('default', max_running => 2)")
+    assert claim(one, 1) == []
+    with pytest.raises(psycopg.Error) as refused:
+        start_by_hand(one)
+    assert refused.value.sqlstate == "JQ011"
+    assert running(one) == 2
+
+
+def test_the_limit_of_a_kind_sees_what_starts_in_a_new_queue_meanwhile(
+    connect: Connect,
+) -> None:
+    one, other = connect(), connect()
+    with one.transaction():
+        one.execute("select jobq.put_kind('k', max_running => 1)")
+        other.execute("select jobq.enqueue('k', queue => 'new') from generate_series(1, 3)")
+        assert claim(other, 1, "new") == []
+    assert claim(other, 5, "new") == []  # which has them wait for their kind
+    assert len(claim(other, 5, "new")) == 1
+    other.execute("select jobq.enqueue('k')")
+    assert claim(other, 5) == []
+
+
+def test_a_named_job_whose_key_is_full_by_then_is_not_claimed(connect: Connect) -> None:
+    one, other, watcher = connect(), connect(), connect()
+    one.execute("select jobq.put_queue('default', key_max_running => 1)")
+    fill(one, 2, keys=1)
+    [[first], [second]] = one.execute("select job_id from jobq_private.job").fetchall()
+    got: list[list[tuple[Any, ...]]] = []
+    query = "select job_id from jobq.claim_job(%s, 'w')"
+    claims = threading.Thread(target=lambda: got.append(other.execute(query, [second]).fetchall()))
+    with one.transaction():
+        assert one.execute(query, [first]).fetchall() == [(first,)]
+        claims.start()
+        until = time.monotonic() + PATIENCE
+        while not watcher.execute("select from pg_locks where not granted").fetchall():
+            assert time.monotonic() < until
+    claims.join(PATIENCE)
+    assert got == [[]]
+    assert running(one) == 1
+
+
+def test_a_job_that_starts_in_another_queue_passes_its_limits(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('narrow', max_running => 1)")
+    for queue in ("narrow", "default"):
+        connection.execute("select jobq.enqueue('k', queue => %s)", [queue])
+    assert len(claim(connection, 1, "narrow")) == 1
+    with pytest.raises(psycopg.Error) as refused:
+        start_by_hand(connection, ", queue = 'narrow'")
+    assert refused.value.sqlstate == "JQ011"
+    with pytest.raises(psycopg.Error) as refused:
+        connection.execute("update jobq_private.job set queue = 'default' where state = 'running'")
+    assert refused.value.sqlstate == "JQ002"
+
+
+@pytest.mark.parametrize(
+    "leave",
+    ["cancel(%s, 'no more')", 'change_many(\'{"queue": "other"}\', array[%s::uuid])'],
+)
+def test_a_head_that_leaves_its_order_lets_the_next_start(connect: Connect, leave: str) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', ordered => true)")
+    fill(connection, 2, keys=1)
+    [[head, attempt]] = claim(connection, 5)
+    connection.execute("select jobq.fail(%s, %s, 'e', retry_in => '1 h')", [head, attempt])
+    assert claim(connection, 5) == []
+    connection.execute(f"select jobq.{leave}".encode(), [head])
+    assert len(claim(connection, 5)) == 1
+
+
+def test_a_rate_counts_from_when_a_job_was_started_by_hand(connect: Connect) -> None:
+    connection = connect()
+    connection.execute("select jobq.put_queue('default', rate_limit => 1, key_rate_limit => 1)")
+    fill(connection, 3, keys=1)
+    start_by_hand(connection)
+    [[is_late]] = connection.execute(
+        "select bool_and(g.passed_until >= j.claimed_at + interval '1 s')"
+        " from jobq_private.gate as g, jobq_private.job as j where j.claimed_at is not null"
+    )
+    assert is_late

@@ -13,6 +13,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _is_by_hand boolean := false;
 begin
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
@@ -47,20 +49,24 @@ begin
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else
-            new.place := jobq_private.take_place(old);
+            new.place := jobq_private.take_place(new);
+            _is_by_hand := true;
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
             new.claimed_at := clock_timestamp();
             new.worker := coalesce(new.worker, session_user);
             new.lease_expires_at := new.claimed_at + old.lease;
+            if _is_by_hand then
+                perform jobq_private.charge_job(new);
+            end if;
         elsif new.state in ('queued', 'retrying') then
             new.claimed_at := null;
             new.worker := null;
             new.uncounted := old.uncounted
                 + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
-    elsif new.place is distinct from old.place and pg_trigger_depth() = 1 then
+    elsif new.place is distinct from old.place and old.place is not null then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: the place follows from the state', old.job_id
         ));

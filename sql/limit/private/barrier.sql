@@ -37,6 +37,7 @@ begin
         if _gate.is_ordered and exists (
             select from jobq_private.job as h
             where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
+            and h.lane_id = job.lane_id
         ) then
             reason := 'ordered_behind';
             scope := format('%s: job %s', scope, _gate.head_job_id);

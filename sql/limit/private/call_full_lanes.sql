@@ -1,5 +1,5 @@
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, and wake the queues in which others may start now.
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]
@@ -35,7 +35,14 @@ begin
             u.lane_id <> all (_seen)
             or exists (
                 select from jobq_private.lane as l
-                where l.lane_id = u.lane_id and l.state = 'full'
+                where l.lane_id = u.lane_id
+                and (
+                    l.state = 'full'
+                    or l.state = 'later' and exists (
+                        select from jobq_private.gate as g
+                        where g.gate_id = l.lane_id and g.head_job_id is not null
+                    )
+                )
             )
         )
         returning c.queue

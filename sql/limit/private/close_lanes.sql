@@ -49,7 +49,8 @@ begin
             as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.state <> 'running'
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+            and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j

@@ -1,6 +1,7 @@
 -- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
--- Invariant: fires for a change alone, also by raw SQL. Waits for claims of the queues that have
--- jobs of the kind or a worker, in one order. Raises: nothing.
+-- Invariant: fires for a change alone, also by raw SQL. Waits for claims of all queues, since jobs of
+-- the kind may come into any, and then writes to its gate, so that who starts a job can hold that
+-- meanwhile. Raises: nothing.
 create or replace function jobq_private.follow_kind_limits()
 returns trigger
 language plpgsql
@@ -10,9 +11,13 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _limits constant integer := jobq_private.lock_class('limiting');
     _kind constant text := coalesce(new.kind, old.kind);
     _queue text;
 begin
+    perform pg_advisory_xact_lock(_limits, n.slot)
+    from generate_series(0, 255) as n (slot);
+    update jobq_private.limit_change as c set changed_at = clock_timestamp() where c.slot = 256;
     if num_nonnulls(new.max_running, new.rate_limit) > 0 then
         insert into jobq_private.gate as g (gate_id, kind)
         values (jobq_private.gate_id(null, _kind), _kind)
@@ -28,7 +33,7 @@ begin
             union
             select unnest(w.queues) from jobq_private.worker as w
         ) as q
-        order by hashtext(q.queue) & 255, q.queue
+        order by q.queue
     loop
         perform jobq_private.limits_changed(_queue);
     end loop;

@@ -1,8 +1,8 @@
 -- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
 -- without, and open the lanes that are closed.
 -- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
--- new ones off until the commit; so none starts unseen, and no lane stays closed. Raises:
--- nothing.
+-- new ones off until the commit; so none starts unseen, and no lane stays closed. A repeatable
+-- snapshot may not see all that those claims have started: has_counted(). Raises: nothing.
 create or replace function jobq_private.limits_changed(queue text)
 returns void
 language plpgsql
@@ -13,26 +13,17 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
+    _slot constant integer := hashtext(queue) & 255;
 begin
-    perform pg_advisory_xact_lock(_limits, hashtext(queue) & 255);
-    with numbered as materialized (
-        select j.job_id, case when j.lane_id is null then 1 else coalesce((
-            select max(o.place) from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.job as j
-        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = j.queue
-        left join jobq_private.kind as k on k.kind = j.kind
-        where j.queue = limits_changed.queue
-        and j.state = 'running'
-        and j.place is null
-        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
-    )
-    update jobq_private.job as j
-    set place = n.place
-    from numbered as n
-    where j.job_id = n.job_id and n.place <= 32767;
+    perform pg_advisory_xact_lock(_limits, _slot);
+    update jobq_private.limit_change as c
+    set changed_at = clock_timestamp()
+    where c.slot = _slot;
+    if current_setting('transaction_isolation') = 'read committed' then
+        perform jobq_private.number_running(queue);
+    else
+        insert into jobq_private.kind_gate (queue) values (limits_changed.queue);
+    end if;
 
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null

@@ -1,6 +1,7 @@
 -- Purpose: what a claim must know of a queue before it looks for jobs.
 -- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
--- under way, the queue looks paused for now, so that no claim waits. Raises: nothing.
+-- under way, or what runs has not been counted since, the queue looks paused for now, so that no
+-- claim waits. Raises: nothing.
 create or replace function jobq_private.look_at(
     queue text, now timestamptz,
     out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
@@ -19,11 +20,15 @@ begin
         is_paused := true;
         return;
     end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(queue);
+    end if;
     select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
     into is_paused, is_limited
     from jobq_private.queue as q
     where q.queue = look_at.queue;
     has_gates := exists (select from jobq_private.kind_gate as g);
+    is_paused := is_paused or has_gates and not jobq_private.has_counted(queue);
     has_lanes := exists (
         select from jobq_private.lane as l
         where l.queue = look_at.queue

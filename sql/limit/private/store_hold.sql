@@ -1,15 +1,20 @@
 -- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
--- Invariant: waits for claims that pass the gate. Raises: nothing.
+-- Invariant: waits for claims that pass the gate; a gate that has no row is made under the lock
+-- that claims try before they make one, so that none waits for this. Raises: nothing.
 create or replace function jobq_private.store_hold(
     gate_id uuid, queue text, kind text, until timestamptz, reason text
 )
 returns void
-language sql
+language plpgsql
 volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
+begin
+    perform pg_advisory_xact_lock(_making, jobq_private.lane_slot(gate_id));
     insert into jobq_private.gate as g (
         gate_id, queue, kind, held_until, hold_reason
     )
@@ -23,7 +28,8 @@ as $$
             when excluded.held_until >= g.held_until then excluded.hold_reason
             else g.hold_reason
         end,
-        held_until = greatest(g.held_until, excluded.held_until)
+        held_until = greatest(g.held_until, excluded.held_until);
+end
 $$;
 
 revoke all on function jobq_private.store_hold from public;

@@ -56,7 +56,8 @@ begin
             coalesce(r.max_running, case when needs_places then 32767 end), _share
         ) as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h on r.is_ordered and h.job_id = g.head_job_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place

@@ -1,7 +1,7 @@
 -- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
 -- a lane is counted for all priorities.
--- Invariant: SKIP LOCKED. Rows of other priorities are looked for only where the queue has open ones.
--- Raises: nothing.
+-- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
+-- ones: who opens a row has all of its lane. Raises: nothing.
 create or replace function jobq_private.whole_lanes(
     lanes jobq_private.lane[], queue text, priority integer
 )
@@ -17,8 +17,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _mine tid[];
-    _busy uuid[];
+    _whole uuid[];
 begin
     if not exists (
         select from jobq_private.lane as l
@@ -31,22 +30,13 @@ begin
     ) then
         return lanes;
     end if;
-    _mine := array(
-        select l.ctid
-        from jobq_private.lane as l
-        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
-        for update skip locked
-    );
-    _busy := array(
-        select l.lane_id
-        from jobq_private.lane as l
-        where l.lane_id = any (array(select g.lane_id from unnest(whole_lanes.lanes) as g))
-        and l.ctid <> all (_mine)
+    _whole := jobq_private.lock_lanes(
+        array(select g.lane_id from unnest(whole_lanes.lanes) as g)
     );
     return array(
         select whole_lanes.lanes[g.ordinality]
         from unnest(whole_lanes.lanes) with ordinality as g
-        where g.lane_id <> all (_busy)
+        where g.lane_id = any (_whole)
         order by g.ordinality
     );
 end

@@ -1,0 +1,25 @@
+-- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
+-- them, as in an ordered lane.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
+create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.call_full_lanes(
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+    )
+    from jobq_private.job as j
+    where j.job_id = any (call_left_lanes.job_ids)
+    and j.lane_id is not null
+    and j.queue <> call_left_lanes.queue
+    having count(*) > 0
+$$;
+
+revoke all on function jobq_private.call_left_lanes from public;
+
+comment on function jobq_private.call_left_lanes is
+'Has lanes opened that waiting jobs are about to leave.';

@@ -1,0 +1,57 @@
+-- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
+-- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
+-- Invariant: waits for the locks of all gates that the job passes, and of its lane, and then looks;
+-- the caller charges them. Raises: nothing.
+create or replace function jobq_private.find_place(
+    job jobq_private.job, out place smallint, out barrier text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _max_running integer;
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(job.queue);
+    end if;
+    if not jobq_private.has_counted(job.queue) then
+        barrier := format('queue %s: its limits have just changed', job.queue);
+        return;
+    end if;
+    perform jobq_private.wait_for_gates(job);
+    barrier := (
+        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
+        where b.reason is not null
+    );
+    if barrier is not null then
+        return;
+    end if;
+    _max_running := (
+        select coalesce(r.max_running, case
+            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
+        end)
+        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = job.queue
+        left join jobq_private.kind as k on k.kind = job.kind
+    );
+    if job.lane_id is null then
+        place := case when _max_running is not null then 1 end;
+        return;
+    end if;
+    place := (
+        select p.places[1]
+        from jobq_private.free_places(job.queue, job.lane_id, _max_running, 1) as p (places)
+    );
+end
+$$;
+
+revoke all on function jobq_private.find_place from public;
+
+comment on function jobq_private.find_place is
+'Finds the place of a job that is to start, or what keeps it from that.';

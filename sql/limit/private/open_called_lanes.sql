@@ -1,0 +1,94 @@
+-- Purpose: open the lanes of a queue that were called for.
+-- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
+-- lock of call_lane(), and under the locks of all rows of the lane; a lane that has none is made
+-- under a lock that whoever starts a job by hand holds too. Else the call stays for the next
+-- claim. Raises: nothing.
+create or replace function jobq_private.open_called_lanes(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _making constant integer := jobq_private.lock_class('laning');
+    _calls jobq_private.lane_call[];
+    _free bigint[];
+    _lanes uuid[];
+    _new uuid[];
+    _made uuid[];
+begin
+    _calls := array(
+        select c
+        from jobq_private.lane_call as c
+        where c.queue = open_called_lanes.queue
+        limit 500
+        for update skip locked
+    );
+    if _calls = '{}' then
+        return;
+    end if;
+    _free := array(
+        select c.call_id
+        from unnest(_calls) as c
+        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
+    );
+    _lanes := jobq_private.lock_lanes(array(
+        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
+    ));
+    _new := array(
+        select u.lane_id
+        from unnest(_lanes) as u (lane_id)
+        where not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+    );
+    if _new <> '{}' then
+        _made := array(
+            select u.lane_id
+            from unnest(_new) as u (lane_id)
+            where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(u.lane_id))
+        );
+        _lanes := array(
+            select u.lane_id
+            from unnest(_lanes) as u (lane_id)
+            where u.lane_id not in (select unnest(_new))
+            or u.lane_id in (select unnest(_made))
+            and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+        );
+    end if;
+    delete from jobq_private.lane_call as d
+    using unnest(_calls) as c
+    where d.queue = c.queue and d.call_id = c.call_id
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
+
+    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
+    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
+    from unnest(_calls) as c
+    where c.priority is not null
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
+    order by c.lane_id, c.priority
+    on conflict on constraint lane_pkey do update
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.state <> 'open';
+
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.lane_id = any (_lanes)
+    and (
+        l.state = 'full'
+        or l.state = 'later' and l.lane_id in (
+            select c.lane_id from unnest(_calls) as c where c.priority is null
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.open_called_lanes from public;
+
+comment on function jobq_private.open_called_lanes is
+'Opens the lanes of a queue that were called for.';
