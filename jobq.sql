@@ -1913,6 +1913,33 @@ revoke all on function jobq_private.limits_for from public;
 comment on function jobq_private.limits_for is
 'The limits that hold for jobs of a kind in a queue.';
 
+-- Purpose: whether a text has a match of a schema's pattern.
+-- Invariant: as RE2 does where clients and deliveries check the same schema: classes such as
+-- \w are of ASCII, and a dot is no line break. Raises: nothing.
+create or replace function jobq_private.matches_pattern(value text, pattern text)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select matches_pattern.value collate "C" ~ case
+        when matches_pattern.pattern !~ '\.' then matches_pattern.pattern
+        else (
+            select string_agg(case m[1] when '.' then '[^\n]' else m[1] end, '' order by n)
+            from regexp_matches(
+                matches_pattern.pattern, '\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]|.', 'g'
+            ) with ordinality as t (m, n)
+        )
+    end
+$$;
+
+revoke all on function jobq_private.matches_pattern from public;
+
+comment on function jobq_private.matches_pattern is
+'Says whether a text has a match of a schema''s pattern.';
+
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
 create or replace function jobq_private.object_violation(
@@ -1963,7 +1990,8 @@ comment on function jobq_private.object_violation is
 -- in a time linear in the text.
 -- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
 -- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
--- character grows with what they unfold to. What is left runs on an automaton. Raises: nothing.
+-- character grows with what they unfold to; comments and flavours could hide either.
+-- What is left runs on an automaton. Raises: nothing.
 create or replace function jobq_private.pattern_problem(pattern text)
 returns text
 language plpgsql
@@ -1982,6 +2010,8 @@ declare
 begin
     if length(pattern_problem.pattern) > 1000 then
         return 'longer than 1000 characters';
+    elsif pattern_problem.pattern ~ '^\*\*\*|\(\?#|^\(\?[a-z]*[^imnpst:=!<)]' then
+        return 'comments, literal texts and other flavours of patterns are not known';
     elsif _bare ~ '\\[1-9]' then
         return 'back references are not matched in linear time';
     elsif _bare ~ '\(\?<?[=!]' then
@@ -2130,10 +2160,13 @@ begin
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then
-            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
-            into _found
+            select f.problem into _found
             from jsonb_each(_value) as p
-            where jobq_private.schema_problem(p.value, '') is not null
+            cross join lateral (
+                select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+                offset 0
+            ) as f (problem)
+            where f.problem is not null
             limit 1;
         end if;
         if _found is not null then
@@ -2197,17 +2230,21 @@ begin
             return format('%s must have %s to %s characters', path,
                 coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
         end if;
-        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+        if schema ? 'pattern'
+            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
+        then
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
-        select jobq_private.schema_violation(
-            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-        ) into _found
+        select f.violation into _found
         from jsonb_array_elements(value) with ordinality as e (item, n)
-        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
-            is not null
-        order by e.n
+        cross join lateral (
+            select jobq_private.schema_violation(
+                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+            )
+            offset 0
+        ) as f (violation)
+        where f.violation is not null
         limit 1;
         return _found;
     elsif _type = 'object' then
@@ -2225,7 +2262,8 @@ comment on function jobq_private.schema_violation is
 -- Purpose: keep the schema of a kind's payloads where it can be enforced: by
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
 -- and for deliveries.
--- Invariant: one of the two at most. Raises: nothing.
+-- Invariant: one of the two at most; \b, \B and options mean other things to
+-- PostgreSQL than to clients. Raises: nothing.
 create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
 returns void
 language plpgsql
@@ -2236,7 +2274,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _is_plain constant boolean :=
-        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null
+        and not set_payload_schema.schema @? '$.**.pattern ? (@ like_regex "[\\\\][bB]|[(][?][^:]")';
 begin
     update jobq_private.kind as k
     set
@@ -11827,6 +11866,83 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
+-- Purpose: why a JSON Schema (draft 2020-12) cannot be used to check the input of endpoints,
+-- or null.
+-- Invariant: what it refuses, clients and deliveries refuse too; a reference that leads round
+-- for ever is left to them. Raises: nothing.
+create or replace function jobq_private.json_schema_problem(schema jsonb)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text;
+begin
+    with recursive part (value, path, is_map, depth) as (
+        select json_schema_problem.schema, '$', false, 1
+        union all
+        select
+            c.value, format('%s.%s', p.path, c.key), c.meaning = 'an object of schemas',
+            p.depth + 1
+        from part as p
+        cross join lateral (
+            select o.key, o.value, case when not p.is_map then m.meaning else 'a schema' end
+            from jsonb_each(case jsonb_typeof(p.value) when 'object' then p.value end) as o
+            cross join lateral jobq_private.schema_keyword(o.key, o.value) as m
+            where p.is_map or m.is_met
+            union all
+            select (a.n - 1)::text, a.value, 'a schema'
+            from jsonb_array_elements(
+                case jsonb_typeof(p.value) when 'array' then p.value end
+            ) with ordinality as a (value, n)
+        ) as c (key, value, meaning)
+        where c.meaning in ('a schema', 'an array of schemas', 'an object of schemas')
+        and jsonb_typeof(c.value) in ('object', 'array') and p.depth <= 65
+    )
+    select format('%s.%s: %s', p.path, k.key, case
+        when p.depth > 64 then 'nested too deeply'
+        when not m.is_met then 'must be ' || m.meaning
+        when k.key ~ '[rR]ef$' then 'there is no such place'
+        else n.problem
+    end)
+    into _problem
+    from part as p
+    cross join lateral jsonb_each(
+        case when jsonb_typeof(p.value) = 'object' and not p.is_map then p.value end
+    ) as k
+    left join lateral jobq_private.schema_keyword(k.key, k.value) as m on true
+    left join lateral (
+        select jobq_private.shared_pattern_problem(t.pattern)
+        from (
+            select k.value #>> '{}' where k.key = 'pattern'
+            union all
+            select o.name
+            from jsonb_object_keys(case when m.is_met then k.value end) as o (name)
+            where k.key = 'patternProperties'
+        ) as t (pattern)
+        where m.is_met and jobq_private.shared_pattern_problem(t.pattern) is not null
+        limit 1
+    ) as n (problem) on true
+    where p.depth > 64 or not m.is_met or n.problem is not null
+    or k.key = '$ref' and k.value #>> '{}' ~ '^#/[^%]*$'
+        and not schema @? '$.**."$id"'
+        and json_schema_problem.schema #> (
+            select array_agg(replace(replace(t.step, '~1', '/'), '~0', '~') order by t.n)
+            from string_to_table(substr(k.value #>> '{}', 3), '/') with ordinality as t (step, n)
+        ) is null
+    limit 1;
+    return _problem;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_problem from public;
+
+comment on function jobq_private.json_schema_problem is
+'Says why a JSON Schema cannot be used to check the input of endpoints, or null.';
+
 -- Purpose: whether a claim must leave a job alone, since its endpoint is paused; the job is then
 -- put aside, once, in place of being leased.
 -- Invariant: stamp_transition() asks for deliveries alone. The job is out of the way of later
@@ -12025,6 +12141,119 @@ revoke all on function jobq_private.refuse_definition from public;
 
 comment on function jobq_private.refuse_definition is
 'Raises that a payload spec, config, secret or endpoint is not there.';
+
+-- Purpose: what a keyword of JSON Schema (draft 2020-12) must be, and whether a value is that.
+-- Invariant: an unknown keyword has no row; strict paths, so that an array is never taken for
+-- its elements. Raises: nothing.
+create or replace function jobq_private.schema_keyword(
+    keyword text, value jsonb, out meaning text, out is_met boolean
+)
+returns record
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select c.meaning, value @? c.path into meaning, is_met
+    from (
+        values
+        ('$ref $dynamicRef', 'a place in the schema, or in the draft''s own',
+            jsonpath 'strict $ ? (@ like_regex "^#" || @ starts with "https://json-schema.org/draft/2020-12/")'),
+        ('$id', 'an address without a fragment', 'strict $ ? (@ like_regex "^[^#]*#?$")'),
+        ('$anchor $dynamicAnchor', 'a plain name',
+            'strict $ ? (@ like_regex "^[A-Za-z_][-A-Za-z0-9._]*$")'),
+        ('$schema $comment title description format pattern contentEncoding'
+            || ' contentMediaType', 'a text', 'strict $ ? (@.type() == "string")'),
+        ('deprecated readOnly writeOnly uniqueItems', 'true or false',
+            'strict $ ? (@.type() == "boolean")'),
+        ('minimum maximum exclusiveMinimum exclusiveMaximum', 'a number',
+            'strict $ ? (@.type() == "number")'),
+        ('multipleOf', 'a number above 0', 'strict $ ? (@ > 0)'),
+        ('minLength maxLength minItems maxItems minProperties maxProperties minContains'
+            || ' maxContains', 'a whole number, 0 or more',
+            'strict $ ? (@ >= 0 && @ == @.floor())'),
+        ('enum examples', 'an array', 'strict $ ? (@.type() == "array")'),
+        ('required', 'an array of different names',
+            'strict $ ? (@.type() == "array" && !exists (@[*] ? (@.type() != "string")))'),
+        ('dependentRequired', 'an object of arrays of names',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "array"
+                || exists (@[*] ? (@.type() != "string")))))'),
+        ('type', 'a type, or an array of different ones',
+            'strict $ ? (@ like_regex "^(object|array|string|number|integer|boolean|null)$"
+                || (@.type() == "array" && exists (@[*]) && !exists (@[*] ? (!(@ like_regex
+                    "^(object|array|string|number|integer|boolean|null)$")))))'),
+        ('not if then else items contains additionalProperties propertyNames contentSchema'
+            || ' unevaluatedItems unevaluatedProperties', 'a schema',
+            'strict $ ? (@.type() == "object" || @.type() == "boolean")'),
+        ('allOf anyOf oneOf prefixItems', 'an array of schemas',
+            'strict $ ? (@.type() == "array" && exists (@[*])
+                && !exists (@[*] ? (@.type() != "object" && @.type() != "boolean")))'),
+        ('$defs definitions dependentSchemas patternProperties properties',
+            'an object of schemas',
+            'strict $ ? (@.type() == "object"
+                && !exists (@.* ? (@.type() != "object" && @.type() != "boolean")))')
+    ) as c (keywords, meaning, path)
+    where schema_keyword.keyword = any(string_to_array(c.keywords, ' '));
+    if schema_keyword.keyword in ('required', 'type') and jsonb_typeof(value) = 'array' then
+        is_met := is_met and jsonb_array_length(value) = (
+            select count(distinct e.item) from jsonb_array_elements(value) as e (item)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.schema_keyword from public;
+
+comment on function jobq_private.schema_keyword is
+'Returns what a keyword of JSON Schema must be, and whether a value is that.';
+
+-- Purpose: why clients and deliveries, which match by RE2, cannot use a pattern, or null.
+-- Invariant: what it lets through that RE2 does not know is found by clients when they put a
+-- payload spec, and by deliveries. Raises: nothing.
+create or replace function jobq_private.shared_pattern_problem(pattern text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Escapes as they are, and without what stands in brackets.
+    _bare constant text := regexp_replace(
+        shared_pattern_problem.pattern, '\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]', 'x', 'g'
+    );
+    -- And without escaped characters.
+    _plain constant text := regexp_replace(
+        _bare, '\\[pP]\{\^?\w+\}|\\.', 'x', 'g'
+    );
+begin
+    if regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[1-9k]' then
+        return 'back references are not matched in linear time';
+    elsif _plain ~ '\(\?<?[=!]' then
+        return 'lookarounds are not matched in linear time';
+    elsif _plain ~ '\(\?(?!:|P?<\w+>|[imsU-]+[:)])' or _plain ~ '^\*|[*+?}]\+' then
+        return 'RE2 does not know this group or repetition';
+    elsif regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[^\W_aAbBCdDEfnpPQrsStvwWxz0]' then
+        return 'RE2 does not know this escape';
+    elsif _plain ~ '\{(\d{5,}|[2-9]\d{3}|1\d{2}[1-9]|1\d[1-9]\d|1[1-9]\d{2})[,}]' then
+        return 'RE2 repeats at most 1000 times';
+    elsif _bare !~ '\\[pPCQExz0]|\(\?P?<|\{[\d,]*\d{3}' then
+        perform '' ~ shared_pattern_problem.pattern;
+    end if;
+    return null;
+exception
+    when invalid_regular_expression then
+        return sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.shared_pattern_problem from public;
+
+comment on function jobq_private.shared_pattern_problem is
+'Says why clients and deliveries cannot use a pattern, or null.';
 
 -- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
 -- Invariant: strict paths, so that an array is never taken for its elements.
@@ -12841,11 +13070,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem text;
 begin
     perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
         put_payload_spec.mode);
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    if _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
     _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
         jsonb_build_object('schema', put_payload_spec.schema));

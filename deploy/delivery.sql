@@ -322,6 +322,83 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
+-- Purpose: why a JSON Schema (draft 2020-12) cannot be used to check the input of endpoints,
+-- or null.
+-- Invariant: what it refuses, clients and deliveries refuse too; a reference that leads round
+-- for ever is left to them. Raises: nothing.
+create or replace function jobq_private.json_schema_problem(schema jsonb)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem text;
+begin
+    with recursive part (value, path, is_map, depth) as (
+        select json_schema_problem.schema, '$', false, 1
+        union all
+        select
+            c.value, format('%s.%s', p.path, c.key), c.meaning = 'an object of schemas',
+            p.depth + 1
+        from part as p
+        cross join lateral (
+            select o.key, o.value, case when not p.is_map then m.meaning else 'a schema' end
+            from jsonb_each(case jsonb_typeof(p.value) when 'object' then p.value end) as o
+            cross join lateral jobq_private.schema_keyword(o.key, o.value) as m
+            where p.is_map or m.is_met
+            union all
+            select (a.n - 1)::text, a.value, 'a schema'
+            from jsonb_array_elements(
+                case jsonb_typeof(p.value) when 'array' then p.value end
+            ) with ordinality as a (value, n)
+        ) as c (key, value, meaning)
+        where c.meaning in ('a schema', 'an array of schemas', 'an object of schemas')
+        and jsonb_typeof(c.value) in ('object', 'array') and p.depth <= 65
+    )
+    select format('%s.%s: %s', p.path, k.key, case
+        when p.depth > 64 then 'nested too deeply'
+        when not m.is_met then 'must be ' || m.meaning
+        when k.key ~ '[rR]ef$' then 'there is no such place'
+        else n.problem
+    end)
+    into _problem
+    from part as p
+    cross join lateral jsonb_each(
+        case when jsonb_typeof(p.value) = 'object' and not p.is_map then p.value end
+    ) as k
+    left join lateral jobq_private.schema_keyword(k.key, k.value) as m on true
+    left join lateral (
+        select jobq_private.shared_pattern_problem(t.pattern)
+        from (
+            select k.value #>> '{}' where k.key = 'pattern'
+            union all
+            select o.name
+            from jsonb_object_keys(case when m.is_met then k.value end) as o (name)
+            where k.key = 'patternProperties'
+        ) as t (pattern)
+        where m.is_met and jobq_private.shared_pattern_problem(t.pattern) is not null
+        limit 1
+    ) as n (problem) on true
+    where p.depth > 64 or not m.is_met or n.problem is not null
+    or k.key = '$ref' and k.value #>> '{}' ~ '^#/[^%]*$'
+        and not schema @? '$.**."$id"'
+        and json_schema_problem.schema #> (
+            select array_agg(replace(replace(t.step, '~1', '/'), '~0', '~') order by t.n)
+            from string_to_table(substr(k.value #>> '{}', 3), '/') with ordinality as t (step, n)
+        ) is null
+    limit 1;
+    return _problem;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_problem from public;
+
+comment on function jobq_private.json_schema_problem is
+'Says why a JSON Schema cannot be used to check the input of endpoints, or null.';
+
 -- Purpose: whether a claim must leave a job alone, since its endpoint is paused; the job is then
 -- put aside, once, in place of being leased.
 -- Invariant: stamp_transition() asks for deliveries alone. The job is out of the way of later
@@ -520,6 +597,119 @@ revoke all on function jobq_private.refuse_definition from public;
 
 comment on function jobq_private.refuse_definition is
 'Raises that a payload spec, config, secret or endpoint is not there.';
+
+-- Purpose: what a keyword of JSON Schema (draft 2020-12) must be, and whether a value is that.
+-- Invariant: an unknown keyword has no row; strict paths, so that an array is never taken for
+-- its elements. Raises: nothing.
+create or replace function jobq_private.schema_keyword(
+    keyword text, value jsonb, out meaning text, out is_met boolean
+)
+returns record
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    select c.meaning, value @? c.path into meaning, is_met
+    from (
+        values
+        ('$ref $dynamicRef', 'a place in the schema, or in the draft''s own',
+            jsonpath 'strict $ ? (@ like_regex "^#" || @ starts with "https://json-schema.org/draft/2020-12/")'),
+        ('$id', 'an address without a fragment', 'strict $ ? (@ like_regex "^[^#]*#?$")'),
+        ('$anchor $dynamicAnchor', 'a plain name',
+            'strict $ ? (@ like_regex "^[A-Za-z_][-A-Za-z0-9._]*$")'),
+        ('$schema $comment title description format pattern contentEncoding'
+            || ' contentMediaType', 'a text', 'strict $ ? (@.type() == "string")'),
+        ('deprecated readOnly writeOnly uniqueItems', 'true or false',
+            'strict $ ? (@.type() == "boolean")'),
+        ('minimum maximum exclusiveMinimum exclusiveMaximum', 'a number',
+            'strict $ ? (@.type() == "number")'),
+        ('multipleOf', 'a number above 0', 'strict $ ? (@ > 0)'),
+        ('minLength maxLength minItems maxItems minProperties maxProperties minContains'
+            || ' maxContains', 'a whole number, 0 or more',
+            'strict $ ? (@ >= 0 && @ == @.floor())'),
+        ('enum examples', 'an array', 'strict $ ? (@.type() == "array")'),
+        ('required', 'an array of different names',
+            'strict $ ? (@.type() == "array" && !exists (@[*] ? (@.type() != "string")))'),
+        ('dependentRequired', 'an object of arrays of names',
+            'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "array"
+                || exists (@[*] ? (@.type() != "string")))))'),
+        ('type', 'a type, or an array of different ones',
+            'strict $ ? (@ like_regex "^(object|array|string|number|integer|boolean|null)$"
+                || (@.type() == "array" && exists (@[*]) && !exists (@[*] ? (!(@ like_regex
+                    "^(object|array|string|number|integer|boolean|null)$")))))'),
+        ('not if then else items contains additionalProperties propertyNames contentSchema'
+            || ' unevaluatedItems unevaluatedProperties', 'a schema',
+            'strict $ ? (@.type() == "object" || @.type() == "boolean")'),
+        ('allOf anyOf oneOf prefixItems', 'an array of schemas',
+            'strict $ ? (@.type() == "array" && exists (@[*])
+                && !exists (@[*] ? (@.type() != "object" && @.type() != "boolean")))'),
+        ('$defs definitions dependentSchemas patternProperties properties',
+            'an object of schemas',
+            'strict $ ? (@.type() == "object"
+                && !exists (@.* ? (@.type() != "object" && @.type() != "boolean")))')
+    ) as c (keywords, meaning, path)
+    where schema_keyword.keyword = any(string_to_array(c.keywords, ' '));
+    if schema_keyword.keyword in ('required', 'type') and jsonb_typeof(value) = 'array' then
+        is_met := is_met and jsonb_array_length(value) = (
+            select count(distinct e.item) from jsonb_array_elements(value) as e (item)
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.schema_keyword from public;
+
+comment on function jobq_private.schema_keyword is
+'Returns what a keyword of JSON Schema must be, and whether a value is that.';
+
+-- Purpose: why clients and deliveries, which match by RE2, cannot use a pattern, or null.
+-- Invariant: what it lets through that RE2 does not know is found by clients when they put a
+-- payload spec, and by deliveries. Raises: nothing.
+create or replace function jobq_private.shared_pattern_problem(pattern text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Escapes as they are, and without what stands in brackets.
+    _bare constant text := regexp_replace(
+        shared_pattern_problem.pattern, '\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]', 'x', 'g'
+    );
+    -- And without escaped characters.
+    _plain constant text := regexp_replace(
+        _bare, '\\[pP]\{\^?\w+\}|\\.', 'x', 'g'
+    );
+begin
+    if regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[1-9k]' then
+        return 'back references are not matched in linear time';
+    elsif _plain ~ '\(\?<?[=!]' then
+        return 'lookarounds are not matched in linear time';
+    elsif _plain ~ '\(\?(?!:|P?<\w+>|[imsU-]+[:)])' or _plain ~ '^\*|[*+?}]\+' then
+        return 'RE2 does not know this group or repetition';
+    elsif regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[^\W_aAbBCdDEfnpPQrsStvwWxz0]' then
+        return 'RE2 does not know this escape';
+    elsif _plain ~ '\{(\d{5,}|[2-9]\d{3}|1\d{2}[1-9]|1\d[1-9]\d|1[1-9]\d{2})[,}]' then
+        return 'RE2 repeats at most 1000 times';
+    elsif _bare !~ '\\[pPCQExz0]|\(\?P?<|\{[\d,]*\d{3}' then
+        perform '' ~ shared_pattern_problem.pattern;
+    end if;
+    return null;
+exception
+    when invalid_regular_expression then
+        return sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.shared_pattern_problem from public;
+
+comment on function jobq_private.shared_pattern_problem is
+'Says why clients and deliveries cannot use a pattern, or null.';
 
 -- Purpose: what a field of an endpoint's spec must be, and whether a value is that.
 -- Invariant: strict paths, so that an array is never taken for its elements.
@@ -1336,11 +1526,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem text;
 begin
     perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
         put_payload_spec.mode);
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    if _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
     _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
         jsonb_build_object('schema', put_payload_spec.schema));

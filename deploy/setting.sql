@@ -197,6 +197,33 @@ revoke all on function jobq_private.limits_for from public;
 comment on function jobq_private.limits_for is
 'The limits that hold for jobs of a kind in a queue.';
 
+-- Purpose: whether a text has a match of a schema's pattern.
+-- Invariant: as RE2 does where clients and deliveries check the same schema: classes such as
+-- \w are of ASCII, and a dot is no line break. Raises: nothing.
+create or replace function jobq_private.matches_pattern(value text, pattern text)
+returns boolean
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select matches_pattern.value collate "C" ~ case
+        when matches_pattern.pattern !~ '\.' then matches_pattern.pattern
+        else (
+            select string_agg(case m[1] when '.' then '[^\n]' else m[1] end, '' order by n)
+            from regexp_matches(
+                matches_pattern.pattern, '\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]|.', 'g'
+            ) with ordinality as t (m, n)
+        )
+    end
+$$;
+
+revoke all on function jobq_private.matches_pattern from public;
+
+comment on function jobq_private.matches_pattern is
+'Says whether a text has a match of a schema''s pattern.';
+
 -- Purpose: what is wrong with the members of a JSON object under a schema, or null.
 -- Invariant: the half of schema_violation() that descends into objects. Raises: nothing.
 create or replace function jobq_private.object_violation(
@@ -247,7 +274,8 @@ comment on function jobq_private.object_violation is
 -- in a time linear in the text.
 -- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
 -- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
--- character grows with what they unfold to. What is left runs on an automaton. Raises: nothing.
+-- character grows with what they unfold to; comments and flavours could hide either.
+-- What is left runs on an automaton. Raises: nothing.
 create or replace function jobq_private.pattern_problem(pattern text)
 returns text
 language plpgsql
@@ -266,6 +294,8 @@ declare
 begin
     if length(pattern_problem.pattern) > 1000 then
         return 'longer than 1000 characters';
+    elsif pattern_problem.pattern ~ '^\*\*\*|\(\?#|^\(\?[a-z]*[^imnpst:=!<)]' then
+        return 'comments, literal texts and other flavours of patterns are not known';
     elsif _bare ~ '\\[1-9]' then
         return 'back references are not matched in linear time';
     elsif _bare ~ '\(\?<?[=!]' then
@@ -414,10 +444,13 @@ begin
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then
-            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
-            into _found
+            select f.problem into _found
             from jsonb_each(_value) as p
-            where jobq_private.schema_problem(p.value, '') is not null
+            cross join lateral (
+                select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+                offset 0
+            ) as f (problem)
+            where f.problem is not null
             limit 1;
         end if;
         if _found is not null then
@@ -481,17 +514,21 @@ begin
             return format('%s must have %s to %s characters', path,
                 coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
         end if;
-        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+        if schema ? 'pattern'
+            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
+        then
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
-        select jobq_private.schema_violation(
-            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-        ) into _found
+        select f.violation into _found
         from jsonb_array_elements(value) with ordinality as e (item, n)
-        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
-            is not null
-        order by e.n
+        cross join lateral (
+            select jobq_private.schema_violation(
+                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+            )
+            offset 0
+        ) as f (violation)
+        where f.violation is not null
         limit 1;
         return _found;
     elsif _type = 'object' then
@@ -509,7 +546,8 @@ comment on function jobq_private.schema_violation is
 -- Purpose: keep the schema of a kind's payloads where it can be enforced: by
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
 -- and for deliveries.
--- Invariant: one of the two at most. Raises: nothing.
+-- Invariant: one of the two at most; \b, \B and options mean other things to
+-- PostgreSQL than to clients. Raises: nothing.
 create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
 returns void
 language plpgsql
@@ -520,7 +558,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _is_plain constant boolean :=
-        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null
+        and not set_payload_schema.schema @? '$.**.pattern ? (@ like_regex "[\\\\][bB]|[(][?][^:]")';
 begin
     update jobq_private.kind as k
     set

@@ -23,6 +23,7 @@ drop function if exists jobq_private.retry_policy_for;
 drop function if exists jobq_private.refuse_setting;
 drop function if exists jobq_private.pattern_problem;
 drop function if exists jobq_private.object_violation;
+drop function if exists jobq_private.matches_pattern;
 drop function if exists jobq_private.limits_for;
 drop function if exists jobq_private.json_schema_violation;
 drop function if exists jobq_private.check_sql_function;

@@ -23,6 +23,7 @@ begin
         ('function', 'jobq_private.json_schema_violation', '', 1),
         ('function', 'jobq_private.limits_for', '', 1),
         ('function', 'jobq_private.lock_class', '', 1),
+        ('function', 'jobq_private.matches_pattern', '', 1),
         ('function', 'jobq_private.milliseconds', '', 1),
         ('function', 'jobq_private.object_violation', '', 1),
         ('function', 'jobq_private.pattern_problem', '', 1),

@@ -18,11 +18,16 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem text;
 begin
     perform jobq_private.begin_definition('payload_spec', put_payload_spec.payload_spec,
         put_payload_spec.mode);
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
+    end if;
+    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    if _problem is not null then
+        perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
     _version := jobq_private.record_version('payload_spec', put_payload_spec.payload_spec,
         jsonb_build_object('schema', put_payload_spec.schema));

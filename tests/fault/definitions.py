@@ -36,12 +36,23 @@ where j.queue = 'storm'
 
 
 class Target(ThreadingHTTPServer):
-    """Answers everything with 204, and keeps the paths that each job came to."""
+    """Answers everything with 204, and keeps the paths that each job came to.
+
+    Attributes:
+        paths: of each job, where its deliveries came to.
+        newest: the version that the next job will be delivered by.
+        late: how many deliveries came when their version held no more.
+    """
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answer)
         self.paths: dict[str, list[str]] = defaultdict(list)
+        self.newest = 0
+        self.late = 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_: object) -> None:
+        """Pass over connections that killed workers leave."""
 
     @property
     def url(self) -> str:
@@ -57,6 +68,7 @@ class Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", "0")))
         self.server.paths[self.headers["idempotency-key"]].append(self.path)
+        self.server.late += self.path != f"/v{self.server.newest}"
         self.send_response(204)
         self.end_headers()
 
@@ -87,10 +99,11 @@ class Changer(threading.Thread):
             " max_attempts => 1000, retry_initial_delay => '0.1 s', max_concurrency => 50)",
             [json.dumps({"url": f"{self.target.url}/v{self.changes}"})],
         )
+        self.target.newest = self.changes
 
     def run(self) -> None:
         with self.rig.connect() as connection:
-            while not self.rig.is_over.is_set():
+            while not self.rig.is_over.wait(0.02):
                 self.put(connection)
                 if self.changes % 20 == 0:
                     connection.execute("select jobq.pause_endpoint('storm')")
@@ -111,17 +124,16 @@ def definitions_changed(rig: Rig) -> None:
     killer.start()
     wanted = int(JOBS_A_SECOND * rig.duration)
     enqueue(rig, wanted)
-    rig.is_over.set()
-    for thread in (changer, killer):
-        thread.join(30)
     since = time.monotonic()
+    problems: list[str] = []
     with rig.connect() as connection:
-        connection.execute("select jobq.resume_endpoint('storm')")
-        problems: list[str] = []
         try:
             rig.wait(lambda: count(connection, LEFT) == 0, "", 30 + wanted / PACE)
         except TimeoutError:
             problems.append(f"{count(connection, LEFT)} jobs have not finished")
+        rig.is_over.set()
+        for thread in (changer, killer):
+            thread.join(30)
         made = connection.execute(MADE).fetchall()
     problems += problems_of(made, target, wanted)
     rig.outcome = Outcome(
@@ -145,7 +157,7 @@ def enqueue(rig: Rig, wanted: int) -> None:
             member = rig.random.choice("ab")
             jobs = [
                 {"kind": "storm", "payload": {member: made + n}}
-                for n in range(min(wanted - made, rig.random.choice((1, 1, 20))))
+                for n in range(min(wanted - made, rig.random.choice((1, 1, 50))))
             ]
             if rig.random.random() < 0.5:
                 jobs[0]["idempotency_key"] = f"{made}"
@@ -173,7 +185,7 @@ def launch(rig: Rig) -> subprocess.Popen[bytes]:
 
 def kill_workers(rig: Rig) -> None:
     """Kill a worker now and then, and start another."""
-    while not rig.is_over.wait(rig.random.uniform(1.0, 3.0)):
+    while not rig.is_over.wait(rig.random.uniform(4.0, 10.0)):
         place = rig.random.randrange(len(rig.workers))
         rig.workers[place].kill()
         rig.workers[place].wait()
@@ -185,6 +197,8 @@ def problems_of(made: list[Any], target: Target, wanted: int) -> Iterator[str]:
     """Yield what must not be of the jobs that were made."""
     if len(made) != wanted:
         yield f"{len(made)} jobs are stored of {wanted}"
+    if target.late == 0:
+        yield "no delivery came after its version had been replaced"
     for job, path, state, code in made:
         if state != "succeeded":
             yield f"job {job} is {state}: {code}"

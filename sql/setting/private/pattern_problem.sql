@@ -2,7 +2,8 @@
 -- in a time linear in the text.
 -- Invariant: what PostgreSQL matches by backtracking (back references) or anew from each place
 -- (lookarounds) is refused, as RE2 does, and repeats that multiply, since the time for each
--- character grows with what they unfold to. What is left runs on an automaton. Raises: nothing.
+-- character grows with what they unfold to; comments and flavours could hide either.
+-- What is left runs on an automaton. Raises: nothing.
 create or replace function jobq_private.pattern_problem(pattern text)
 returns text
 language plpgsql
@@ -21,6 +22,8 @@ declare
 begin
     if length(pattern_problem.pattern) > 1000 then
         return 'longer than 1000 characters';
+    elsif pattern_problem.pattern ~ '^\*\*\*|\(\?#|^\(\?[a-z]*[^imnpst:=!<)]' then
+        return 'comments, literal texts and other flavours of patterns are not known';
     elsif _bare ~ '\\[1-9]' then
         return 'back references are not matched in linear time';
     elsif _bare ~ '\(\?<?[=!]' then

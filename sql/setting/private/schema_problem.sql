@@ -45,10 +45,13 @@ begin
         elsif _key = 'items' then
             _found := jobq_private.schema_problem(_value, format('%s.items', path));
         elsif _key = 'properties' then
-            select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
-            into _found
+            select f.problem into _found
             from jsonb_each(_value) as p
-            where jobq_private.schema_problem(p.value, '') is not null
+            cross join lateral (
+                select jobq_private.schema_problem(p.value, format('%s.%s', path, p.key))
+                offset 0
+            ) as f (problem)
+            where f.problem is not null
             limit 1;
         end if;
         if _found is not null then

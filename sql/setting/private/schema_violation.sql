@@ -46,17 +46,21 @@ begin
             return format('%s must have %s to %s characters', path,
                 coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
         end if;
-        if schema ? 'pattern' and (value #>> '{}') !~ (schema ->> 'pattern') then
+        if schema ? 'pattern'
+            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
+        then
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
-        select jobq_private.schema_violation(
-            schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-        ) into _found
+        select f.violation into _found
         from jsonb_array_elements(value) with ordinality as e (item, n)
-        where jobq_private.schema_violation(schema_violation.schema -> 'items', e.item, '')
-            is not null
-        order by e.n
+        cross join lateral (
+            select jobq_private.schema_violation(
+                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+            )
+            offset 0
+        ) as f (violation)
+        where f.violation is not null
         limit 1;
         return _found;
     elsif _type = 'object' then

@@ -1,7 +1,8 @@
 -- Purpose: keep the schema of a kind's payloads where it can be enforced: by
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
 -- and for deliveries.
--- Invariant: one of the two at most. Raises: nothing.
+-- Invariant: one of the two at most; \b, \B and options mean other things to
+-- PostgreSQL than to clients. Raises: nothing.
 create or replace function jobq_private.set_payload_schema(kind text, schema jsonb)
 returns void
 language plpgsql
@@ -12,7 +13,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _is_plain constant boolean :=
-        jobq_private.schema_problem(set_payload_schema.schema, '') is null;
+        jobq_private.schema_problem(set_payload_schema.schema, '') is null
+        and not set_payload_schema.schema @? '$.**.pattern ? (@ like_regex "[\\\\][bB]|[(][?][^:]")';
 begin
     update jobq_private.kind as k
     set

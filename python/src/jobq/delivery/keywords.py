@@ -7,64 +7,21 @@ linear in the text, and every keyword looks at what the whole check has used up 
 
 from __future__ import annotations
 
-import time
-from contextvars import ContextVar
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import re2
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
+
+from jobq.delivery.patterns import compiled, look_at_the_clock
+from jobq.delivery.unevaluated import unevaluated_items, unevaluated_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
     from jobq.models import Json
 
-__all__ = ["SECONDS", "BoundedValidator", "TooSlow", "deadline", "pattern_problem"]
-
-SECONDS: Final = 2.0
-
-deadline: ContextVar[float] = ContextVar("jobq_schema_deadline")
-"""Where the CPU clock of this thread will be when the check has taken too long."""
-
-
-class TooSlow(Exception):  # noqa: N818 - what happened
-    """A check has used up its time."""
-
-
-def look_at_the_clock() -> None:
-    """End a check that has used up its time.
-
-    Raises:
-        TooSlow: it has.
-    """
-    if time.thread_time() > deadline.get():
-        raise TooSlow
-
-
-@cache
-def compiled(pattern: str) -> Any:  # noqa: ANN401 - RE2 has no types
-    """Return a pattern of RE2's.
-
-    Raises:
-        re2.error: it is none.
-    """
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options)
-
-
-def pattern_problem(pattern: str) -> str | None:
-    """Return why a pattern cannot be used, or None."""
-    try:
-        compiled(pattern)
-    except re2.error as error:
-        said = error.args[0] if error.args else error
-        why = said.decode() if isinstance(said, bytes) else str(said)
-        return f"pattern {pattern!r} cannot be checked in linear time: {why}"
-    return None
+__all__ = ["BoundedValidator"]
 
 
 def pattern(validator: Any, wanted: str, value: Json, _schema: Json) -> Iterator[ValidationError]:  # noqa: ANN401
@@ -143,6 +100,8 @@ BoundedValidator: Final[Any] = extend(  # type: ignore[no-untyped-call]
             "patternProperties": pattern_properties,
             "additionalProperties": additional_properties,
             "uniqueItems": unique_items,
+            "unevaluatedItems": unevaluated_items,
+            "unevaluatedProperties": unevaluated_properties,
         }.items()
     },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -139,7 +140,8 @@ class Sort:
 
     async def _put(self, call: Call, body: Named, mode: str) -> bytes:
         names = {self.table: body.name, "mode": mode}
-        [(item,)] = await self._change(call, f"put_{self.table}", **names, **body.arguments())
+        given = await asyncio.to_thread(body.arguments)
+        [(item,)] = await self._change(call, f"put_{self.table}", **names, **given)
         return bytes(item)
 
     async def _change(self, call: Call, function: str, **arguments: Any) -> list[Any]:  # noqa: ANN401

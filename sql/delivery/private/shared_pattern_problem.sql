@@ -1,0 +1,45 @@
+-- Purpose: why clients and deliveries, which match by RE2, cannot use a pattern, or null.
+-- Invariant: what it lets through that RE2 does not know is found by clients when they put a
+-- payload spec, and by deliveries. Raises: nothing.
+create or replace function jobq_private.shared_pattern_problem(pattern text)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    -- Escapes as they are, and without what stands in brackets.
+    _bare constant text := regexp_replace(
+        shared_pattern_problem.pattern, '\[\^?\]?(?:\\.|\[:\w+:\]|[^]\\])*\]', 'x', 'g'
+    );
+    -- And without escaped characters.
+    _plain constant text := regexp_replace(
+        _bare, '\\[pP]\{\^?\w+\}|\\.', 'x', 'g'
+    );
+begin
+    if regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[1-9k]' then
+        return 'back references are not matched in linear time';
+    elsif _plain ~ '\(\?<?[=!]' then
+        return 'lookarounds are not matched in linear time';
+    elsif _plain ~ '\(\?(?!:|P?<\w+>|[imsU-]+[:)])' or _plain ~ '^\*|[*+?}]\+' then
+        return 'RE2 does not know this group or repetition';
+    elsif regexp_replace(_bare, '\\[\\]', 'x', 'g') ~ '\\[^\W_aAbBCdDEfnpPQrsStvwWxz0]' then
+        return 'RE2 does not know this escape';
+    elsif _plain ~ '\{(\d{5,}|[2-9]\d{3}|1\d{2}[1-9]|1\d[1-9]\d|1[1-9]\d{2})[,}]' then
+        return 'RE2 repeats at most 1000 times';
+    elsif _bare !~ '\\[pPCQExz0]|\(\?P?<|\{[\d,]*\d{3}' then
+        perform '' ~ shared_pattern_problem.pattern;
+    end if;
+    return null;
+exception
+    when invalid_regular_expression then
+        return sqlerrm;
+end
+$$;
+
+revoke all on function jobq_private.shared_pattern_problem from public;
+
+comment on function jobq_private.shared_pattern_problem is
+'Says why clients and deliveries cannot use a pattern, or null.';
