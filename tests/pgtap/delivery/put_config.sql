@@ -49,7 +49,7 @@ from (
     ('put_payload_spec(''p'', null)', 'JQ006 SCHEMA_INVALID'),
     ('put_payload_spec(''p p'', ''{}'')', '22023 INVALID_ARGUMENT'),
     ('put_payload_spec(''p'', ''{}'', ''update'')', 'JQ007 PAYLOAD_SPEC_NOT_FOUND'),
-    ('put_payload_spec(''p'', ''{"oneOf": []}'')', 'none'),
+    ('put_payload_spec(''p'', ''{"oneOf": [{}]}'')', 'none'),
     ('delete_definition(''payload_spec'', ''p'')', 'none'),
     ('delete_definition(''payload_spec'', ''p'')', 'JQ007 PAYLOAD_SPEC_NOT_FOUND'),
     ('delete_definition(''payload_spec'', ''mail-input'')', 'JQ008 HAS_DEPENDENTS'),
