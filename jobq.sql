@@ -4405,7 +4405,8 @@ execute function jobq_private.archive_finished();
 
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- history has no gaps; success leaves by the archive, which is its own record, and
+-- settle_failures() records what it does for all of a batch at once. The WHEN
 -- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
@@ -4417,7 +4418,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'succeeded' then
+    if new.state = 'succeeded' or (
+        new.state = 'retrying' and old.lane_id is null and old.place is null
+        and current_setting('jobq.notes_attempts', true) = 'on'
+    ) then
         return null;
     end if;
     insert into jobq_private.attempt (
@@ -4452,9 +4456,9 @@ execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
 -- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
--- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
--- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
--- reads its text again for every statement. Raises: JQ002.
+-- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
+-- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
+-- PostgreSQL reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
 returns trigger
 language plpgsql
@@ -4469,7 +4473,12 @@ begin
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
         and (
             (new.previous_state is null and new.attempt = 0)
-            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+            or (
+                new.previous_state in ('dead', 'cancelled')
+                and (
+                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
+                )
+            )
         )
     then
         return new;
@@ -5085,6 +5094,82 @@ revoke all on function jobq_private.read_jobs from public;
 
 comment on function jobq_private.read_jobs is
 'Reads new jobs that a caller gives as a JSON array.';
+
+-- Purpose: put dead jobs back among the live ones that the caller has locked, and that have
+-- neither a lane nor an idempotency key; one whose dedup key stands for another job stays.
+-- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
+-- job holds here for each; the setting tells job_birth that they have the past they claim.
+-- Raises: nothing.
+create or replace function jobq_private.redrive_jobs(
+    job_ids uuid[], finished_ats timestamptz[]
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _back uuid[];
+    _queues text[];
+begin
+    perform set_config('jobq.redrives', 'on', true);
+    with chosen as materialized (
+        select c.job_id, c.finished_at
+        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
+    ),
+    back as (
+        insert into jobq_private.job (
+            job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+            uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+            dedup_key, dedup, last_error_code, last_error, last_error_details, metadata,
+            payload, delivery_version, keep, is_awaited, batch_id
+        )
+        select
+            a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
+            a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
+            a.queue, a.kind, a.dedup_key, a.dedup,
+            nullif(a.last_error_code, 'PARENT_FAILED'),
+            case when a.last_error_code <> 'PARENT_FAILED' then a.last_error end,
+            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.keep, true,
+            a.batch_id
+        from chosen as c
+        join jobq_private.job_archive as a
+            on a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+        order by a.kind, a.dedup_key, a.job_id
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning job_id, queue
+    )
+    select array_agg(b.job_id), array_agg(distinct b.queue order by b.queue)
+    into _back, _queues
+    from back as b;
+    perform set_config('jobq.redrives', '', true);
+    if _back is null then
+        return;
+    end if;
+
+    delete from jobq_private.job_archive as a
+    using unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
+    where a.job_id = c.job_id
+    and a.finished_at = c.finished_at
+    and exists (select from jobq_private.job as j where j.job_id = a.job_id);
+    insert into jobq_private.audit (action, subject)
+    select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
+    perform jobq_private.wake(_queues);
+    return query select b.job_id from unnest(_back) as b (job_id);
+end
+$$;
+
+revoke all on function jobq_private.redrive_jobs from public;
+
+comment on function jobq_private.redrive_jobs is
+'Puts dead jobs that the caller has locked back among the live ones.';
 
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
@@ -6267,7 +6352,7 @@ comment on function jobq.redrive is
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
 -- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. Raises: 22004, 22023.
+-- redrives. What has neither a lane nor an idempotency key goes back in one step. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -6291,6 +6376,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _plain uuid[];
+    _ended timestamptz[];
+    _others uuid[];
+    _others_ended timestamptz[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -6299,9 +6389,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
         );
     end if;
-    return query
     with chosen as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            a.idempotency_key is null and a.lane_id is null as is_plain
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -6326,9 +6417,21 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
+    select
+        array_agg(c.job_id) filter (where c.is_plain),
+        array_agg(c.finished_at) filter (where c.is_plain),
+        array_agg(c.job_id) filter (where not c.is_plain),
+        array_agg(c.finished_at) filter (where not c.is_plain)
+    into _plain, _ended, _others, _others_ended
+    from chosen as c;
+
+    if _plain is not null then
+        return query select r.* from jobq_private.redrive_jobs(_plain, _ended) as r;
+    end if;
+    return query
     update jobq_private.job_archive as a
     set state = 'queued'
-    from chosen as c
+    from unnest(_others, _others_ended) as c (job_id, finished_at)
     where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
     returning a.job_id;
 end
@@ -14098,8 +14201,10 @@ comment on function jobq_private.refuse_attempt is
 -- where that was asked for meanwhile.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids, so batches cannot deadlock; only
--- the attempt that holds the lease counts; triggers record the attempt and move what is
--- finished. An expired lease retries at once, anything else after its backoff.
+-- the attempt that holds the lease counts. Of jobs that have no place the attempts are recorded,
+-- and those that are dead or cancelled moved into the archive, in one step each, as triggers do
+-- for the others; the archive's foreign key checks the change. An expired lease retries at once,
+-- anything else after its backoff.
 -- Raises: nothing of its own.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
@@ -14120,11 +14225,17 @@ as $$
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
     _ids constant uuid[] := array(select f.job_id from unnest(settle_failures.failures) as f);
+    _jobs uuid[];
+    _attempts integer[];
+    _states text[];
+    _plain boolean[];
+    _outcome text;
 begin
-    return query
+    perform set_config('jobq.notes_attempts', 'on', true);
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
+            j.claimed_at, j.worker,
             f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -14133,7 +14244,8 @@ begin
                 when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
                 then 'dead'
                 else 'retrying'
-            end as outcome
+            end as outcome,
+            j.lane_id is null and j.place is null as is_plain
         from unnest(settle_failures.failures) as f
         join jobq_private.job as j
             on j.job_id = any(_ids)
@@ -14142,31 +14254,71 @@ begin
             and j.lease_expires_at is not null
         order by j.job_id
         for update of j
+    ),
+    changed as (
+        update jobq_private.job as j
+        set
+            state = case
+                when h.is_plain and h.outcome <> 'retrying' then j.state
+                else h.outcome
+            end,
+            expiries = j.expiries + settle_failures.is_expiry::integer,
+            last_error = left(h.error, 512),
+            last_error_code = left(h.error_code, 128),
+            last_error_details = h.details,
+            run_at = case
+                when h.outcome <> 'retrying' then j.run_at
+                when settle_failures.is_expiry then clock_timestamp()
+                else clock_timestamp() + coalesce(h.retry_in, (
+                    select jobq.backoff(
+                        p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                        p.retry_jitter, h.spent
+                    )
+                    from jobq_private.retry_policy_for(
+                        h.kind, h.queue, h.delivery_version
+                    ) as p
+                ))
+            end
+        from held as h
+        where j.job_id = any(_ids)
+        and j.job_id = h.job_id
+        returning
+            j.job_id, j.attempt, h.outcome, h.is_plain, h.claimed_at, h.worker,
+            j.last_error_code, j.last_error, j.last_error_details, j.region,
+            case when j.delivery_version is not null then j.kind end as endpoint
+    ),
+    noted as (
+        insert into jobq_private.attempt (
+            job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+            error_details, endpoint, region
+        )
+        select
+            c.job_id, c.attempt, c.outcome, c.claimed_at, clock_timestamp(), c.worker,
+            case when c.outcome <> 'cancelled' then c.last_error_code end,
+            case when c.outcome <> 'cancelled' then c.last_error end,
+            case when c.outcome <> 'cancelled' then c.last_error_details end,
+            c.endpoint, c.region
+        from changed as c
+        where c.is_plain
     )
-    update jobq_private.job as j
-    set
-        state = h.outcome,
-        expiries = j.expiries + settle_failures.is_expiry::integer,
-        last_error = left(h.error, 512),
-        last_error_code = left(h.error_code, 128),
-        last_error_details = h.details,
-        run_at = case
-            when h.outcome <> 'retrying' then j.run_at
-            when settle_failures.is_expiry then clock_timestamp()
-            else clock_timestamp() + coalesce(h.retry_in, (
-                select jobq.backoff(
-                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
-                    p.retry_jitter, h.spent
-                )
-                from jobq_private.retry_policy_for(
-                    h.kind, h.queue, h.delivery_version
-                ) as p
-            ))
-        end
-    from held as h
-    where j.job_id = any(_ids)
-    and j.job_id = h.job_id
-    returning j.job_id, j.attempt, h.outcome;
+    select
+        array_agg(c.job_id), array_agg(c.attempt), array_agg(c.outcome),
+        array_agg(c.is_plain)
+    into _jobs, _attempts, _states, _plain
+    from changed as c;
+    perform set_config('jobq.notes_attempts', '', true);
+
+    foreach _outcome in array '{dead,cancelled}'::text[] loop
+        perform jobq_private.archive_jobs(
+            array_agg(s.job_id), array_agg(s.attempt), _outcome, null, false
+        )
+        from unnest(_jobs, _attempts, _states, _plain) as s (job_id, attempt, state, is_plain)
+        where s.is_plain and s.state = _outcome
+        having count(*) > 0;
+    end loop;
+    return query
+    select s.job_id, s.attempt, s.state
+    from unnest(_jobs, _attempts, _states) as s (job_id, attempt, state);
 end
 $$;
 
@@ -15148,7 +15300,7 @@ begin
     select array_agg(row(
         f.job_id, f.attempt, jobq_private.redacted(f.error),
         coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
-        jobq_private.kept_details(f.details)
+        case when f.details is not null then jobq_private.kept_details(f.details) end
     )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (

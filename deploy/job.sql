@@ -1438,7 +1438,8 @@ execute function jobq_private.archive_finished();
 
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- history has no gaps; success leaves by the archive, which is its own record, and
+-- settle_failures() records what it does for all of a batch at once. The WHEN
 -- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
@@ -1450,7 +1451,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'succeeded' then
+    if new.state = 'succeeded' or (
+        new.state = 'retrying' and old.lane_id is null and old.place is null
+        and current_setting('jobq.notes_attempts', true) = 'on'
+    ) then
         return null;
     end if;
     insert into jobq_private.attempt (
@@ -1485,9 +1489,9 @@ execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
 -- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
--- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
--- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
--- reads its text again for every statement. Raises: JQ002.
+-- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
+-- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
+-- PostgreSQL reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
 returns trigger
 language plpgsql
@@ -1502,7 +1506,12 @@ begin
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
         and (
             (new.previous_state is null and new.attempt = 0)
-            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+            or (
+                new.previous_state in ('dead', 'cancelled')
+                and (
+                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
+                )
+            )
         )
     then
         return new;
@@ -2118,6 +2127,82 @@ revoke all on function jobq_private.read_jobs from public;
 
 comment on function jobq_private.read_jobs is
 'Reads new jobs that a caller gives as a JSON array.';
+
+-- Purpose: put dead jobs back among the live ones that the caller has locked, and that have
+-- neither a lane nor an idempotency key; one whose dedup key stands for another job stays.
+-- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
+-- job holds here for each; the setting tells job_birth that they have the past they claim.
+-- Raises: nothing.
+create or replace function jobq_private.redrive_jobs(
+    job_ids uuid[], finished_ats timestamptz[]
+)
+returns setof uuid
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _back uuid[];
+    _queues text[];
+begin
+    perform set_config('jobq.redrives', 'on', true);
+    with chosen as materialized (
+        select c.job_id, c.finished_at
+        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
+    ),
+    back as (
+        insert into jobq_private.job (
+            job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
+            uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
+            dedup_key, dedup, last_error_code, last_error, last_error_details, metadata,
+            payload, delivery_version, keep, is_awaited, batch_id
+        )
+        select
+            a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
+            a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
+            a.queue, a.kind, a.dedup_key, a.dedup,
+            nullif(a.last_error_code, 'PARENT_FAILED'),
+            case when a.last_error_code <> 'PARENT_FAILED' then a.last_error end,
+            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.keep, true,
+            a.batch_id
+        from chosen as c
+        join jobq_private.job_archive as a
+            on a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+        order by a.kind, a.dedup_key, a.job_id
+        on conflict (kind, dedup_key) where dedup is not null do nothing
+        returning job_id, queue
+    )
+    select array_agg(b.job_id), array_agg(distinct b.queue order by b.queue)
+    into _back, _queues
+    from back as b;
+    perform set_config('jobq.redrives', '', true);
+    if _back is null then
+        return;
+    end if;
+
+    delete from jobq_private.job_archive as a
+    using unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
+    where a.job_id = c.job_id
+    and a.finished_at = c.finished_at
+    and exists (select from jobq_private.job as j where j.job_id = a.job_id);
+    insert into jobq_private.audit (action, subject)
+    select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
+    perform jobq_private.wake(_queues);
+    return query select b.job_id from unnest(_back) as b (job_id);
+end
+$$;
+
+revoke all on function jobq_private.redrive_jobs from public;
+
+comment on function jobq_private.redrive_jobs is
+'Puts dead jobs that the caller has locked back among the live ones.';
 
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
@@ -3300,7 +3385,7 @@ comment on function jobq.redrive is
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
 -- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. Raises: 22004, 22023.
+-- redrives. What has neither a lane nor an idempotency key goes back in one step. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -3324,6 +3409,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _plain uuid[];
+    _ended timestamptz[];
+    _others uuid[];
+    _others_ended timestamptz[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -3332,9 +3422,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
         );
     end if;
-    return query
     with chosen as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            a.idempotency_key is null and a.lane_id is null as is_plain
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -3359,9 +3450,21 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
+    select
+        array_agg(c.job_id) filter (where c.is_plain),
+        array_agg(c.finished_at) filter (where c.is_plain),
+        array_agg(c.job_id) filter (where not c.is_plain),
+        array_agg(c.finished_at) filter (where not c.is_plain)
+    into _plain, _ended, _others, _others_ended
+    from chosen as c;
+
+    if _plain is not null then
+        return query select r.* from jobq_private.redrive_jobs(_plain, _ended) as r;
+    end if;
+    return query
     update jobq_private.job_archive as a
     set state = 'queued'
-    from chosen as c
+    from unnest(_others, _others_ended) as c (job_id, finished_at)
     where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
     returning a.job_id;
 end

@@ -591,8 +591,10 @@ comment on function jobq_private.refuse_attempt is
 -- where that was asked for meanwhile.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids, so batches cannot deadlock; only
--- the attempt that holds the lease counts; triggers record the attempt and move what is
--- finished. An expired lease retries at once, anything else after its backoff.
+-- the attempt that holds the lease counts. Of jobs that have no place the attempts are recorded,
+-- and those that are dead or cancelled moved into the archive, in one step each, as triggers do
+-- for the others; the archive's foreign key checks the change. An expired lease retries at once,
+-- anything else after its backoff.
 -- Raises: nothing of its own.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
@@ -613,11 +615,17 @@ as $$
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
     _ids constant uuid[] := array(select f.job_id from unnest(settle_failures.failures) as f);
+    _jobs uuid[];
+    _attempts integer[];
+    _states text[];
+    _plain boolean[];
+    _outcome text;
 begin
-    return query
+    perform set_config('jobq.notes_attempts', 'on', true);
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
+            j.claimed_at, j.worker,
             f.error, f.error_code, f.retry_in, f.details,
             case
                 when j.cancel_requested_at is not null then 'cancelled'
@@ -626,7 +634,8 @@ begin
                 when settle_failures.is_expiry and j.expiries + 1 >= _max_expiries
                 then 'dead'
                 else 'retrying'
-            end as outcome
+            end as outcome,
+            j.lane_id is null and j.place is null as is_plain
         from unnest(settle_failures.failures) as f
         join jobq_private.job as j
             on j.job_id = any(_ids)
@@ -635,31 +644,71 @@ begin
             and j.lease_expires_at is not null
         order by j.job_id
         for update of j
+    ),
+    changed as (
+        update jobq_private.job as j
+        set
+            state = case
+                when h.is_plain and h.outcome <> 'retrying' then j.state
+                else h.outcome
+            end,
+            expiries = j.expiries + settle_failures.is_expiry::integer,
+            last_error = left(h.error, 512),
+            last_error_code = left(h.error_code, 128),
+            last_error_details = h.details,
+            run_at = case
+                when h.outcome <> 'retrying' then j.run_at
+                when settle_failures.is_expiry then clock_timestamp()
+                else clock_timestamp() + coalesce(h.retry_in, (
+                    select jobq.backoff(
+                        p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
+                        p.retry_jitter, h.spent
+                    )
+                    from jobq_private.retry_policy_for(
+                        h.kind, h.queue, h.delivery_version
+                    ) as p
+                ))
+            end
+        from held as h
+        where j.job_id = any(_ids)
+        and j.job_id = h.job_id
+        returning
+            j.job_id, j.attempt, h.outcome, h.is_plain, h.claimed_at, h.worker,
+            j.last_error_code, j.last_error, j.last_error_details, j.region,
+            case when j.delivery_version is not null then j.kind end as endpoint
+    ),
+    noted as (
+        insert into jobq_private.attempt (
+            job_id, attempt, state, started_at, finished_at, worker, error_code, error,
+            error_details, endpoint, region
+        )
+        select
+            c.job_id, c.attempt, c.outcome, c.claimed_at, clock_timestamp(), c.worker,
+            case when c.outcome <> 'cancelled' then c.last_error_code end,
+            case when c.outcome <> 'cancelled' then c.last_error end,
+            case when c.outcome <> 'cancelled' then c.last_error_details end,
+            c.endpoint, c.region
+        from changed as c
+        where c.is_plain
     )
-    update jobq_private.job as j
-    set
-        state = h.outcome,
-        expiries = j.expiries + settle_failures.is_expiry::integer,
-        last_error = left(h.error, 512),
-        last_error_code = left(h.error_code, 128),
-        last_error_details = h.details,
-        run_at = case
-            when h.outcome <> 'retrying' then j.run_at
-            when settle_failures.is_expiry then clock_timestamp()
-            else clock_timestamp() + coalesce(h.retry_in, (
-                select jobq.backoff(
-                    p.retry_strategy, p.retry_initial_delay, p.retry_max_delay,
-                    p.retry_jitter, h.spent
-                )
-                from jobq_private.retry_policy_for(
-                    h.kind, h.queue, h.delivery_version
-                ) as p
-            ))
-        end
-    from held as h
-    where j.job_id = any(_ids)
-    and j.job_id = h.job_id
-    returning j.job_id, j.attempt, h.outcome;
+    select
+        array_agg(c.job_id), array_agg(c.attempt), array_agg(c.outcome),
+        array_agg(c.is_plain)
+    into _jobs, _attempts, _states, _plain
+    from changed as c;
+    perform set_config('jobq.notes_attempts', '', true);
+
+    foreach _outcome in array '{dead,cancelled}'::text[] loop
+        perform jobq_private.archive_jobs(
+            array_agg(s.job_id), array_agg(s.attempt), _outcome, null, false
+        )
+        from unnest(_jobs, _attempts, _states, _plain) as s (job_id, attempt, state, is_plain)
+        where s.is_plain and s.state = _outcome
+        having count(*) > 0;
+    end loop;
+    return query
+    select s.job_id, s.attempt, s.state
+    from unnest(_jobs, _attempts, _states) as s (job_id, attempt, state);
 end
 $$;
 
@@ -1641,7 +1690,7 @@ begin
     select array_agg(row(
         f.job_id, f.attempt, jobq_private.redacted(f.error),
         coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
-        jobq_private.kept_details(f.details)
+        case when f.details is not null then jobq_private.kept_details(f.details) end
     )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (

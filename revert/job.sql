@@ -38,6 +38,7 @@ drop function if exists jobq_private.fill_lanes;
 drop function if exists jobq_private.store_jobs;
 drop function if exists jobq_private.store_job;
 drop function if exists jobq_private.refuse_redrive;
+drop function if exists jobq_private.redrive_jobs;
 drop function if exists jobq_private.read_jobs;
 drop function if exists jobq_private.put_off;
 drop function if exists jobq_private.prune_jobs;

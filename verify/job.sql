@@ -59,6 +59,7 @@ begin
         ('function', 'jobq_private.read_jobs', '', 1),
         ('function', 'jobq_private.record_attempt', '', 1),
         ('function', 'jobq_private.redrive_archived', '', 1),
+        ('function', 'jobq_private.redrive_jobs', '', 1),
         ('function', 'jobq_private.refuse_change', '', 1),
         ('function', 'jobq_private.refuse_forged_birth', '', 1),
         ('function', 'jobq_private.refuse_redrive', '', 1),

@@ -2,7 +2,7 @@
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
 -- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. Raises: 22004, 22023.
+-- redrives. What has neither a lane nor an idempotency key goes back in one step. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -26,6 +26,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _plain uuid[];
+    _ended timestamptz[];
+    _others uuid[];
+    _others_ended timestamptz[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -34,9 +39,10 @@ begin
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
         );
     end if;
-    return query
     with chosen as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            a.idempotency_key is null and a.lane_id is null as is_plain
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -61,9 +67,21 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
+    select
+        array_agg(c.job_id) filter (where c.is_plain),
+        array_agg(c.finished_at) filter (where c.is_plain),
+        array_agg(c.job_id) filter (where not c.is_plain),
+        array_agg(c.finished_at) filter (where not c.is_plain)
+    into _plain, _ended, _others, _others_ended
+    from chosen as c;
+
+    if _plain is not null then
+        return query select r.* from jobq_private.redrive_jobs(_plain, _ended) as r;
+    end if;
+    return query
     update jobq_private.job_archive as a
     set state = 'queued'
-    from chosen as c
+    from unnest(_others, _others_ended) as c (job_id, finished_at)
     where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
     returning a.job_id;
 end

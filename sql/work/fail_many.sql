@@ -38,7 +38,7 @@ begin
     select array_agg(row(
         f.job_id, f.attempt, jobq_private.redacted(f.error),
         coalesce(f.error_code, 'ERROR'), f.retryable, f.retry_in,
-        jobq_private.kept_details(f.details)
+        case when f.details is not null then jobq_private.kept_details(f.details) end
     )::jobq_private.failure) into _failures
     from jsonb_populate_recordset(null::jobq_private.failure, fail_many.failures) as f;
     if exists (

@@ -148,6 +148,17 @@ SETTLE = {
 }
 
 
+def expire(connection: Connection, jobs: list[Any] | None = None) -> None:
+    """Have the leases of jobs, or of all that run, lie a minute back."""
+    connection.execute("set local session_replication_role = replica")
+    connection.execute(
+        "update jobq_private.job set lease_expires_at = now() - interval '1 min'"
+        " where state = 'running' and (%(jobs)s::uuid[] is null or job_id = any(%(jobs)s))",
+        {"jobs": jobs},
+    )
+    connection.execute("set local session_replication_role = origin")
+
+
 @pytest.mark.every_version
 @pytest.mark.parametrize("call", SETTLE.values(), ids=SETTLE)
 def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
@@ -165,13 +176,7 @@ def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
         where schemaname = 'jobq_private' and relname = 'job'
     """
     with connection.transaction(force_rollback=True):
-        connection.execute("set local session_replication_role = replica")
-        connection.execute(
-            "update jobq_private.job set lease_expires_at = now() - interval '1 min'"
-            " where job_id = any(%s)",
-            [ids],
-        )
-        connection.execute("set local session_replication_role = origin")
+        expire(connection, ids)
         [[before]] = connection.execute(fetched)
         query = f"select count(*) from {call}"
         assert connection.execute(query, {"ids": ids, "attempts": attempts}).fetchone() == (1000,)
@@ -276,6 +281,42 @@ def test_no_look_is_compiled(connect: Connect) -> None:
             compiled.append(name)
         plans.clear()
     assert not compiled
+
+
+IN_SETS = {
+    "fail": CALLS["fail_many"].replace("'e'", "'e', 'retryable', false"),
+    "retry": CALLS["fail_many"],
+    "recover": "jobq.recover(100)",
+    "redrive": "jobq.redrive_many(max_jobs => 100)",
+    "cancel": "jobq.cancel_many(queue => 'default', max_jobs => 100)",
+}
+ONE_BY_ONE = """
+    select coalesce(max(calls), 0)
+    from pg_stat_xact_user_functions
+    where funcname in ('archive_jobs', 'leave_archive', 'redrive_archived', 'wake', 'audit_change')
+"""
+NOTED = "select count(*), count(distinct job_id), min(state) from jobq_private.attempt"
+
+
+@pytest.mark.parametrize("name", IN_SETS)
+def test_many_jobs_change_in_steps_and_not_one_by_one(connect: Connect, name: str) -> None:
+    connection = connect()
+    connection.execute(FILL, ["now", 100])
+    if name != "cancel":
+        connection.execute("select jobq.claim('{default}', 'w', 100)")
+    [[ids, attempts]] = connection.execute(HELD)
+    given = {"ids": ids, "attempts": attempts}
+    if name == "redrive":
+        connection.execute(f"select from {IN_SETS['fail']}", given)
+    with connection.transaction():
+        expire(connection)
+        connection.execute("set local track_functions = 'all'")
+        done = connection.execute(f"select count(*) from {IN_SETS[name]}", given).fetchone()
+        assert done == (100,)
+        [[calls]] = connection.execute(ONE_BY_ONE)
+    assert calls <= 1
+    expected = {"cancel": (0, 0, None), "fail": (100, 100, "dead"), "redrive": (100, 100, "dead")}
+    assert connection.execute(NOTED).fetchone() == expected.get(name, (100, 100, "retrying"))
 
 
 def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect) -> None:

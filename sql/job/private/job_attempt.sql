@@ -1,6 +1,7 @@
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
--- history has no gaps; success leaves by the archive, which is its own record. The WHEN
+-- history has no gaps; success leaves by the archive, which is its own record, and
+-- settle_failures() records what it does for all of a batch at once. The WHEN
 -- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
@@ -12,7 +13,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    if new.state = 'succeeded' then
+    if new.state = 'succeeded' or (
+        new.state = 'retrying' and old.lane_id is null and old.place is null
+        and current_setting('jobq.notes_attempts', true) = 'on'
+    ) then
         return null;
     end if;
     insert into jobq_private.attempt (

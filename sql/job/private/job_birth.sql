@@ -1,8 +1,8 @@
 -- Purpose: refuse a row that claims a past it does not have.
 -- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
--- only the trigger that redrives brings one back, from dead or cancelled. The WHEN clause
--- keeps the function away from every ordinary enqueue, and is short, since PostgreSQL
--- reads its text again for every statement. Raises: JQ002.
+-- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
+-- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
+-- PostgreSQL reads its text again for every statement. Raises: JQ002.
 create or replace function jobq_private.refuse_forged_birth()
 returns trigger
 language plpgsql
@@ -17,7 +17,12 @@ begin
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
         and (
             (new.previous_state is null and new.attempt = 0)
-            or (new.previous_state in ('dead', 'cancelled') and pg_trigger_depth() > 1)
+            or (
+                new.previous_state in ('dead', 'cancelled')
+                and (
+                    pg_trigger_depth() > 1 or current_setting('jobq.redrives', true) = 'on'
+                )
+            )
         )
     then
         return new;

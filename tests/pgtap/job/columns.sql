@@ -1,6 +1,6 @@
 -- No column of a job is lost when it ends, when it comes back, or to who looks at it.
 begin;
-select plan(3);
+select plan(4);
 
 create function pg_temp.differing(before jsonb, after jsonb)
 returns text[]
@@ -49,6 +49,13 @@ select is(
     '{lease_expires_at,place,previous_state,state}', 'the archive has all that a job had'
 );
 
+savepoint dead;
+select from jobq_private.redrive_jobs(
+    array[:'job'::uuid], array(select finished_at from jobq_private.job_archive)
+);
+select pg_temp.differing(:'live', to_jsonb(j)) as in_sets from jobq_private.job as j \gset
+rollback to dead;
+
 select jobq.redrive(:'job');
 select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
@@ -58,6 +65,15 @@ select is(
         'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
+);
+select is(
+    (
+        select array_agg(d order by d)
+        from unnest(:'in_sets'::text[]) as d
+        where d not in ('concurrency_key', 'idempotency_key', 'lane_id')
+    ),
+    (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
+    'one of many, which have no keys, has the same'
 );
 
 select is(
