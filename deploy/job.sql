@@ -1954,9 +1954,11 @@ revoke all on function jobq_private.make_partitions from public;
 comment on function jobq_private.make_partitions is
 'Makes partitions of the history ahead of time.';
 
--- Purpose: a UUID of version 7, ordered by time, also within a batch of one session.
+-- Purpose: a UUID of version 7, ordered by time, also within a batch of one session, whose tenth
+-- byte is the number of this shard.
 -- Invariant: PostgreSQL 18 has it; below, 12 bits of microseconds follow the milliseconds
--- (RFC 9562, section 6.2, method 3). No SET clause, so that it is inlined. Raises: nothing.
+-- (RFC 9562, section 6.2, method 3). 54 random bits are left. No SET clause, so that it is
+-- inlined, and the number is a constant in it. Raises: nothing.
 -- creates: function jobq_private.new_id
 do $do$
 begin
@@ -1967,7 +1969,14 @@ begin
         volatile
         parallel safe
         security invoker
-        as 'select pg_catalog.uuidv7()';
+        as $$
+        select pg_catalog.encode(
+            pg_catalog.set_byte(
+                pg_catalog.uuid_send(pg_catalog.uuidv7()), 9, jobq_private.own_shard()
+            ),
+            'hex'
+        )::uuid
+        $$;
     else
         create or replace function jobq_private.new_id()
         returns uuid
@@ -1981,7 +1990,10 @@ begin
             || pg_catalog.substring(
                 pg_catalog.int4send((28672 + (t.us % 1000) * 4096 / 1000)::integer), 3
             )
-            || pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+            || pg_catalog.set_byte(
+                pg_catalog.substring(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()), 9),
+                1, jobq_private.own_shard()
+            ),
             'hex'
         )::uuid
         from (

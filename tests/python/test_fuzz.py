@@ -375,7 +375,8 @@ HALF_BAD = {
     "enqueue": """kind => 'a', idempotency_key => 'k', metadata => '[]'""",
 }
 READ_ONLY = {
-    "begin_wait", "due_in", "health", "list_payload_schemas", "next_due", "page_jobs",
+    "begin_wait", "choose_shard",
+    "due_in", "health", "list_payload_schemas", "next_due", "page_jobs",
     "show_jobs",
 }  # fmt: skip
 STATE = """

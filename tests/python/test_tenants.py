@@ -150,6 +150,7 @@ AIMED: dict[str, list[str]] = {
     "endpoint": ["theirs-endpoint", "theirs-paused"],
     "enforced": ["false"],
     "entries": ['{"x": 1}'],
+    "epoch": ["1"],
     "error": ["x"],
     "event": ["theirs-event"],
     "endpoints": ["{theirs-endpoint}"],
@@ -201,6 +202,8 @@ AIMED: dict[str, list[str]] = {
     "schedule_id": ["SCHEDULE"],
     "schedule": ["theirs-schedule", "theirs-paused", "SCHEDULE"],
     "schema": ["{}"],
+    "shard_id": ["0"],
+    "shard_ids": ["{0}"],
     "scopes": ["{operate}"],
     "small": ["9"],
     "secret": ["theirs-secret", "theirs-spare"],
@@ -208,6 +211,7 @@ AIMED: dict[str, list[str]] = {
     "strategy": ["fixed"],
     "ticks": ["1"],
     "time_zone": ["UTC"],
+    "url": ["postgresql://theirs/x"],
     "until": ["infinity"],
     "type": ["HTTP", "endpoint", "config", "secret", "payload_spec"],
     "version": ["1"],
@@ -217,10 +221,10 @@ AIMED: dict[str, list[str]] = {
 
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
-    "act_for", "advance_clock", "backoff", "begin_wait", "create_api_key",
-    "end_wait",
-    "enforce_queue_grants", "grant_queue", "health", "list_queue_grants", "next_tick",
-    "preview_cron", "ready", "replica_lag", "revoke_queue", "run_calls", "show_login", "show_pulse",
+    "act_for", "advance_clock", "backoff", "begin_wait", "choose_shard", "create_api_key",
+    "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_epochs",
+    "list_queue_grants", "list_shards", "next_tick", "preview_cron", "put_epoch", "put_shard",
+    "ready", "replica_lag", "revoke_queue", "run_calls", "shard_of", "show_login", "show_pulse",
     "tick_in",
 }  # fmt: skip
 

@@ -121,6 +121,12 @@ insert into may_execute values
 ('put_endpoint', 'o'),
 ('put_kind', 'w o'),
 ('put_limit', 'o'),
+('put_shard', null),
+('put_epoch', null),
+('list_shards', 'p w o r'),
+('list_epochs', 'p w o r'),
+('shard_of', 'p w o r'),
+('choose_shard', 'p w o r'),
 ('hold_key', 'o'),
 ('hold_lane', 'w'),
 ('rate_limited', 'w'),
@@ -236,7 +242,7 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_over');
+('is_over'), ('own_shard');
 select is_empty(
     $$
     select function, config from routine
@@ -359,6 +365,7 @@ select results_eq(
     $$
     values ('jobq.enforce_queue_grants(boolean)'),
     ('jobq.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'),
+    ('jobq_private.become_shard(integer)'),
     ('jobq_private.drop_partitions()'),
     ('jobq_private.json_schema_violation(jsonb,jsonb)'),
     ('jobq_private.make_partition(text,date)'),

@@ -1,0 +1,15 @@
+-- Revert jobq:shard from pg
+-- Made by sql/snapshot.py from sql/shard/: edit that.
+begin;
+set local role jobq_owner;
+
+drop function if exists jobq.shard_of;
+drop function if exists jobq.put_shard;
+drop function if exists jobq.put_epoch;
+drop function if exists jobq.list_shards;
+drop function if exists jobq.list_epochs;
+drop function if exists jobq.choose_shard;
+drop function if exists jobq_private.become_shard;
+drop function if exists jobq_private.own_shard;
+
+commit;

@@ -1,0 +1,59 @@
+-- Purpose: the shard for a new job, by the rule that routers and clients share.
+-- Invariant: what belongs together stays together: by batch_id, else after, the shard of those;
+-- else by the first key given, the shard for which md5 of number, colon and key is greatest, so
+-- that a shard that is added takes keys from all others, and no other key moves. md5 is the
+-- same in every version of PostgreSQL and every language. Without any, one at random.
+-- Raises: 22004.
+-- Argument shard_ids: the shards that get new keys, as the epoch has them.
+-- Argument after: the jobs that it waits for, whose first decides.
+-- Argument batch_id: the batch that it becomes a member of.
+-- Returns: one of shard_ids, or the shard of the batch or the job that it waits for.
+-- Example: select jobq.choose_shard('{0, 1}', concurrency_key => 'customer-7');
+create or replace function jobq.choose_shard(
+    shard_ids integer[],
+    concurrency_key text default null,
+    idempotency_key text default null,
+    dedup_key text default null,
+    after uuid[] default null,
+    batch_id uuid default null
+)
+returns integer
+language plpgsql
+volatile
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _key constant text := coalesce(
+        choose_shard.concurrency_key, choose_shard.idempotency_key, choose_shard.dedup_key
+    );
+begin
+    if coalesce(cardinality(choose_shard.shard_ids), 0) = 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_ids');
+    end if;
+    return coalesce(
+        jobq.shard_of(coalesce(choose_shard.batch_id, choose_shard.after[1])),
+        case
+            when _key is null
+            then choose_shard.shard_ids[
+                1 + floor(random() * cardinality(choose_shard.shard_ids))::integer
+            ]
+            when cardinality(choose_shard.shard_ids) = 1 then choose_shard.shard_ids[1]
+            else (
+                select s.shard_id
+                from unnest(choose_shard.shard_ids) as s (shard_id)
+                order by md5(s.shard_id || ':' || _key) collate "C" desc
+                limit 1
+            )
+        end
+    );
+end
+$$;
+
+revoke all on function jobq.choose_shard from public;
+grant execute on function jobq.choose_shard
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.choose_shard is
+'Returns the shard that a new job goes to, by its keys or what it belongs to.';

@@ -1,0 +1,25 @@
+-- Purpose: the databases of the cluster, as this one knows them.
+-- Invariant: reads only. Raises: nothing.
+-- Column shard_id: its number.
+-- Column url: how routers and clients reach it.
+-- Column is_own: whether it is this database.
+-- Returns: a row for each shard; none in a database that is in no cluster.
+-- Example: select shard_id, url from jobq.list_shards();
+create or replace function jobq.list_shards()
+returns table (shard_id integer, url text, is_own boolean)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select s.shard_id, s.url, s.is_own
+    from jobq_private.shard as s
+    order by s.shard_id
+$$;
+
+revoke all on function jobq.list_shards from public;
+grant execute on function jobq.list_shards
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.list_shards is 'Lists the databases of the cluster.';

@@ -1,0 +1,32 @@
+-- Purpose: have the ids of this database carry another number.
+-- Invariant: refused where jobs exist, whose ids carry the old one. What calls own_shard was
+-- planned with it as a constant, and is planned anew. Raises: 22023.
+create or replace function jobq_private.become_shard(shard_id integer)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (select from jobq_private.job)
+    or exists (select from jobq_private.job_archive)
+    or exists (select from jobq_private.schedule) then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'this database has jobs or schedules, and keeps its number '
+            || jobq_private.own_shard()
+        );
+    end if;
+    execute format(
+        'create or replace function jobq_private.own_shard() returns integer '
+        'language sql immutable parallel safe security invoker as %L',
+        'select ' || become_shard.shard_id
+    );
+end
+$$;
+
+revoke all on function jobq_private.become_shard from public;
+
+comment on function jobq_private.become_shard is
+'Has the ids of this database carry another number.';

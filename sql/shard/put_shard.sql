@@ -1,0 +1,50 @@
+-- Purpose: name a database of the cluster, or say that it is this one.
+-- Invariant: the ids that are made from then on carry the number. A database that has had jobs
+-- keeps its number, 0 until it is given one, since their ids carry it.
+-- Raises: 22004, 22023.
+-- Argument shard_id: its number, 0 to 255.
+-- Argument url: how routers and clients reach it, as a libpq URL without a password.
+-- Argument is_own: whether it is the database of this call.
+-- Returns: nothing.
+-- Example: select jobq.put_shard(0, 'postgresql://one.example.org/jobq', is_own => true);
+create or replace function jobq.put_shard(
+    shard_id integer, url text, is_own boolean default false
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(put_shard.shard_id, put_shard.url, put_shard.is_own) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'shard_id, url and is_own');
+    elsif put_shard.shard_id not between 0 and 255 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'shard_id must be from 0 to 255'
+        );
+    elsif length(put_shard.url) not between 1 and 2048 or put_shard.url ~ '://[^/@]*:[^/@]*@'
+    or put_shard.url ~* 'password=' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'url has 1 to 2048 characters, and no password'
+        );
+    end if;
+    if put_shard.is_own and put_shard.shard_id <> jobq_private.own_shard() then
+        perform jobq_private.become_shard(put_shard.shard_id);
+    end if;
+    update jobq_private.shard as s
+    set is_own = false
+    where s.is_own and put_shard.is_own and s.shard_id <> put_shard.shard_id;
+    insert into jobq_private.shard as s (shard_id, url, is_own)
+    values (put_shard.shard_id, put_shard.url, put_shard.is_own)
+    on conflict on constraint shard_pkey do update
+    set url = excluded.url, is_own = excluded.is_own;
+    perform jobq_private.record_audit('put shard', put_shard.shard_id::text, put_shard.url);
+end
+$$;
+
+revoke all on function jobq.put_shard from public;
+
+comment on function jobq.put_shard is
+'Names a database of the cluster, or gives this one its number. For jobq_owner alone.';
