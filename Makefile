@@ -10,6 +10,9 @@ RUFF := $(BIN)/ruff
 CONFIG := --config python/pyproject.toml
 CODE := python sql tests docs clients
 
+# Most of a short program's time is compiling its modules, where it may not keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup setup-patroni run test lint format bench bench-peers fault snapshot docs site clean

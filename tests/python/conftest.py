@@ -77,14 +77,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of an older server together, so that it starts once.
 
-    What one process does alone goes first, so that the others do not wait for it in the end.
+    What one process does alone goes first, then what is long, so that the others do not wait
+    for it in the end.
     """
     for item in items:
         call = getattr(item, "callspec", None)
         version = call and call.params.get("pg")
         if version not in (None, config.getoption("--pg")):
             item.add_marker(pytest.mark.xdist_group(f"pg{version}"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    items.sort(
+        key=lambda item: [item.get_closest_marker(mark) is None for mark in ("xdist_group", "long")]
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -64,6 +64,7 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
         ),
     ],
 )
+@pytest.mark.long
 def test_a_part_prints_its_figures(part: str, options: str, lines: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, str(BENCH / f"bench_{part}.py"), *options.split()],

@@ -24,6 +24,7 @@ def entry(measure: str, **found: float) -> dict[str, Any]:
     return {"system": "slow", "measure": measure, "figures": found}
 
 
+@pytest.mark.long
 def test_jobq_is_measured_and_tabled(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = (

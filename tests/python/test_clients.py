@@ -50,6 +50,7 @@ def try_out(command: Sequence[str], level: str = "full") -> None:
     assert level in suite.reached(outcomes)
 
 
+@pytest.mark.long
 def test_typescript_is_full() -> None:
     needs("node", "npm")
     folder = CLIENTS / "typescript"
@@ -64,6 +65,7 @@ def test_typescripts_types_are_those_of_the_database(database: str) -> None:
     build(sys.executable, str(generate), "--check", database, folder=ROOT)
 
 
+@pytest.mark.long
 def test_ruby_is_full() -> None:
     needs("ruby")
     if subprocess.run(["ruby", "-e", "require 'pg'"], check=False, stderr=-3).returncode:
@@ -71,6 +73,7 @@ def test_ruby_is_full() -> None:
     try_out(["ruby", str(CLIENTS / "ruby/bin/conformance")])
 
 
+@pytest.mark.long
 def test_go_is_full(tmp_path: Path) -> None:
     needs("go")
     if not (GO_SOURCES / "src/github.com/jackc/pgconn").is_dir():
@@ -85,5 +88,6 @@ def test_go_is_full(tmp_path: Path) -> None:
     try_out([str(program)])
 
 
+@pytest.mark.long
 def test_the_shell_is_a_worker() -> None:
     try_out(["sh", str(CLIENTS / "sh/conformance.sh")], "worker")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 from http_api import SETTINGS, Api, served
 from playwright.async_api import Browser, Page, async_playwright, expect
 
@@ -118,6 +119,7 @@ async def check(page: Page, name: str) -> None:
         await page.screenshot(path=PICTURES / f"{name}.png")
 
 
+@pytest.mark.long
 async def test_an_operators_night(database: str) -> None:
     """Something is red; what, why; it is redriven, and a worker that comes back does it."""
     size = {"width": 1180, "height": 760}
@@ -162,6 +164,7 @@ async def test_an_operators_night(database: str) -> None:
         assert wrong == []
 
 
+@pytest.mark.long
 async def test_every_page_and_action(database: str) -> None:
     """What the night did not need: schedules, endpoints, single jobs, and hostile ones."""
     async with visiting(

@@ -330,6 +330,7 @@ def firings(case: Case, numbers: list[set[int]], change: datetime) -> list[datet
     return sorted(found)
 
 
+@pytest.mark.long
 def test_every_minute_around_a_change(database: str) -> None:
     rng = random.Random("every minute")
     zones = [zone for zone in [*ZONES, "America/St_Johns"] if changes(zone, 2008, 2019)]

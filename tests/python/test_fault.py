@@ -126,6 +126,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_nothing_is_lost_under_faults() -> None:
     done = run(str(FAULT / "run.py"), "--short")
     print(done.stdout)
@@ -177,6 +178,7 @@ HOLDER = """
     ],
     ids=["finished jobs are deleted", "live leases are taken back", "a job is kept from workers"],
 )
+@pytest.mark.long
 def test_damage_behind_the_queues_back_is_noticed(damage: str, problem: str) -> None:
     done = run(
         "-c",

@@ -1,4 +1,7 @@
-"""The HTTP API behind a real socket: events, the specification, its page."""
+"""The HTTP API behind a real socket: events, the specification, its page.
+
+JOBQ_API_EXAMPLES=100 has more requests drawn for each operation of the specification.
+"""
 
 from __future__ import annotations
 
@@ -254,6 +257,7 @@ async def brief(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         yield api
 
 
+@pytest.mark.long
 async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path: Path) -> None:
     """No 5xx, no answer that is not described, no unfit request that is taken."""
     live = brief
@@ -273,7 +277,7 @@ async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path
         "--exclude-path",
         "/jobs/{job_id}/events",
         "--max-examples",
-        "10",
+        os.environ.get("JOBQ_API_EXAMPLES", "4"),
         "--request-timeout",
         "40",
         "--generation-database",

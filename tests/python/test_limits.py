@@ -29,7 +29,7 @@ PATIENCE = 60.0
 CLAIMERS = 16
 KEYS = 12
 LIMIT = 2
-JOBS = 1200
+JOBS = 480
 WHOLE = 6
 RATE = 40
 BURST = 3
@@ -151,6 +151,8 @@ class Claimer(threading.Thread):
             jobs = claim(connection, self.chance.choice((1, 3, 20)))
             if way > 0.95:
                 raise psycopg.Rollback
+        if not jobs:
+            self.ended.wait(0.01)  # as a worker does; a limit or a rate holds up all there is
         if way > 0.93:
             with connection.transaction():
                 claim(connection, 3)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
-EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "50"))
+EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "20"))
 SEED = int(os.environ.get("JOBQ_MODEL_SEED", random.randrange(10**9)))
 SESSIONS = 3
 QUEUES = ("q1", "q2")
@@ -1134,6 +1134,7 @@ def test_every_function_that_writes_takes_part(database: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+@pytest.mark.long
 def test_the_queue_does_as_its_model(database: str, level: str) -> None:
     class Machine(QueueMachine):
         pass

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "12"))
+RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "10"))
 SEED = int(os.environ.get("JOBQ_MODEL_SEED", random.randrange(10**9)))
 STEPS = 60
 QUEUES = ["default"]

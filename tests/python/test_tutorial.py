@@ -107,6 +107,7 @@ class Reader:
         assert done.returncode in (0, *([1] if words[1] == "doctor" else [])), done.stderr
 
 
+@pytest.mark.long
 def test_the_tutorial_does_as_it_says(cluster: Cluster, database: str, tmp_path: Path) -> None:
     reader = Reader(cluster, database, tmp_path)
     try:
@@ -192,6 +193,7 @@ async def test_alerts_and_dashboard_name_figures_that_are_told(api: Api) -> None
     assert named - names == set()
 
 
+@pytest.mark.long
 def test_the_site_builds_and_no_link_is_broken(tmp_path: Path) -> None:
     build = Path(sys.executable).with_name("sphinx-build")
     done = subprocess.run(
