@@ -143,6 +143,8 @@ for each row execute function jobq_private.guard_archive();
 -- compared with 'running', and the ids stand as an array, so that only the primary key can
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
+-- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
+-- listen_events() finds by that lock who may still add an earlier end.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
@@ -174,8 +176,10 @@ declare
     _kinds text[];
     _endings jobq_private.ending[];
 begin
-    archive_jobs.finished_at := clock_timestamp();
-    with ended as (
+    with clock as materialized (
+        select clock_timestamp() as at
+    ),
+    ended as (
         delete from jobq_private.job as j
         using (
             select g.*
@@ -222,15 +226,16 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
+            c.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
-            g.is_awaited, g.batch_id
+            g.expires_at, g.keep, c.at + g.keep[_ending], g.is_awaited, g.batch_id
         from ended as g
+        cross join clock as c
         where g.leaves_nothing is not true
     )
     select
         count(*),
+        (select c.at from clock as c),
         array_agg(g.queue) filter (where g.has_place),
         array_agg(g.lane_id) filter (where g.has_place),
         array_agg(g.kind) filter (where g.has_place),
@@ -240,7 +245,7 @@ begin
             row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
         ) filter (where g.is_awaited or g.batch_id is not null)
     into
-        archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
+        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, archive_jobs.gone,
         archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
@@ -481,6 +486,51 @@ revoke all on function jobq_private.check_change from public;
 
 comment on function jobq_private.check_change is
 'Reads what is to change of waiting jobs, and refuses what no new job could have.';
+
+-- Purpose: refuse what listen_events() cannot answer.
+-- Invariant: on a standby the locks of the primary are not to be seen, and in a transaction
+-- with one snapshot what others commit is not. Raises: 22004, 22023.
+create or replace function jobq_private.check_listening(
+    after text, queues text[], kinds text[], since timestamptz, max_events integer
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem constant text := case
+        when max_events not between 1 and 1000
+        then 'max_events must be from 1 to 1000'
+        when cardinality(queues) = 0 or cardinality(kinds) = 0
+        then 'queues and kinds name at least one each, or are null'
+        when after is not null and since is not null
+        then 'give after or since, and not both'
+        when since not between '1970-01-01 UTC' and clock_timestamp()
+        then 'since must lie between 1970 and now'
+        when pg_is_in_recovery()
+        then 'a standby cannot tell events; ask the primary'
+        when current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
+        then 'events are read at the isolation level read committed'
+    end;
+begin
+    if max_events is null
+        or array_position(queues, null) is not null
+        or array_position(kinds, null) is not null
+    then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'max_events, or one of queues or kinds');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_listening from public;
+
+comment on function jobq_private.check_listening is
+'Refuses what listen_events() cannot answer.';
 
 -- Purpose: whether a JSON value holds a number beyond the range of a double.
 -- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
@@ -866,6 +916,41 @@ revoke all on function jobq_private.choose_jobs from public;
 comment on function jobq_private.choose_jobs is
 'Locks the jobs that an operator has chosen, and returns their ids.';
 
+-- Purpose: read a cursor of listen_events().
+-- Invariant: refuses what event_cursor() has not written, and a place that the clock has yet to
+-- reach; a minute is allowed for, since a standby that was promoted has a clock of its own.
+-- Raises: 22023.
+create or replace function jobq_private.cursor_place(
+    cursor text, out at timestamptz, out job_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if cursor_place.cursor !~ '^[0-9]{1,16}_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after must be a cursor of listen_events()'
+        );
+    end if;
+    at := timestamptz '1970-01-01 UTC'
+        + interval '1 us' * split_part(cursor_place.cursor, '_', 1)::bigint;
+    job_id := split_part(cursor_place.cursor, '_', 2)::uuid;
+    if at > clock_timestamp() + interval '1 min' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'after lies in the future: is it of another server?'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.cursor_place from public;
+
+comment on function jobq_private.cursor_place is
+'Reads a cursor of listen_events().';
+
 -- Purpose: drop the partitions of the history that are past retention.
 -- Invariant: jobs that others still need go back to the history, and so to a partition of
 -- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
@@ -931,6 +1016,73 @@ revoke all on function jobq_private.drop_partitions from public;
 
 comment on function jobq_private.drop_partitions is
 'Drops the partitions of the history that are past retention.';
+
+-- Purpose: write a place among the jobs that have ended, as a cursor.
+-- Invariant: microseconds, so that nothing is rounded; cursor_place() reads it. Raises: nothing.
+create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (extract(epoch from event_cursor.at) * 1000000)::bigint || '_' || event_cursor.job_id
+$$;
+
+revoke all on function jobq_private.event_cursor from public;
+
+comment on function jobq_private.event_cursor is
+'Writes a place among the jobs that have ended, as a cursor.';
+
+-- Purpose: up to when a page of listen_events() reads.
+-- Invariant: the archive has no index in the order of ends, but its rows lie roughly in it. So
+-- a span of a second grows until it holds a page, or 20,000 rows of any kind. Raises: nothing.
+create or replace function jobq_private.event_span(
+    since timestamptz, job_id uuid, until timestamptz, queues text[], kinds text[],
+    max_events integer
+)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    _span interval := interval '1 s';
+    _to timestamptz;
+    _fit bigint;
+    _all bigint;
+begin
+    loop
+        _to := least(event_span.since + _span, event_span.until);
+        select
+            count(*),
+            count(*) filter (
+                where (event_span.queues is null or a.queue = any(event_span.queues))
+                and (event_span.kinds is null or a.kind = any(event_span.kinds))
+            )
+        into _all, _fit
+        from jobq_private.job_archive as a
+        where a.finished_at >= event_span.since
+        and a.finished_at < _to
+        and (a.finished_at, a.job_id) > (event_span.since, event_span.job_id);
+        if _to = event_span.until or _fit >= event_span.max_events or _all >= 20000 then
+            return _to;
+        end if;
+        _span := _span * 4;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.event_span from public;
+
+comment on function jobq_private.event_span is
+'Returns up to when a page of events reads.';
 
 -- Purpose: end waiting jobs that have expired, also where no worker would claim them.
 -- Invariant: a bounded number at a call, by an index of such jobs alone; what somebody holds is
@@ -1035,7 +1187,7 @@ revoke all on function jobq_private.forget_traces from public;
 comment on function jobq_private.forget_traces is
 'Forgets failed attempts, log, steps and waits of jobs that go.';
 
--- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Purpose: tell the clients that wait for these jobs, or for any event, that they have ended.
 -- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
 -- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
@@ -1051,12 +1203,19 @@ as $$
 declare
     _ending constant integer := jobq_private.lock_class('ending');
     _any_job constant integer := 1024;
+    _any_event constant integer := 1025;
     _job_id uuid;
     _slot integer;
 begin
     if not (
         pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
     ) then
+        if not (
+            pg_try_advisory_lock(_ending, _any_event)
+            and pg_advisory_unlock(_ending, _any_event)
+        ) then
+            perform jobq_private.notify('jobq_events', '');
+        end if;
         foreach _job_id in array tell_ended.job_ids loop
             _slot := hashtext(_job_id::text) & 1023;
             if not (
@@ -2260,6 +2419,53 @@ revoke all on function jobq_private.refuse_redrive from public;
 comment on function jobq_private.refuse_redrive is
 'Raises which job holds a key of a finished job that was not redriven.';
 
+-- Purpose: an instant before which no end can be added to the archive any more.
+-- Invariant: who ends jobs locks the archive (ROW EXCLUSIVE) before it reads the clock, and
+-- lets go when what it did can be seen (see archive_jobs). So once those are gone that held
+-- the lock after the clock was read here, all ends before that are seen by a new snapshot.
+-- Null when they are not gone within the patience, or the caller is one of them. Raises: nothing.
+create or replace function jobq_private.settled_at(patience interval)
+returns timestamptz
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _at constant timestamptz := clock_timestamp();
+    _archive constant oid := 'jobq_private.job_archive'::regclass;
+    _database constant oid := (
+        select d.oid from pg_database as d where d.datname = current_database()
+    );
+    _ending text[];
+begin
+    loop
+        _ending := array(
+            select l.virtualtransaction
+            from pg_locks as l
+            where l.locktype = 'relation'
+            and l.database = _database
+            and l.relation = _archive
+            and l.mode = 'RowExclusiveLock'
+            and l.granted
+            and (_ending is null or l.virtualtransaction = any(_ending))
+        );
+        if _ending = '{}' then
+            return _at;
+        elsif clock_timestamp() > _at + patience then
+            return null;
+        end if;
+        perform pg_sleep(0.002);
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.settled_at from public;
+
+comment on function jobq_private.settled_at is
+'Returns an instant before which no job''s end can be added any more, or null.';
+
 -- Purpose: check and insert one job, or find the job that holds its idempotency or dedup
 -- key already.
 -- Invariant: unique indexes alone decide between concurrent callers; each look follows a
@@ -2681,6 +2887,37 @@ grant select on jobq.attempt to jobq_reader;
 
 comment on view jobq.attempt is
 'Every attempt: state is what it left the job in, or running.';
+
+-- Purpose: the listening session of a client says that it is about to sleep until a job ends.
+-- Invariant: LISTEN jobq_events has committed before. The locks (shared, session) are taken
+-- before the client looks once more with listen_events(): who ends jobs holds its lock of the
+-- archive before it tests these, so that one of the two sees the other. Raises: nothing.
+-- Returns: nothing.
+-- Example: select jobq.await_events();
+create or replace function jobq.await_events()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ending constant integer := jobq_private.lock_class('ending');
+    _any_job constant integer := 1024;
+    _any_event constant integer := 1025;
+begin
+    perform pg_advisory_unlock_all();
+    perform pg_advisory_lock_shared(_ending, _any_event);
+    perform pg_advisory_lock_shared(_ending, _any_job);
+end
+$$;
+
+revoke all on function jobq.await_events from public;
+grant execute on function jobq.await_events to jobq_operator, jobq_reader;
+
+comment on function jobq.await_events is
+'Has the listening session notified on jobq_events when any job ends, until end_wait().';
 
 -- Purpose: stop a job: at once while it waits, by asking its worker while it runs.
 -- Invariant: the row lock decides between cancel and complete; whoever comes second sees
@@ -3348,6 +3585,97 @@ grant execute on function jobq.list_logs to jobq_worker, jobq_operator, jobq_rea
 
 comment on function jobq.list_logs is
 'Returns the log of one job, in its order.';
+
+-- Purpose: a page of the jobs that have ended, in the order of their ends.
+-- Invariant: each job once, however commits overtake each other: a page reaches up to the
+-- present only when every transaction that was ending jobs then has ended itself (see
+-- settled_at). It waits 100 ms for that. A call reads some 20,000 rows, so that a page may be
+-- empty and its cursor have moved. It reads the archive alone: a job that leaves no trace, or
+-- was run again before, is not there. Raises: 22004, 22023.
+-- Argument after: where the page before ended, or the cursor of an event; null begins at since.
+-- Argument queues: only jobs of these queues; null means all.
+-- Argument kinds: only jobs of these kinds; null means all.
+-- Argument since: without after: only jobs that ended at or after this instant; null means now.
+-- Argument max_events: at most so many, 1 to 1000.
+-- Column events: a JSON array of objects: cursor, job_id, kind, queue, state, attempts,
+-- error_code, metadata, batch_id, created_at and finished_at.
+-- Column cursor: where the next page begins.
+-- Column is_behind: whether there is more to be read at once.
+-- Column is_settled: false while an open transaction that has ended jobs keeps back what
+-- has ended after them.
+-- Example: select * from jobq.listen_events(kinds => '{send_email}', since => now() - interval '1 h');
+create or replace function jobq.listen_events(
+    after text default null,
+    queues text[] default null,
+    kinds text[] default null,
+    since timestamptz default null,
+    max_events integer default 100
+)
+returns table (events jsonb, cursor text, is_behind boolean, is_settled boolean)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+    _from timestamptz;
+    _job_id uuid := '00000000-0000-0000-0000-000000000000'::uuid;
+    _until timestamptz;
+    _to timestamptz;
+begin
+    perform jobq_private.check_listening(after, queues, kinds, since, max_events);
+    _from := coalesce(listen_events.since, clock_timestamp());
+    if listen_events.after is not null then
+        select p.at, p.job_id into _from, _job_id
+        from jobq_private.cursor_place(listen_events.after) as p;
+    end if;
+    _until := jobq_private.settled_at('100 ms');
+    listen_events.is_settled := _until is not null;
+    _until := greatest(_until, _from);
+    _to := jobq_private.event_span(
+        _from, _job_id, _until, listen_events.queues, listen_events.kinds, max_events
+    );
+    select jsonb_agg(jsonb_build_object(
+        'cursor', jobq_private.event_cursor(e.finished_at, e.job_id), 'job_id', e.job_id,
+        'kind', e.kind, 'queue', e.queue, 'state', e.state, 'attempts', e.attempts,
+        'error_code', e.last_error_code, 'metadata', e.metadata, 'batch_id', e.batch_id,
+        'created_at', e.created_at, 'finished_at', e.finished_at
+    ) order by e.finished_at, e.job_id)
+    into listen_events.events
+    from (
+        select a.*, a.attempt - a.uncounted as attempts
+        from jobq_private.job_archive as a
+        where a.finished_at >= _from
+        and a.finished_at < _to
+        and (a.finished_at, a.job_id) > (_from, _job_id)
+        and (listen_events.queues is null or a.queue = any(listen_events.queues))
+        and (listen_events.kinds is null or a.kind = any(listen_events.kinds))
+        order by a.finished_at, a.job_id
+        limit max_events
+    ) as e;
+    listen_events.events := coalesce(listen_events.events, '[]');
+    listen_events.is_behind := _to < _until
+        or jsonb_array_length(listen_events.events) = max_events;
+    listen_events.cursor := case
+        when jsonb_array_length(listen_events.events) = max_events
+        then listen_events.events -> -1 ->> 'cursor'
+        when _to > _from
+        then jobq_private.event_cursor(_to, '00000000-0000-0000-0000-000000000000')
+        else jobq_private.event_cursor(_from, _job_id)
+    end;
+    return next;
+end
+$$;
+
+revoke all on function jobq.listen_events from public;
+grant execute on function jobq.listen_events to jobq_operator, jobq_reader;
+
+comment on function jobq.listen_events is
+'Returns a page of the jobs that have ended after a cursor, each once, by queue or kind.';
 
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing

@@ -391,7 +391,7 @@ HALF_BAD = {
 }
 READ_ONLY = {
     "begin_wait", "choose_shard",
-    "due_in", "health", "list_payload_schemas", "next_due", "page_jobs",
+    "due_in", "health", "list_payload_schemas", "listen_events", "next_due", "page_jobs",
     "show_jobs",
 }  # fmt: skip
 STATE = """

@@ -611,3 +611,32 @@ async def test_steps_and_events_that_cannot_be_meant_are_refused(
     await api.claim()
     refused = await api.ask("POST", path.format(job_id=job["job_id"]), json=body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+
+
+async def test_what_ends_is_told_once_after_a_cursor(api: Api) -> None:
+    first = (await api.ask("GET", "/jobs:events")).json()
+    assert (first["items"], first["is_behind"], first["is_settled"]) == ([], False, True)
+    waiting = asyncio.create_task(
+        api.ask("GET", f"/jobs:events?after={first['cursor']}&kind=b&wait_ms=30000")
+    )
+    ids = []
+    for kind in ("a", "b"):
+        job = (await api.ask("POST", "/jobs", json={"kind": kind})).json()
+        ids.append(job["job_id"])
+        await api.ask("POST", f"/jobs/{job['job_id']}/cancel")
+    told = (await waiting).json()
+    assert [item["job_id"] for item in told["items"]] == [ids[1]]
+    page = (await api.ask("GET", f"/jobs:events?after={first['cursor']}&limit=1")).json()
+    assert [item["job_id"] for item in page["items"]] == ids[:1]
+    rest = (await api.ask("GET", f"/jobs:events?after={page['cursor']}")).json()
+    assert [(i["job_id"], i["state"]) for i in rest["items"]] == [(ids[1], "cancelled")]
+    nothing = (await api.ask("GET", f"/jobs:events?after={rest['cursor']}&wait_ms=1")).json()
+    assert nothing["items"] == []
+
+
+@pytest.mark.parametrize(
+    "query", ["after=x", "limit=0", "wait_ms=40000", "since=2999-01-01T00:00:00Z", "nonsense=1"]
+)
+async def test_events_that_cannot_be_meant_are_refused(api: Api, query: str) -> None:
+    response = await api.ask("GET", f"/jobs:events?{query}")
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_REQUEST")

@@ -134,7 +134,7 @@ order by p.proname
 
 # What the intruder says for each parameter. JOB stands for one of the victim's ids.
 AIMED: dict[str, list[str]] = {
-    "after": ["2026-01-01"],
+    "after": ["2026-01-01", "0_00000000-0000-0000-0000-000000000000"],
     "batch_id": ["BATCH"],
     "graph": ['{"jobs": [{"name": "a", "kind": "theirs.mail"}]}'],
     "graph_of": ["JOB"],
@@ -224,7 +224,8 @@ AIMED: dict[str, list[str]] = {
 
 # Functions with which an intruder would win nothing: they compute, wait, or are not its to call.
 HARMLESS = {
-    "act_for", "advance_clock", "backoff", "begin_wait", "choose_shard", "create_api_key",
+    "act_for", "advance_clock", "await_events", "backoff", "begin_wait", "choose_shard",
+    "create_api_key",
     "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_epochs",
     "list_queue_grants", "list_shards", "next_tick", "preview_cron", "put_epoch", "put_shard",
     "ready", "replica_lag", "revoke_queue", "run_calls", "shard_of", "show_login", "show_pulse",

@@ -2,6 +2,7 @@
 
 from jobq.client import AsyncClient, Client
 from jobq.errors import EventTimeout, JobqError
+from jobq.events import Event, EventPage
 from jobq.graph import Graph
 from jobq.models import (
     Attempt,
@@ -39,6 +40,8 @@ __all__ = [
     "ClaimedJob",
     "Client",
     "Enqueued",
+    "Event",
+    "EventPage",
     "EventTimeout",
     "Explanation",
     "Graph",

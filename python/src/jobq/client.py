@@ -16,7 +16,7 @@ import asyncio
 import inspect
 import math
 import time
-from contextlib import asynccontextmanager, closing, contextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, nullcontext
 from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, get_args
 
@@ -28,6 +28,7 @@ from jobq import (
     calls,
     defaults,
     definitions,
+    events,
     grants,
     jobs,
     kinds,
@@ -41,14 +42,26 @@ from jobq.call import reading_json, statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
 from jobq.endings import Ending, Endings
 from jobq.errors import InvalidArgument, JobCancelled, JobFailed, translate
+from jobq.events import AsyncBell, Bell
 from jobq.json_schemas import JsonSchemas
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Generator,
+        Iterable,
+        Iterator,
+        Sequence,
+    )
     from contextlib import AbstractContextManager
+    from datetime import datetime
     from uuid import UUID
 
     from jobq.call import Call
+    from jobq.events import Event, EventPage
     from jobq.models import Job, Json
 
 __all__ = ["AsyncClient", "Client"]
@@ -61,6 +74,7 @@ POOL_SIZE: Final = 8
 PATIENCE: Final = 10.0
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
+EVENTS: Final = 1000
 
 
 def _waiting(make: Callable[P, Call[T]]) -> Callable[Concatenate[Client, P], T]:
@@ -202,6 +216,7 @@ class Client:
     list_jobs = _waiting(jobs.list_jobs)
     attempts = _waiting(jobs.attempts)
     logs = _waiting(jobs.logs)
+    page_events = _waiting(events.page_events)
     explain = _waiting(jobs.explain)
     emit = _waiting(workflows.emit)
     signal = _waiting(workflows.signal)
@@ -315,6 +330,54 @@ class Client:
         _refuse_open(self._home)
         return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
 
+    def listen_events(
+        self,
+        after: str | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+        since: datetime | None = None,
+        follow: bool = True,
+    ) -> Generator[Event, None, None]:
+        """Yield each job that ends, once and in their order.
+
+        It begins with the call. With ``listen_database`` it sleeps until a job ends, on one
+        more connection; else it looks every half a second at least. Keep the cursor of the last
+        event that was dealt with, and begin there again.
+
+        Args:
+            after: the cursor of an event, or of a page; None begins at ``since``.
+            queues: only jobs of these queues.
+            kinds: only jobs of these kinds.
+            since: without ``after``: what ended at or after this moment; None is now.
+            follow: whether to wait for more; False ends when all has been told.
+
+        Raises:
+            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
+        """
+        if follow:
+            _refuse_open(self._home)
+        chosen: dict[str, Any] = {
+            "queues": None if queues is None else list(queues),
+            "kinds": None if kinds is None else list(kinds),
+            "max_events": EVENTS,
+        }
+        return self._events(self.page_events(after, since=since, **chosen), chosen, follow=follow)
+
+    def _events(
+        self, page: EventPage, chosen: dict[str, Any], *, follow: bool
+    ) -> Generator[Event, None, None]:
+        with closing(Bell(self._listen_database)) as bell:
+            while True:
+                yield from page.events
+                if page.events:
+                    bell.wake()
+                elif not (follow or page.is_behind):
+                    return
+                elif not page.is_behind:
+                    bell.rest(is_settled=page.is_settled)
+                page = self.page_events(page.cursor, **chosen)
+
     @contextmanager
     def _told_of(self, job: Job) -> Iterator[Callable[[float], None]]:
         """Give what waits for so many seconds, or only until the job has ended."""
@@ -359,6 +422,7 @@ class AsyncClient:
 
         self._home = pool(database) if isinstance(database, str) else database
         self._standby = self._home if read_database is None else pool(read_database)
+        self._listen_database = listen_database
         self._endings = None if listen_database is None else Endings(listen_database)
         self._schemas = JsonSchemas()
 
@@ -417,6 +481,7 @@ class AsyncClient:
     list_jobs = _awaiting(jobs.list_jobs)
     attempts = _awaiting(jobs.attempts)
     logs = _awaiting(jobs.logs)
+    page_events = _awaiting(events.page_events)
     explain = _awaiting(jobs.explain)
     emit = _awaiting(workflows.emit)
     signal = _awaiting(workflows.signal)
@@ -530,6 +595,49 @@ class AsyncClient:
         """
         _refuse_open(self._home)
         return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
+
+    async def listen_events(
+        self,
+        after: str | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        kinds: Iterable[str] | None = None,
+        since: datetime | None = None,
+        follow: bool = True,
+    ) -> AsyncGenerator[Event, None]:
+        """Yield each job that ends, once and in the order; see `Client.listen_events`.
+
+        It begins when its first event is asked for.
+
+        Args:
+            after: the cursor of an event, or of a page; None begins at ``since``.
+            queues: only jobs of these queues.
+            kinds: only jobs of these kinds.
+            since: without ``after``: what ended at or after this moment; None is now.
+            follow: whether to wait for more; False ends when all has been told.
+
+        Raises:
+            InvalidArgument: as `page_events`; or a transaction is open, and ``follow``.
+        """
+        if follow:
+            _refuse_open(self._home)
+        chosen: dict[str, Any] = {
+            "queues": None if queues is None else list(queues),
+            "kinds": None if kinds is None else list(kinds),
+            "max_events": EVENTS,
+        }
+        page = await self.page_events(after, since=since, **chosen)
+        async with aclosing(AsyncBell(self._listen_database)) as bell:
+            while True:
+                for event in page.events:
+                    yield event
+                if page.events:
+                    await bell.wake()
+                elif not (follow or page.is_behind):
+                    return
+                elif not page.is_behind:
+                    await bell.rest(is_settled=page.is_settled)
+                page = await self.page_events(page.cursor, **chosen)
 
     def _told_of(self, job: Job) -> AbstractContextManager[Callable[[float], Awaitable[None]]]:
         """Give what waits for so many seconds, or only until the job has ended."""

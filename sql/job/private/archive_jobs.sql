@@ -6,6 +6,8 @@
 -- compared with 'running', and the ids stand as an array, so that only the primary key can
 -- serve the delete, whatever the statistics say, in the order of ids that every batch uses.
 -- What another transaction holds is waited for, or passed over where that is asked for.
+-- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
+-- listen_events() finds by that lock who may still add an earlier end.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
@@ -37,8 +39,10 @@ declare
     _kinds text[];
     _endings jobq_private.ending[];
 begin
-    archive_jobs.finished_at := clock_timestamp();
-    with ended as (
+    with clock as materialized (
+        select clock_timestamp() as at
+    ),
+    ended as (
         delete from jobq_private.job as j
         using (
             select g.*
@@ -85,15 +89,16 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            archive_jobs.finished_at, g.result, g.lane_id, g.concurrency_key,
+            c.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, archive_jobs.finished_at + g.keep[_ending],
-            g.is_awaited, g.batch_id
+            g.expires_at, g.keep, c.at + g.keep[_ending], g.is_awaited, g.batch_id
         from ended as g
+        cross join clock as c
         where g.leaves_nothing is not true
     )
     select
         count(*),
+        (select c.at from clock as c),
         array_agg(g.queue) filter (where g.has_place),
         array_agg(g.lane_id) filter (where g.has_place),
         array_agg(g.kind) filter (where g.has_place),
@@ -103,7 +108,7 @@ begin
             row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
         ) filter (where g.is_awaited or g.batch_id is not null)
     into
-        archive_jobs.moved, _queues, _lanes, _kinds, archive_jobs.gone,
+        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, archive_jobs.gone,
         archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then

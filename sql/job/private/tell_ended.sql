@@ -1,4 +1,4 @@
--- Purpose: tell the clients that wait for these jobs that they have ended.
+-- Purpose: tell the clients that wait for these jobs, or for any event, that they have ended.
 -- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
 -- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
@@ -14,12 +14,19 @@ as $$
 declare
     _ending constant integer := jobq_private.lock_class('ending');
     _any_job constant integer := 1024;
+    _any_event constant integer := 1025;
     _job_id uuid;
     _slot integer;
 begin
     if not (
         pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
     ) then
+        if not (
+            pg_try_advisory_lock(_ending, _any_event)
+            and pg_advisory_unlock(_ending, _any_event)
+        ) then
+            perform jobq_private.notify('jobq_events', '');
+        end if;
         foreach _job_id in array tell_ended.job_ids loop
             _slot := hashtext(_job_id::text) & 1023;
             if not (

@@ -89,6 +89,8 @@ insert into may_execute values
 ('list_attempts', 'w o r'),
 ('list_ciphertexts', 'o'),
 ('list_jobs', 'o r'),
+('listen_events', 'o r'),
+('await_events', 'o r'),
 ('list_limits', 'o r'),
 ('list_kinds', 'o r'),
 ('list_queues', 'o r'),

@@ -13,6 +13,7 @@ from jobq.cli.console import console
 from jobq.cli.deploy import deploy, print_sql
 from jobq.cli.doctor import doctor
 from jobq.cli.endpoints import endpoints
+from jobq.cli.events import events
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
@@ -42,6 +43,7 @@ COMMANDS = (
     emit,
     endpoints,
     enqueue,
+    events,
     explain,
     graph,
     grants,

@@ -1,4 +1,4 @@
-"""One job's progress as server-sent events, until it ends."""
+"""One job's progress as server-sent events, and pages of what has ended."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import asyncio
 import random
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from uuid import UUID
 
 import msgspec
 import psycopg
+from msgspec import Meta, Raw, Struct
 from starlette.responses import StreamingResponse
 
+from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.jobs import View
-from jobq.http.operation import Answer, Operation
+from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.values import TEXT, JsonObject, Moment, Name
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -38,6 +42,51 @@ class Ending(msgspec.Struct):
     def is_over(self) -> bool:
         """Whether nothing more will happen."""
         return (self.finished_at or self.retired_at) is not None
+
+
+class Event(Struct):
+    """The end of a job."""
+
+    cursor: Annotated[str, Meta(description="Leads to what comes after this event.")]
+    job_id: UUID
+    kind: str
+    queue: str
+    state: Literal["succeeded", "dead", "cancelled"]
+    attempts: int
+    error_code: str | None
+    metadata: JsonObject
+    batch_id: UUID | None
+    created_at: Moment
+    finished_at: Moment
+
+
+class Events(Struct):
+    """What has ended, in the order of the ends."""
+
+    items: list[Event]
+    cursor: Annotated[str, Meta(description="Where the next page begins, also of an empty one.")]
+    is_behind: Annotated[bool, Meta(description="Whether there is more to be read at once.")]
+    is_settled: Annotated[
+        bool, Meta(description="false: an open transaction keeps back what ended after it.")
+    ]
+
+
+class Listening(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Which events to tell, and how long to wait for one."""
+
+    after: Annotated[
+        Annotated[str, Meta(max_length=64, pattern=TEXT)] | None,
+        Meta(description="The cursor of a page or an event."),
+    ] = None
+    since: Annotated[
+        Moment | None, Meta(description="Without after: what ended at or after it; now.")
+    ] = None
+    queue: Name | None = None
+    kind: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    wait_ms: Annotated[
+        int, Meta(ge=0, le=30_000, description="How long to wait for the first event.")
+    ] = 0
 
 
 class Streams:
@@ -93,7 +142,39 @@ async def events(call: Call, item: bytes, shown: Mapping[str, Any]) -> AsyncIter
         Streams.count -= 1
 
 
+async def page_events(call: Call) -> Response:
+    """Return what has ended after a cursor; wait for it where that is asked for."""
+    wanted = call.query(Listening)
+    deadline = time.monotonic() + wanted.wait_ms / 1000
+    place: dict[str, object] = {"after": wanted.after, "since": wanted.since}
+    while True:
+        [row] = await call.fetch_named(
+            "listen_events",
+            queues=wanted.queue and [wanted.queue],
+            kinds=wanted.kind and [wanted.kind],
+            max_events=wanted.limit,
+            **place,
+        )
+        items = row.pop("events")
+        is_over = call.request.app.state.is_stopping or time.monotonic() >= deadline
+        if items != b"[]" or is_over:
+            return encoded({"items": Raw(items), **row})
+        place = {"after": row["cursor"]}
+        if not row["is_behind"]:
+            await asyncio.sleep(min(LOOK * random.uniform(0.4, 0.6), wanted.wait_ms / 1000))  # noqa: S311
+
+
 OPERATIONS = (
+    Operation(
+        "GET",
+        "/jobs:events",
+        page_events,
+        "What has ended, each job once, after a cursor",
+        ("read", "operate"),
+        {200: Answer("Events in the order of the ends.", Events, example=examples.EVENTS)},
+        query=Listening,
+        is_long=True,
+    ),
     Operation(
         "GET",
         "/jobs/{job_id}/events",

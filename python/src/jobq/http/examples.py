@@ -50,6 +50,26 @@ JOB: Final[dict[str, Any]] = {
 }
 NEW_JOB: Final = {**JOB, "created": True}
 SAME_JOB: Final = {**JOB, "created": False}
+EVENTS: Final = {
+    "items": [
+        {
+            "cursor": f"1773568800000000_{ID}",
+            "job_id": ID,
+            "kind": "send_email",
+            "queue": "mail",
+            "state": "dead",
+            "attempts": 3,
+            "error_code": "TIMEOUT",
+            "metadata": {},
+            "batch_id": None,
+            "created_at": MOMENT,
+            "finished_at": MOMENT,
+        }
+    ],
+    "cursor": "1773568801000000_00000000-0000-0000-0000-000000000000",
+    "is_behind": False,
+    "is_settled": True,
+}
 JOBS: Final = {"items": [JOB], "cursor": None}
 
 NEW_JOBS: Final[dict[str, Any]] = {

@@ -32,7 +32,7 @@ CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # How many seconds an answer may lie behind; where the primary answers there is none.
 LAG: Final = "x-jobq-lag"
 # The query parameters that are numbers.
-WHOLE: Final = frozenset({"limit", "period_ms"})
+WHOLE: Final = frozenset({"limit", "period_ms", "wait_ms"})
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 

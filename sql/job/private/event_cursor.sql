@@ -1,0 +1,17 @@
+-- Purpose: write a place among the jobs that have ended, as a cursor.
+-- Invariant: microseconds, so that nothing is rounded; cursor_place() reads it. Raises: nothing.
+create or replace function jobq_private.event_cursor(at timestamptz, job_id uuid)
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (extract(epoch from event_cursor.at) * 1000000)::bigint || '_' || event_cursor.job_id
+$$;
+
+revoke all on function jobq_private.event_cursor from public;
+
+comment on function jobq_private.event_cursor is
+'Writes a place among the jobs that have ended, as a cursor.';
