@@ -12402,7 +12402,7 @@ declare
             "sign_with": "text"
         },
         "KAFKA": {
-            "bootstrap_servers": "text", "topic": "topic", "key_template": "text",
+            "bootstrap_servers": "servers", "topic": "topic", "key_template": "text",
             "value_template": "any", "headers": "texts", "acks": "acks",
             "timeout_ms": "milliseconds", "options": "kafka options"
         },
@@ -13059,6 +13059,15 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    -- Parts of an address, for like_regex; a template may stand for each of them.
+    _label constant text :=
+        '([^[:cntrl:][:space:][:punct:]]|[-_%]|[{][{][^}]*[}][}]){1,63}';
+    _host constant text := format('([[][0-9A-Fa-f:.]+[]]|%1$s([.]%1$s)*[.]?)', _label);
+    _port constant text :=
+        '(0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]'
+        || '|6553[0-5])|[{][{][^}]*[}][}])';
+    _number constant text := '([0-9]{0,9}|[{][{][^}]*[}][}])';
 begin
     select c.meaning, value @? c.path into meaning, is_met
     from (
@@ -13077,19 +13086,37 @@ begin
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
                     || @.value like_regex "[^\\t -~]")))'),
-        ('url', 'http:// or https://, a host without a user, and a path',
-            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^https?://([[][0-9a-f:.]+[]]|([^]:/?#@[[:cntrl:][:space:]]|[{][{][^}]*[}][}])+)(:([0-9]{1,5}|[{][{][^}]*[}][}]))?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i")'),
-        ('redis url', 'redis://, rediss:// or unix://, with no options but db, username,'
-            || ' password, client_name and health_check_interval',
-            'strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^(redis|rediss|unix)://[^?]*([?]((db|username|password|client_name|health_check_interval)=[^&]*(&|$))*)?$")'),
+        ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path',
+            format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^https?://%s(:%s)?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i")$path$, _host, _port
+            )::jsonpath),
+        ('redis url', 'redis:// or rediss://, host, port and number of the database, or'
+            || ' unix:// and a path, with no options but db, username, password, client_name'
+            || ' and health_check_interval',
+            format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^(rediss?://([^/?#@]*@)?(%s(:%s)?)?(/%s)?|unix://([^/?#@]*@)?/[^?]*)([?]((db=%s|health_check_interval=%s|(username|password|client_name)=[^&]*)(&|$))*)?$")$path$,
+                _host, _port, _number, _number, _number)::jsonpath),
+        ('servers', 'hosts with their ports, and commas between them',
+            format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
+                "^ *(%1$s) *(, *(%1$s) *)*$")$path$,
+                format('([A-Za-z_]+://)?%s(:%s)?', _host, _port))::jsonpath),
         ('topic', 'a topic of 1 to 249 letters, digits and ._-, or a template',
-            'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" || @ like_regex "[{][{]")'),
-        ('kafka options', 'an object of texts, under names that an endpoint may set',
+            'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" && @ != "." && @ != ".."
+                || @ like_regex "[{][{]")'),
+        ('kafka options', 'an object of texts, under names that an endpoint may set, with'
+            || ' values that Kafka knows',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
                 && !exists (@.keyvalue() ? (!(@.key like_regex
-                    "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$"))))'),
+                    "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$")
+                    || !(@.value like_regex "[{][{]") && (
+                        @.key == "security.protocol" && !(@.value like_regex
+                            "^(sasl_)?(plaintext|ssl)$" flag "i")
+                        || @.key like_regex "^sasl[.]mechanism" && !(@.value like_regex
+                            "^(PLAIN|SCRAM-SHA-(256|512))$")
+                        || @.key == "compression.type" && !(@.value like_regex
+                            "^(none|gzip|snappy|lz4|zstd)$")
+                        || @.key == "linger.ms" && !(@.value like_regex
+                            "^[0-9]{1,5}([.][0-9]{1,9})?$")))))'),
         ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
         ('method', 'GET, POST, PUT, PATCH or DELETE',
             'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),

@@ -153,6 +153,20 @@ async def test_input_cannot_add_headers(post: Post, value: str) -> None:
     assert post.sink.received == []
 
 
+async def test_spaces_around_a_header_are_left_out(post: Post) -> None:
+    spec = {"url": post.sink.url + "/ok", "headers": {"x-to": "{{input.to}}\t"}}
+    await post.endpoint("headers", spec)
+    assert (await post.deliver("headers", {"to": " Ada"})).state == "succeeded"
+    assert post.sink.received[0].headers["x-to"] == "Ada"
+
+
+@pytest.mark.parametrize("url", ["http://xn--a/", "http://a..b/"])
+async def test_a_config_may_bring_a_host_that_is_none(post: Post, url: str) -> None:
+    await post.client.put_config("place", {"url": url})
+    await post.endpoint("placed", {"url": "{{config.url}}"}, config="place")
+    assert (await post.deliver("placed")).last_error_code == "CONNECTION_ERROR"
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 async def test_every_method_is_spoken(post: Post, method: str) -> None:
     await post.endpoint("method", {"url": post.sink.url + "/ok?a=1", "method": method})

@@ -114,6 +114,13 @@ def test_input_reaches_no_host_and_leads_nowhere_up(url: str, value: Any) -> Non
         Rendering({**SCOPE, "input": {"v": value}}, 1000).url(url)
 
 
+@pytest.mark.parametrize("index", ["9" * 5000, "9", "²", "-1"])
+def test_an_index_that_is_not_there_cannot_be_resolved(index: str) -> None:
+    """Python makes no number of more than 4,300 digits."""
+    with pytest.raises(TemplateError):
+        render(f"{{{{input.user.tags.{index}}}}}")
+
+
 def test_what_templates_bring_is_bounded_while_it_is_made() -> None:
     """A hundred million bytes in a value that stands often are never there at a time."""
     large = "x" * 100_000

@@ -17,7 +17,7 @@ declare
             "sign_with": "text"
         },
         "KAFKA": {
-            "bootstrap_servers": "text", "topic": "topic", "key_template": "text",
+            "bootstrap_servers": "servers", "topic": "topic", "key_template": "text",
             "value_template": "any", "headers": "texts", "acks": "acks",
             "timeout_ms": "milliseconds", "options": "kafka options"
         },

@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(89);
+select plan(133);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -206,6 +206,57 @@ select is(
     (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 3,
     'versions are not used twice'
 );
+
+-- Addresses and settings that could only fail later
+select is(
+    pg_temp.refusal(format('select jobq.put_endpoint(''e'', %L, %L)', a.type, a.spec)),
+    case when a.is_good then 'none' else '22023 INVALID_ARGUMENT' end,
+    format('%s is %s', left(a.spec::text, 80), case when a.is_good then 'good' else 'refused' end)
+) -- 44 cases
+from (
+    select 'HTTP', jsonb_build_object('url', u.url), u.is_good
+    from (
+        values
+        ('http://a.example:65535/', true), ('http://a.example:080', true),
+        ('http://a_b.é.example./x y', true), ('https://{{config.h}}.a:{{config.p}}/', null),
+        ('http://a.example:65536/', false), ('http://a.example:0/', false),
+        ('http://a..b/', false), ('http://.a/', false), ('http://a\b/', false),
+        ('http://a,b/', false), (format('http://%s.example/', repeat('a', 64)), false)
+    ) as u (url, is_good)
+    union all
+    select 'REDIS_STREAM', jsonb_build_object('redis_url', u.url, 'stream', 's'), u.is_good
+    from (
+        values
+        ('redis://h:6379/1?db=2&username=u', true), ('rediss://u:p@h:1', true),
+        ('redis://[::1]:6379', true), ('unix:///run/redis.sock?db=1', true), ('redis://', true),
+        ('redis://h?db=abc', false), ('redis://h?db=-1', false), ('redis://h/abc', false),
+        ('redis://h:99999', false), ('redis://h:abc', false), ('redis://h/1/2', false),
+        ('redis://h?health_check_interval=x', false), ('unix://', false),
+        ('redis://[::1', false)
+    ) as u (url, is_good)
+    union all
+    select 'KAFKA', jsonb_build_object('bootstrap_servers', u.servers, 'topic', u.topic), u.is_good
+    from (
+        values
+        ('a:9092, b.example', 't', true), ('SSL://[::1]:9092', 't', true),
+        ('a', '..', false), ('a', '.', false), (',', 't', false), ('a,,b', 't', false),
+        ('a:99999', 't', false), ('a:abc', 't', false), ('a b', 't', false), ('::1', 't', false)
+    ) as u (servers, topic, is_good)
+    union all
+    select
+        'KAFKA', jsonb_build_object('bootstrap_servers', 'a', 'topic', 't',
+            'options', jsonb_build_object(o.option, o.value)), o.is_good
+    from (
+        values
+        ('compression.type', 'zstd', true), ('security.protocol', 'sasl_ssl', true),
+        ('sasl.mechanism', 'SCRAM-SHA-512', true), ('linger.ms', '0.5', true),
+        ('sasl.password', '{{secret.mail_key}}', true),
+        ('compression.type', 'nope', false), ('security.protocol', 'tls', false),
+        ('sasl.mechanisms', 'GSSAPI', false), ('linger.ms', 'abc', false),
+        ('linger.ms', '9999999', false)
+    ) as o (option, value, is_good)
+) as a (type, spec, is_good)
+where a.is_good is not null;
 
 select * from finish();
 rollback;

@@ -69,7 +69,10 @@ async def system_resolve(host: str, port: int) -> list[str]:
         OSError: it cannot.
     """
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    try:
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        raise OSError("the host is no name") from error
     return [str(entry[4][0]) for entry in found]
 
 

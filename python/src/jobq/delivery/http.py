@@ -128,7 +128,9 @@ def head_of(message: Message) -> tuple[dict[str, str], bytes]:
     if spec.get("body_template") is not None:
         content = as_json(spec["body_template"])
         headers["content-type"] = "application/json"
-    headers |= {name.lower(): as_text(value) for name, value in spec.get("headers", {}).items()}
+    headers |= {
+        name.lower(): as_text(v).strip(" \t") for name, v in spec.get("headers", {}).items()
+    }
     if "sign_with" in spec:
         headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
     if content or spec.get("method") != "GET":
@@ -147,7 +149,7 @@ def _target(text: str) -> tuple[httpcore.URL, str]:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         raise Permanent("REQUEST_INVALID", "the URL is not valid") from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not url.raw_host:
         raise Permanent("REQUEST_INVALID", "the URL must be http:// or https:// and a host")
     if url.userinfo:
         raise Permanent("REQUEST_INVALID", "the URL must not hold a user or a password")

@@ -27,6 +27,7 @@ TIMEOUT_MS: Final = 10_000
 MARGIN: Final = 1.0
 MOST_PRODUCERS: Final = 32
 FLUSH_SECONDS: Final = 5.0
+LONGEST_PORT: Final = 5
 
 # What an endpoint's options may set; all else is jobq's.
 OPTIONS: Final = frozenset(
@@ -207,7 +208,7 @@ def host_and_port(server: str) -> tuple[str, int]:
     """Return the parts of a server's address, such as ``kafka-1:9092`` or ``SSL://[::1]``."""
     place = server.strip().rpartition("//")[2]
     host, _, port = place.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
         host, port = place, "9092"
     return host.strip("[]"), int(port)
 

@@ -37,6 +37,7 @@ REFERENCE: Final = re.compile(
     r"\s*(?P<namespace>input|config|secret|job)(?P<path>(?:\.[\w-]+)*)"
     r'\s*(?:\?\?\s*(?P<default>"[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?'
 )
+INDEX: Final = re.compile("[0-9]{1,9}")
 # Of these two the values stand in URLs in percent-encoding, and never in the host.
 GIVEN: Final = ("input", "job")
 
@@ -172,7 +173,7 @@ def resolve(reference: Reference, scope: Mapping[str, Json]) -> Json:
     for name in reference.path:
         if isinstance(value, dict) and name in value:
             value = value[name]
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        elif isinstance(value, list) and INDEX.fullmatch(name) and int(name) < len(value):
             value = value[int(name)]
         elif reference.default is not None:
             return exact(reference.default)
