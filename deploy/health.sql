@@ -56,6 +56,47 @@ revoke all on function jobq_private.client_health from public;
 comment on function jobq_private.client_health is
 'What a client and the database disagree about, each with its remedy.';
 
+-- Purpose: count what waits in queues of which waiting_counts() sees only a part.
+-- Invariant: one look at all live jobs, in a twentieth of the time at most. Raises: nothing.
+create or replace function jobq_private.count_waiting()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $$
+declare
+    _started constant timestamptz := clock_timestamp();
+begin
+    if exists (
+        select from jobq_private.waiting_count as c
+        where c.counted_at + 20 * c.took > _started
+    ) then
+        return;
+    end if;
+    delete from jobq_private.waiting_count;
+    insert into jobq_private.waiting_count (queue, queued, scheduled, retrying, counted_at, took)
+    select
+        j.queue,
+        count(*) filter (where j.state = 'queued' and j.run_at <= _started),
+        count(*) filter (where j.state = 'queued' and j.run_at > _started),
+        count(*) filter (where j.state = 'retrying'),
+        _started, '0'
+    from jobq_private.job as j
+    where j.state in ('queued', 'retrying')
+    group by j.queue
+    having count(*) > 100;
+    update jobq_private.waiting_count as c set took = clock_timestamp() - _started;
+end
+$$;
+
+revoke all on function jobq_private.count_waiting from public;
+
+comment on function jobq_private.count_waiting is
+'Counts what waits in long queues.';
+
 -- Purpose: about how many members of multixacts the server keeps: all of them share one
 -- bounded space, and PostgreSQL tells neither its size nor what is in use.
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
@@ -345,7 +386,8 @@ revoke all on function jobq_private.queue_health from public;
 comment on function jobq_private.queue_health is
 'What in the queue threatens the promise, each with its remedy.';
 
--- Purpose: bring the queue's own history up to the last full minute, and forget what is old.
+-- Purpose: bring the queue's own history up to the last full minute, forget what is old, and
+-- count what waits in long queues.
 -- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
 -- minute is counted ten seconds after it has ended, so that calls under way are in it.
 -- Where grants by queue are enforced, a log-in that holds all queues does it.
@@ -387,6 +429,7 @@ begin
     delete from jobq_private.latency as l
     using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
     where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    perform jobq_private.count_waiting();
     update jobq_private.history_mark as m set rolled_to = _to;
     return _rows;
 end
@@ -744,6 +787,81 @@ revoke all on function jobq_private.upkeep from public;
 comment on function jobq_private.upkeep is
 'Does one task of maintain(), again while it comes back full.';
 
+-- Purpose: how many jobs wait in each queue, at a cost that has an end.
+-- Invariant: looks at some 50,000 waiting jobs at most, as many of each queue: 10,000 where
+-- there are five queues, 100 where there are 500 or more. Of a queue with more, the counts are
+-- what count_waiting() has found last, though never less than was seen now. Raises: nothing.
+create or replace function jobq_private.waiting_counts()
+returns table (
+    queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
+    is_exact boolean
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+    _now constant timestamptz := clock_timestamp();
+    _queues constant text[] := array(
+        select w.queue from jobq_private.waiting_queue as w order by w.queue
+    );
+    _ends_at constant integer := greatest(
+        100, least(10000, 50000 / greatest(1, cardinality(_queues)))
+    );
+begin
+    return query
+    select
+        q.queue,
+        case when e.is_exact then s.queued else greatest(s.queued, c.queued) end,
+        case when e.is_exact then s.scheduled else greatest(s.scheduled, c.scheduled) end,
+        case when e.is_exact then s.retrying else greatest(s.retrying, c.retrying) end,
+        case when e.is_exact then s.oldest else least(s.oldest, d.due) end,
+        e.is_exact
+    from unnest(_queues) as q (queue)
+    cross join lateral (
+        select
+            count(*) as seen,
+            count(*) filter (where w.state = 'queued' and w.run_at <= _now) as queued,
+            count(*) filter (where w.state = 'queued' and w.run_at > _now) as scheduled,
+            count(*) filter (where w.state = 'retrying') as retrying,
+            min(w.run_at) filter (where w.run_at <= _now) as oldest
+        from (
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is null
+                limit _ends_at + 1
+            )
+            union all
+            (
+                select j.state, j.run_at from jobq_private.job as j
+                where j.queue = q.queue and j.state in ('queued', 'retrying')
+                and j.lane_id is not null
+                limit _ends_at + 1
+            )
+        ) as w
+    ) as s
+    cross join lateral (select s.seen <= _ends_at) as e (is_exact)
+    left join jobq_private.waiting_count as c on c.queue = q.queue and not e.is_exact
+    left join lateral (
+        select n.due
+        from jobq.next_due(array[q.queue]) as n (due)
+        where not e.is_exact and n.due <= _now and n.due > '0001-01-02 UTC'
+    ) as d on true;
+end
+$$;
+
+revoke all on function jobq_private.waiting_counts from public;
+
+comment on function jobq_private.waiting_counts is
+'Counts the jobs that wait in each queue, up to an end.';
+
 -- Purpose: make wider buckets of the history from narrow ones: all that lie between two
 -- moments and are over.
 -- Invariant: of each bucket at most 20 pairs, the rest as (other). Raises: nothing.
@@ -910,8 +1028,8 @@ comment on function jobq.maintain is
 'Recovers expired leases, ends jobs that expired, releases what waits for jobs that have ended, fires schedules that are due, prunes jobs, keys, workers, steps and events, keeps the history of charts, makes and drops partitions; safe for any number of callers.';
 
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
--- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
--- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
+-- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
@@ -935,15 +1053,20 @@ begin
     select m.name, l.queue, m.value
     from (
         select
-            j.queue,
-            count(*) filter (where j.state <> 'running') as waiting,
-            count(*) filter (where j.state = 'running') as running,
-            count(*) filter (where j.lease_expires_at < _now) as expired,
-            coalesce(extract(epoch from _now - min(j.run_at) filter (
-                where j.state <> 'running' and j.run_at <= _now
-            )), 0) as oldest
-        from jobq_private.job as j
-        group by j.queue
+            coalesce(w.queue, r.queue) as queue,
+            coalesce(w.queued + w.scheduled + w.retrying, 0) as waiting,
+            coalesce(r.running, 0) as running,
+            coalesce(r.expired, 0) as expired,
+            coalesce(extract(epoch from _now - w.oldest), 0) as oldest
+        from jobq_private.waiting_counts() as w
+        full join (
+            select
+                j.queue, count(*) as running,
+                count(*) filter (where j.lease_expires_at < _now) as expired
+            from jobq_private.job as j
+            where j.state = 'running'
+            group by j.queue
+        ) as r on r.queue = w.queue
     ) as l
     cross join lateral (
         values
@@ -1017,7 +1140,8 @@ comment on function jobq.metrics is
 'Returns the queue''s figures for Prometheus: backlog, dead jobs, rates and latency.';
 
 -- Purpose: one row for each queue that has jobs or is declared.
--- Invariant: reads the live table once, and of the archive the dead and the last minute.
+-- Invariant: of the live jobs reads some 50,000 at most, and what runs; of the archive the dead
+-- and the last minute.
 -- oldest_runnable is how long the job that has waited longest could have run already.
 -- Raises: nothing.
 -- Column queued: how many wait and could run now.
@@ -1030,6 +1154,9 @@ comment on function jobq.metrics is
 -- Column lanes: how many concurrency keys have work, by priority.
 -- Column closed_lanes: how many of these may start none now: full, held, with their rate spent, or
 -- with no job due.
+-- Column is_exact: whether queued, scheduled and retrying are counts of now. Where more than
+-- 10,000 jobs wait in a queue (fewer where there are many queues), they are what maintain()
+-- counted last, about a minute ago, or until it has counted, those that were looked at.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -1043,7 +1170,8 @@ returns table (
     finished_last_minute bigint,
     is_paused boolean,
     lanes bigint,
-    closed_lanes bigint
+    closed_lanes bigint,
+    is_exact boolean
 )
 language sql
 stable
@@ -1053,16 +1181,15 @@ set search_path = pg_catalog, pg_temp
 as $$
     with live as (
         select
-            j.queue,
-            count(*) filter (where j.state = 'queued' and j.run_at <= now()) as queued,
-            count(*) filter (where j.state = 'queued' and j.run_at > now()) as scheduled,
-            count(*) filter (where j.state = 'running') as running,
-            count(*) filter (where j.state = 'retrying') as retrying,
-            now() - min(j.run_at) filter (
-                where j.state in ('queued', 'retrying') and j.run_at <= now()
-            ) as oldest_runnable
-        from jobq_private.job as j
-        group by j.queue
+            coalesce(w.queue, r.queue) as queue, w.queued, w.scheduled, r.running,
+            w.retrying, greatest(now() - w.oldest, interval '0') as oldest_runnable, w.is_exact
+        from jobq_private.waiting_counts() as w
+        full join (
+            select j.queue, count(*) as running
+            from jobq_private.job as j
+            where j.state = 'running'
+            group by j.queue
+        ) as r on r.queue = w.queue
     ),
     ended as (
         select a.queue, count(*) as dead
@@ -1086,7 +1213,7 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0)
+        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true)
     from (
         select l.queue from live as l
         union select e.queue from ended as e

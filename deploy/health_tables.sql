@@ -42,4 +42,16 @@ comment on table jobq_private.history_mark is 'Until when the history is rolled 
 
 insert into jobq_private.history_mark default values;
 
+create table jobq_private.waiting_count (
+    queue text not null,
+    queued bigint not null,
+    scheduled bigint not null,
+    retrying bigint not null,
+    counted_at timestamptz not null,
+    took interval not null,
+    constraint waiting_count_pkey primary key (queue)
+);
+
+comment on table jobq_private.waiting_count is 'How many jobs waited in each long queue when they were counted last.';
+
 commit;

@@ -805,7 +805,8 @@ begin
             'finished_last_minute', t.finished_last_minute,
             'is_paused', t.is_paused,
             'lanes', t.lanes,
-            'closed_lanes', t.closed_lanes
+            'closed_lanes', t.closed_lanes,
+            'is_exact', t.is_exact
         ),
         case when t.n < t.total then t.queue end
     from (

@@ -32,6 +32,8 @@ drop policy key_limit_all on jobq_private.key_limit;
 drop policy gate_all on jobq_private.gate;
 drop policy limit_change_all on jobq_private.limit_change;
 drop policy kind_gate_all on jobq_private.kind_gate;
+drop policy waiting_count_select on jobq_private.waiting_count;
+drop policy waiting_count_all on jobq_private.waiting_count;
 drop policy history_select on jobq_private.history;
 drop policy history_all on jobq_private.history;
 drop policy latency_select on jobq_private.latency;

@@ -10,6 +10,7 @@ drop function if exists jobq.metrics;
 drop function if exists jobq.maintain;
 drop function if exists jobq.health;
 drop function if exists jobq_private.widen_history;
+drop function if exists jobq_private.waiting_counts;
 drop function if exists jobq_private.upkeep;
 drop function if exists jobq_private.setting_health;
 drop function if exists jobq_private.server_health;
@@ -21,6 +22,7 @@ drop view if exists jobq_private.waiting_queue;
 drop view if exists jobq_private.unknown_kind;
 drop function if exists jobq_private.prune;
 drop function if exists jobq_private.multixact_members;
+drop function if exists jobq_private.count_waiting;
 drop function if exists jobq_private.client_health;
 
 commit;

@@ -1,6 +1,6 @@
 -- Purpose: what Prometheus is told about the queue; queue is null for figures of all.
--- Invariant: bounded in the archive: the dead by their index, and the newest few thousand
--- ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
+-- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
+-- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
@@ -24,15 +24,20 @@ begin
     select m.name, l.queue, m.value
     from (
         select
-            j.queue,
-            count(*) filter (where j.state <> 'running') as waiting,
-            count(*) filter (where j.state = 'running') as running,
-            count(*) filter (where j.lease_expires_at < _now) as expired,
-            coalesce(extract(epoch from _now - min(j.run_at) filter (
-                where j.state <> 'running' and j.run_at <= _now
-            )), 0) as oldest
-        from jobq_private.job as j
-        group by j.queue
+            coalesce(w.queue, r.queue) as queue,
+            coalesce(w.queued + w.scheduled + w.retrying, 0) as waiting,
+            coalesce(r.running, 0) as running,
+            coalesce(r.expired, 0) as expired,
+            coalesce(extract(epoch from _now - w.oldest), 0) as oldest
+        from jobq_private.waiting_counts() as w
+        full join (
+            select
+                j.queue, count(*) as running,
+                count(*) filter (where j.lease_expires_at < _now) as expired
+            from jobq_private.job as j
+            where j.state = 'running'
+            group by j.queue
+        ) as r on r.queue = w.queue
     ) as l
     cross join lateral (
         values

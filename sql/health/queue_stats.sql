@@ -1,5 +1,6 @@
 -- Purpose: one row for each queue that has jobs or is declared.
--- Invariant: reads the live table once, and of the archive the dead and the last minute.
+-- Invariant: of the live jobs reads some 50,000 at most, and what runs; of the archive the dead
+-- and the last minute.
 -- oldest_runnable is how long the job that has waited longest could have run already.
 -- Raises: nothing.
 -- Column queued: how many wait and could run now.
@@ -12,6 +13,9 @@
 -- Column lanes: how many concurrency keys have work, by priority.
 -- Column closed_lanes: how many of these may start none now: full, held, with their rate spent, or
 -- with no job due.
+-- Column is_exact: whether queued, scheduled and retrying are counts of now. Where more than
+-- 10,000 jobs wait in a queue (fewer where there are many queues), they are what maintain()
+-- counted last, about a minute ago, or until it has counted, those that were looked at.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -25,7 +29,8 @@ returns table (
     finished_last_minute bigint,
     is_paused boolean,
     lanes bigint,
-    closed_lanes bigint
+    closed_lanes bigint,
+    is_exact boolean
 )
 language sql
 stable
@@ -35,16 +40,15 @@ set search_path = pg_catalog, pg_temp
 as $$
     with live as (
         select
-            j.queue,
-            count(*) filter (where j.state = 'queued' and j.run_at <= now()) as queued,
-            count(*) filter (where j.state = 'queued' and j.run_at > now()) as scheduled,
-            count(*) filter (where j.state = 'running') as running,
-            count(*) filter (where j.state = 'retrying') as retrying,
-            now() - min(j.run_at) filter (
-                where j.state in ('queued', 'retrying') and j.run_at <= now()
-            ) as oldest_runnable
-        from jobq_private.job as j
-        group by j.queue
+            coalesce(w.queue, r.queue) as queue, w.queued, w.scheduled, r.running,
+            w.retrying, greatest(now() - w.oldest, interval '0') as oldest_runnable, w.is_exact
+        from jobq_private.waiting_counts() as w
+        full join (
+            select j.queue, count(*) as running
+            from jobq_private.job as j
+            where j.state = 'running'
+            group by j.queue
+        ) as r on r.queue = w.queue
     ),
     ended as (
         select a.queue, count(*) as dead
@@ -68,7 +72,7 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0)
+        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true)
     from (
         select l.queue from live as l
         union select e.queue from ended as e

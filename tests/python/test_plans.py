@@ -319,6 +319,35 @@ def test_many_jobs_change_in_steps_and_not_one_by_one(connect: Connect, name: st
     assert connection.execute(NOTED).fetchone() == expected.get(name, (100, 100, "retrying"))
 
 
+@pytest.mark.parametrize("end", ["min", "max"])
+def test_what_is_ahead_of_a_job_is_counted_up_to_an_end(connect: Connect, end: str) -> None:
+    connection = connect()
+    connection.execute(FILL, ["now", MANY])
+    connection.execute("vacuum analyze jobq_private.job")
+    job = f"select {end}(job_id::text)::uuid from jobq_private.job"
+    row = connection.execute(f"select priority, run_at, job_id from jobq.get_job(({job}))")
+    call = "jobq_private.jobs_ahead('default', %s, %s, %s)"
+    given = row.fetchone()
+    most = {"min": 30, "max": 400}[end]
+    plan = f"explain (analyze, buffers, timing off, format json) select {call}"
+    reads = []
+    for _ in range(2):
+        [[[found]]] = connection.execute(plan, given)
+        reads.append(found["Plan"]["Shared Hit Blocks"])
+    assert reads[1] <= most
+
+
+@pytest.mark.parametrize("call", ["jobq.metrics()", "jobq.queue_stats()"])
+def test_statistics_read_a_part_of_a_long_queue(connect: Connect, call: str) -> None:
+    connection = connect()
+    reads = []
+    for _ in range(2):
+        connection.execute(FILL, ["now", MANY + 1000])
+        connection.execute("vacuum analyze jobq_private.job")
+        reads.append([cost(connection, call, {}) for _ in range(2)][1][0])
+    assert reads[1] <= reads[0] + SLACK
+
+
 def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect) -> None:
     connection = connect()
     connection.execute(

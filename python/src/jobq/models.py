@@ -399,6 +399,9 @@ class QueueStats:
         finished_last_minute: jobs that ended within the last minute.
         lanes: concurrency keys with work, by priority.
         closed_lanes: those of them that may start no job now.
+        is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are counts of now. Where more
+            than 10,000 jobs wait in a queue (fewer where there are many queues), they are what
+            maintenance counted last, about a minute ago.
     """
 
     queue: str
@@ -412,6 +415,7 @@ class QueueStats:
     is_paused: bool
     lanes: int
     closed_lanes: int
+    is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)

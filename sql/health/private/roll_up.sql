@@ -1,4 +1,5 @@
--- Purpose: bring the queue's own history up to the last full minute, and forget what is old.
+-- Purpose: bring the queue's own history up to the last full minute, forget what is old, and
+-- count what waits in long queues.
 -- Invariant: at most ten minutes a call, and each once: the row of the mark is locked. A
 -- minute is counted ten seconds after it has ended, so that calls under way are in it.
 -- Where grants by queue are enforced, a log-in that holds all queues does it.
@@ -40,6 +41,7 @@ begin
     delete from jobq_private.latency as l
     using (values (1, interval '3 h'), (10, '50 h'), (60, '32 days')) as k (minutes, kept)
     where l.minutes = k.minutes and l.bucket < _until - k.kept;
+    perform jobq_private.count_waiting();
     update jobq_private.history_mark as m set rolled_to = _to;
     return _rows;
 end

@@ -1,5 +1,7 @@
 -- Purpose: how many jobs of a queue are claimed before the one with this place.
--- Invariant: the order of claim(); two ranges of job_ready_idx, each of which counts 10,001 at most. Raises: nothing.
+-- Invariant: the order of claim(); two ranges of job_ready_idx, each of which counts 10,001 at
+-- most. The job itself is due, so nothing before it need be compared with now: a scan that has
+-- two ends on run_at reads on to the later one. Raises: nothing.
 create or replace function jobq_private.jobs_ahead(
     queue text, priority integer, run_at timestamptz, job_id uuid
 )
@@ -22,7 +24,6 @@ as $$
             and j.lane_id is null
             and j.priority = jobs_ahead.priority
             and (j.run_at, j.job_id) < (jobs_ahead.run_at, jobs_ahead.job_id)
-            and j.run_at <= now()
             limit 10001
         )
         union all

@@ -24,10 +24,10 @@ select results_eq(
     $$
     values ('empty', 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
         null::interval,
-        0::bigint, false, 0::bigint, 0::bigint),
-    ('over', 0, 0, 0, 0, 0, null, 1, false, 0, 0),
-    ('paused', 0, 0, 0, 0, 0, null, 0, true, 0, 0),
-    ('q', 2, 1, 1, 1, 1, '90 s', 1, false, 0, 0)
+        0::bigint, false, 0::bigint, 0::bigint, true),
+    ('over', 0, 0, 0, 0, 0, null, 1, false, 0, 0, true),
+    ('paused', 0, 0, 0, 0, 0, null, 0, true, 0, 0, true),
+    ('q', 2, 1, 1, 1, 1, '90 s', 1, false, 0, 0, true)
     $$,
     'each queue that has jobs, has just finished some or is declared has one row'
 );

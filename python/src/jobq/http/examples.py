@@ -204,6 +204,7 @@ QUEUES: Final = {
             "is_paused": False,
             "lanes": 3,
             "closed_lanes": 1,
+            "is_exact": True,
         }
     ],
     "cursor": None,

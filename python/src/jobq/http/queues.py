@@ -39,6 +39,13 @@ class Queue(Struct):
     is_paused: bool
     lanes: Annotated[int, Meta(description="Concurrency keys with work, by priority.")]
     closed_lanes: Annotated[int, Meta(description="Those that may start no job now.")]
+    is_exact: Annotated[
+        bool,
+        Meta(
+            description="Whether `queued`, `scheduled` and `retrying` are counts of now; of a long"
+            " queue they are about a minute old."
+        ),
+    ]
 
 
 class QueuePage(Struct):
