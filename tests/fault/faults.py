@@ -282,6 +282,18 @@ def disk_full(rig: Rig) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
+@contextmanager
+def faked_time_swept() -> Iterator[None]:
+    """Take away what libfaketime leaves in shared memory for each process that was killed."""
+    try:
+        yield
+    finally:
+        for path in Path("/dev/shm").glob("*faketime_s[eh]m_*"):
+            pid = path.name.rpartition("_")[2]
+            if not Path("/proc", pid).exists():
+                path.unlink(missing_ok=True)
+
+
 def clock_steps(rig: Rig) -> None:
     """The database's clock goes back by an hour, forward again, and forward by an hour."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
@@ -292,7 +304,7 @@ def clock_steps(rig: Rig) -> None:
         "LD_PRELOAD": str(library), "FAKETIME_TIMESTAMP_FILE": str(clock),
         "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1",
     }  # fmt: skip
-    with own_server(rig, rig.folder / "clock-data", **fake):
+    with faked_time_swept(), own_server(rig, rig.folder / "clock-data", **fake):
         rig.prepare()
         rig.start()
         for step in ("-3600", "+0", "+3600"):
