@@ -10,7 +10,7 @@ RUFF := $(BIN)/ruff
 CONFIG := --config python/pyproject.toml
 CODE := python sql tests docs clients
 
-# Most of a short program's time is compiling its modules, where it may not keep what it compiled.
+# Modules are compiled when they are first imported, all others never.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -83,6 +83,6 @@ $(VENV)/.test: python/pyproject.toml .ci/packages clients/typescript/package.jso
 define install
 test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { echo "missing: a working python3 -m venv" >&2; exit 1; }
 echo "installing jobq[$(1)] into $(VENV)"
-$(BIN)/pip install -q --disable-pip-version-check -e 'python[$(1)]' || { echo "missing: Python packages that pip could not install, see above" >&2; exit 1; }
+$(BIN)/pip install -q --disable-pip-version-check --no-compile -e 'python[$(1)]' || { echo "missing: Python packages that pip could not install, see above" >&2; exit 1; }
 touch $@
 endef

@@ -53,7 +53,6 @@ async def all_finished(client: AsyncClient) -> bool:
     )
 
 
-@pytest.mark.every_version
 def test_eight_workers_process_200_jobs_exactly_once(
     database: str, connect: Callable[[], Connection], tmp_path: Path
 ) -> None:

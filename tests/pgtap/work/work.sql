@@ -162,10 +162,11 @@ select set_eq(
 reset session authorization;
 
 -- A timeout
-select jobq.enqueue('refresh', '{"n": 10, "sleep": true}', priority => 1);
+select jobq.enqueue('refresh', '{"n": 10, "sleep": true}', queue => 'timed', priority => 1);
+select jobq.enqueue('refresh', '{"n": 11}', queue => 'timed');
 set local session authorization ops_runner;
-set local statement_timeout = '300ms';
-create temporary table ended on commit drop as select w.state from jobq.work() as w;
+set local statement_timeout = '1s';
+create temporary table ended on commit drop as select w.state from jobq.work('{timed}') as w;
 set local statement_timeout = 0;
 select results_eq(
     'select state from ended', $$values ('retrying'), ('queued')$$,
