@@ -238,7 +238,7 @@ def show(case: Case, ours: datetime | None, theirs: datetime | None) -> str:
 def test_the_calendar_is_that_of_cronsim(database: str, seconds: bool) -> None:
     asked = list(cases(random.Random(f"cronsim {seconds}"), ["UTC"], CASES, seconds=seconds))
     asked = [case for case in asked if ask_cronsim(case) is not None]
-    assert len(asked) > 2900
+    assert len(asked) > 0.95 * CASES
     for case, ours in zip(asked, next_ticks(database, asked), strict=True):
         assert ours == ask_cronsim(case), show(case, ours, ask_cronsim(case))
 
@@ -257,7 +257,7 @@ def test_what_never_fires_in_cronsim_is_refused(database: str) -> None:
 def test_the_calendar_is_that_of_croniter(database: str, seconds: bool) -> None:
     asked = list(cases(random.Random(f"croniter {seconds}"), ["UTC"], CASES, seconds=seconds))
     asked = [case for case in asked if croniter_knows(case) and ask_croniter(case) is not None]
-    assert len(asked) > 1800
+    assert len(asked) > 0.6 * CASES
     for case, ours in zip(asked, next_ticks(database, asked), strict=True):
         assert ours == ask_croniter(case), show(case, ours, ask_croniter(case))
 
