@@ -1356,18 +1356,16 @@ comment on table jobq_private.gate is 'What a rate has let pass, as the time unt
 create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
 
 -- What each claim must know of, in a table that is empty as a rule, since a look at one without an
--- index reads no page: the gates of kinds, once more; and queues in which somebody must give
--- places to what runs.
+-- index reads no page: the gates of kinds, once more; and with null, that somebody must give places
+-- to what runs.
 create table jobq_private.kind_gate (
-    gate_id uuid,
-    queue text,
-    constraint kind_gate_check check (num_nonnulls(gate_id, queue) = 1)
+    gate_id uuid
 );
 
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; and queues in which what runs has no places yet.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; null where what runs may lack places.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
@@ -15166,6 +15164,93 @@ revoke all on function jobq_private.settle_successes from public;
 comment on function jobq_private.settle_successes is
 'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
+-- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
+-- claim_calls(); and return their ids.
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
+-- caller has entered the queue, and charges it. Raises: nothing.
+create or replace function jobq_private.start_calls(
+    queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
+    has_gates boolean
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := wanted;
+    _has_lanes boolean := has_lanes;
+    _priority integer;
+    _found tid[];
+    _ids uuid[] := '{}'::uuid[];
+begin
+    while _left > 0 loop
+        _priority := (
+            select j.priority
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit 1
+            for update skip locked
+        );
+        if _has_lanes then
+            _ids := _ids || array(
+                select c.job_id
+                from jobq_private.claim_lanes(
+                    queue, session_user, _left, _priority, is_limited, has_gates, kinds
+                ) as c
+            );
+            _left := wanted - cardinality(_ids);
+        end if;
+        exit when _priority is null or _left = 0;
+        _found := array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.priority = _priority
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.run_at, j.job_id
+            limit _left
+            for update skip locked
+        );
+        if has_gates then
+            _found := jobq_private.divert_jobs(_found);
+            _has_lanes := true;
+        end if;
+        with taken as (
+            update jobq_private.job as j
+            set
+                state = 'running', worker = session_user,
+                place = case when start_calls.is_limited then -1 else 0 end
+            where j.ctid = any(_found)
+            returning j.job_id
+        )
+        select _ids || coalesce(array_agg(t.job_id), '{}') into _ids from taken as t;
+        _left := wanted - cardinality(_ids);
+    end loop;
+    return _ids;
+end
+$$;
+
+revoke all on function jobq_private.start_calls from public;
+
+comment on function jobq_private.start_calls is
+'Starts jobs of kinds that are functions, and returns their ids.';
+
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
@@ -15491,11 +15576,11 @@ comment on function jobq.claim is
 
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
--- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it.
--- Only functions that the log-in may execute, and whose owner it
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
--- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
+-- has another log-in run code of theirs. What limits bind holds its gate or lane until the commit,
+-- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether it takes the payloads of many jobs at a time.
@@ -15520,8 +15605,11 @@ as $$
 declare
     _kinds text[];
     _batches text[];
-    _found tid[] := array[]::tid[];
+    _ids uuid[] := '{}'::uuid[];
+    _begun uuid[];
     _queue text;
+    _look record;
+    _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
     perform jobq_private.resolve();
@@ -15531,7 +15619,6 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
-    and not exists (select from jobq_private.gate as g where g.kind = k.kind)
     and (
         o.rolsuper
         or o.rolname = session_user
@@ -15541,39 +15628,33 @@ begin
     );
 
     foreach _queue in array claim_calls.queues loop
-        continue when (
-            select l.is_paused or l.is_limited
-            from jobq_private.look_at(_queue, clock_timestamp()) as l
+        exit when _left = 0;
+        select l.* into _look from jobq_private.look_at(_queue, clock_timestamp()) as l;
+        continue when _look.is_paused;
+        _begun := jobq_private.start_calls(
+            _queue, _kinds,
+            case
+                when _look.is_limited
+                then jobq_private.enter_queue(_queue, _left, clock_timestamp())
+                else _left
+            end,
+            coalesce(_look.is_limited, false), _look.has_lanes, _look.has_gates
         );
-        _found := _found || array(
-            select j.ctid
-            from jobq_private.job as j
-            where j.queue = _queue
-            and j.state in ('queued', 'retrying')
-            and j.lane_id is null
-            and j.run_at <= clock_timestamp()
-            and j.kind = any(_kinds)
-            order by j.priority desc, j.run_at, j.job_id
-            limit claim_calls.max_jobs - cardinality(_found)
-            for update skip locked
-        );
+        if _look.is_limited then
+            perform jobq_private.charge_queue(_queue, cardinality(_begun));
+        end if;
+        _left := _left - cardinality(_begun);
+        _ids := _ids || _begun;
     end loop;
     return query
-    with taken as (
-        update jobq_private.job as j
-        set state = 'running', worker = session_user, place = 0
-        where j.ctid = any(_found)
-        returning
-            j.job_id, j.attempt, j.kind, j.payload, j.lease_expires_at, j.queue, j.priority,
-            j.run_at
-    )
-    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run),
+    select j.job_id, j.attempt, j.kind, j.payload, parse_ident(k.run),
         coalesce(k.kind = any(_batches), false), k.retry_on
-    from taken as t
-    join jobq_private.kind as k on k.kind = t.kind
-    where t.lease_expires_at is not null
+    from jobq_private.job as j
+    join jobq_private.kind as k on k.kind = j.kind
+    where j.job_id = any(_ids)
+    and j.lease_expires_at is not null
     order by
-        array_position(claim_calls.queues, t.queue), t.priority desc, t.run_at, t.job_id;
+        array_position(claim_calls.queues, j.queue), j.priority desc, j.run_at, j.job_id;
 end
 $$;
 
@@ -18105,7 +18186,7 @@ begin
     select a.gate_id, r.room, r.open_at
     from awaited as a
     left join jobq_private.gate as g on g.gate_id = a.gate_id
-    cross join lateral jobq_private.kind_room(g.kind, awaited_gates.now) as r;
+    cross join lateral jobq_private.gate_room(null, g.kind, awaited_gates.now) as r;
 end
 $$;
 
@@ -18248,11 +18329,11 @@ begin
         end if;
     end loop;
     open_at := null;
-    if (select r.room from jobq_private.queue_room(job.queue, barrier.now) as r) = 0 then
+    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
         reason := 'queue_busy';
         scope := 'queue ' || job.queue;
         return;
-    elsif (select r.room from jobq_private.kind_room(job.kind, barrier.now) as r) = 0 then
+    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
         reason := 'kind_busy';
         scope := 'kind ' || job.kind;
         return;
@@ -18279,7 +18360,8 @@ comment on function jobq_private.barrier is
 'What lets a job not start now, if anything does.';
 
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, or may have waited for one of them in an order, and wake the queues in which others may start now.
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in
+-- which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]
@@ -18751,13 +18833,14 @@ comment on function jobq_private.has_rules is
 
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
--- at that priority; all where there are none (null).
+-- at that priority; all where there are none (null). Only of these kinds, null for any: where
+-- another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
 -- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean
+    has_gates boolean, kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -18781,6 +18864,7 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _others integer;
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -18810,6 +18894,16 @@ begin
             from jobq_private.take_from_lanes(
                 _lanes, clock_timestamp(), _left, _needs_places
             ) as b;
+            _others := 0;
+            if claim_lanes.kinds is not null and _jobs <> '{}' then
+                _others := cardinality(_jobs);
+                select coalesce(array_agg(u.job order by u.n), '{}'),
+                    array_agg(u.place order by u.n), _others - count(*)
+                into _jobs, _places, _others
+                from unnest(_jobs, _places) with ordinality as u (job, place, n)
+                join jobq_private.job as j on j.ctid = u.job
+                where j.kind = any (claim_lanes.kinds);
+            end if;
             if has_gates and _jobs <> '{}' then
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
@@ -18844,7 +18938,7 @@ begin
                 perform jobq_private.charge_gates(_ids);
             end if;
             exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and _others = 0;
         end loop;
         exit when _left = 0;
     end loop;
@@ -19026,7 +19120,7 @@ begin
         return 0;
     end if;
     return least(
-        wanted, (select r.room from jobq_private.queue_room(queue, enter_queue.now) as r)
+        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
     );
 end
 $$;
@@ -19096,8 +19190,8 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(job.queue);
     end if;
-    if not jobq_private.has_counted(job.queue) then
-        barrier := format('queue %s: its limits have just changed', job.queue);
+    if not jobq_private.has_counted() then
+        barrier := 'limits have just changed';
         return;
     end if;
     perform jobq_private.wait_for_gates(job);
@@ -19175,6 +19269,67 @@ revoke all on function jobq_private.free_places from public;
 comment on function jobq_private.free_places is
 'The free places of a lane below its limit, as many as are wanted and may be taken.';
 
+-- Purpose: how many jobs of a whole queue (kind null) or of a whole kind (queue null) may start now,
+-- null for any number; and when that changes by itself.
+-- Invariant: exact for who holds the gate; counts what runs, from job_place_idx. Raises: nothing.
+create or replace function jobq_private.gate_room(
+    queue text, kind text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gate jobq_private.gate;
+    _rule record;
+    _spacing bigint;
+begin
+    select g.* into _gate
+    from jobq_private.gate as g
+    where g.gate_id = jobq_private.gate_id(gate_room.queue, gate_room.kind);
+    if _gate.held_until > now then
+        room := 0;
+        open_at := _gate.held_until;
+        return;
+    end if;
+    select r.* into _rule
+    from (
+        select q.max_running, q.rate_limit, q.rate_period, coalesce(q.rate_burst, 1) as burst
+        from jobq_private.queue as q
+        where q.queue = gate_room.queue
+        union all
+        select k.max_running, k.rate_limit, k.rate_period, coalesce(k.rate_burst, 1)
+        from jobq_private.kind as k
+        where k.kind = gate_room.kind
+    ) as r;
+    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+    room := jobq_private.tokens(_gate.passed_until, _spacing, _rule.burst, now);
+    open_at := jobq_private.token_at(_gate.passed_until, _spacing, _rule.burst, now);
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - case
+            when gate_room.queue is not null then (
+                select count(*) from jobq_private.job as j
+                where j.queue = gate_room.queue and j.place is not null
+            )
+            else (
+                select count(*) from jobq_private.job as j
+                where j.kind = gate_room.kind and j.place is not null
+            )
+        end));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.gate_room from public;
+
+comment on function jobq_private.gate_room is
+'How many jobs of a queue or a kind may start now, and when that changes by itself.';
+
 -- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
 -- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
 -- nothing.
@@ -19211,11 +19366,11 @@ revoke all on function jobq_private.gated_lanes from public;
 comment on function jobq_private.gated_lanes is
 'Locks lanes that wait for gates of kinds, as many as these let pass.';
 
--- Purpose: whether all that runs in a queue has its place where limits count it: after a change of
--- limits by a repeatable snapshot, which may not have seen all that ran, the next claim gives them.
--- Invariant: only while no other claim of the queue is under way; else false, and nobody waits.
--- Raises: nothing.
-create or replace function jobq_private.has_counted(queue text)
+-- Purpose: whether all that runs has its place where limits count it: after a change of limits by a
+-- repeatable snapshot, which may not have seen all that ran, the next claim of any queue gives them.
+-- Invariant: one claim does, and nobody waits: false for all others meanwhile, and while another
+-- transaction has one of these jobs. Raises: nothing.
+create or replace function jobq_private.has_counted()
 returns boolean
 language plpgsql
 volatile
@@ -19225,14 +19380,24 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
+    _uncounted uuid[];
 begin
-    if not exists (select from jobq_private.kind_gate as k where k.queue = has_counted.queue) then
+    if not exists (select from jobq_private.kind_gate as k where k.gate_id is null) then
         return true;
-    elsif not pg_try_advisory_xact_lock(_limits, hashtext(queue) & 255) then
+    elsif not pg_try_advisory_xact_lock(_limits, 256) then
         return false;
     end if;
-    perform jobq_private.number_running(queue);
-    delete from jobq_private.kind_gate as k where k.queue = has_counted.queue;
+    _uncounted := array(select jobq_private.uncounted(null));
+    if cardinality(_uncounted) > cardinality(array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any (_uncounted)
+        for update skip locked
+    )) then
+        return false;
+    end if;
+    perform jobq_private.number_running(null);
+    delete from jobq_private.kind_gate as k where k.gate_id is null;
     return true;
 end
 $$;
@@ -19240,7 +19405,7 @@ $$;
 revoke all on function jobq_private.has_counted from public;
 
 comment on function jobq_private.has_counted is
-'Says whether all that runs in a queue has its place.';
+'Says whether all that runs has its place where limits count it.';
 
 -- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
 -- the key released.
@@ -19481,55 +19646,6 @@ for each row
 when (num_nonnulls(old.max_running, old.rate_limit) > 0)
 execute function jobq_private.follow_kind_limits();
 
--- Purpose: how many jobs of a kind may start now, null for any number; and when that changes by
--- itself.
--- Invariant: exact for who holds the kind's gate; counts what runs, from job_place_idx. Raises:
--- nothing.
-create or replace function jobq_private.kind_room(
-    kind text, now timestamptz, out room integer, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _gate jobq_private.gate;
-    _rule jobq_private.kind;
-    _spacing bigint;
-begin
-    select g.* into _gate from jobq_private.gate as g where g.kind = kind_room.kind and g.queue is null;
-    select k.* into _rule from jobq_private.kind as k where k.kind = kind_room.kind;
-    if _gate.held_until > now then
-        room := 0;
-        open_at := _gate.held_until;
-        return;
-    end if;
-    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
-    room := jobq_private.tokens(
-        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-    );
-    open_at := jobq_private.token_at(
-        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-    );
-    if _rule.max_running is not null then
-        room := least(room, greatest(0, _rule.max_running - (
-            select count(*) from jobq_private.job as j
-            where j.place is not null and j.kind = kind_room.kind
-        )));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.kind_room from public;
-
-comment on function jobq_private.kind_room is
-'How many jobs of a kind may start now, and when that changes by itself.';
-
 -- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
 -- has limits; null for all others.
 -- Invariant: no SET clause, so that it is inlined. Raises: nothing.
@@ -19629,7 +19745,7 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         perform jobq_private.number_running(queue);
     else
-        insert into jobq_private.kind_gate (queue) values (limits_changed.queue);
+        insert into jobq_private.kind_gate (gate_id) values (null);
     end if;
 
     update jobq_private.lane as l
@@ -19716,7 +19832,7 @@ begin
     from jobq_private.queue as q
     where q.queue = look_at.queue;
     has_gates := exists (select from jobq_private.kind_gate as g);
-    is_paused := is_paused or has_gates and not jobq_private.has_counted(queue);
+    is_paused := is_paused or has_gates and not jobq_private.has_counted();
     has_lanes := exists (
         select from jobq_private.lane as l
         where l.queue = look_at.queue
@@ -19774,8 +19890,34 @@ revoke all on function jobq_private.next_lane from public;
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
 
--- Purpose: give places to what runs without in a queue, where limits count what runs.
--- Invariant: the caller holds the lock of the queue's limits exclusively. Raises: nothing.
+-- Purpose: the jobs that run without a place where limits count what runs, of a queue, null for all.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.uncounted(queue text)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select j.job_id
+    from jobq_private.job as j
+    cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+    left join jobq_private.queue as q on q.queue = j.queue
+    left join jobq_private.kind as k on k.kind = j.kind
+    where (uncounted.queue is null or j.queue = uncounted.queue)
+    and j.state = 'running'
+    and j.place is null
+    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+$$;
+
+revoke all on function jobq_private.uncounted from public;
+
+comment on function jobq_private.uncounted is
+'The jobs that run without a place where limits count what runs.';
+
+-- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
+-- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
 create or replace function jobq_private.number_running(queue text)
 returns void
 language sql
@@ -19789,14 +19931,8 @@ as $$
             select max(o.place) from jobq_private.job as o
             where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
         ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.job as j
-        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = j.queue
-        left join jobq_private.kind as k on k.kind = j.kind
-        where j.queue = number_running.queue
-        and j.state = 'running'
-        and j.place is null
-        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+        from jobq_private.uncounted(number_running.queue) as u (job_id)
+        join jobq_private.job as j on j.job_id = u.job_id
     )
     update jobq_private.job as j
     set place = n.place
@@ -19998,7 +20134,7 @@ begin
     room as materialized (
         select d.gate_id, case
             when d.gate_id <> all (_held) then 0
-            else (select r.room from jobq_private.kind_room(d.kind, pass_kinds.now) as r)
+            else (select r.room from jobq_private.gate_room(null, d.kind, pass_kinds.now) as r)
         end as room
         from (
             select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
@@ -20166,7 +20302,7 @@ begin
             when coalesce(r.room, 1) > 0 then '-infinity'
             else coalesce(r.open_at, 'infinity')
         end
-        from jobq_private.queue_room(queue, clock_timestamp()) as r
+        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
     );
 end
 $$;
@@ -20175,54 +20311,6 @@ revoke all on function jobq_private.queue_opens_at from public;
 
 comment on function jobq_private.queue_opens_at is
 'When the limits of a whole queue let its next job start.';
-
--- Purpose: how many jobs of a queue may start now by the limits of the whole queue, null for
--- any number; and when that changes by itself.
--- Invariant: exact for who holds the queue's gate; counts what runs, from job_place_idx. Raises:
--- nothing.
-create or replace function jobq_private.queue_room(
-    queue text, now timestamptz, out room integer, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _passed_until timestamptz;
-    _rule jobq_private.queue;
-    _spacing bigint;
-begin
-    select q.* into _rule from jobq_private.queue as q where q.queue = queue_room.queue;
-    if _rule.rate_limit is not null then
-        _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
-        select g.passed_until into _passed_until
-        from jobq_private.gate as g
-        where g.gate_id = jobq_private.gate_id(queue_room.queue, null);
-        room := jobq_private.tokens(
-            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-        );
-        open_at := jobq_private.token_at(
-            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-        );
-    end if;
-    if _rule.max_running is not null then
-        room := least(room, greatest(0, _rule.max_running - (
-            select count(*) from jobq_private.job as j
-            where j.queue = queue_room.queue and j.place is not null
-        )));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.queue_room from public;
-
-comment on function jobq_private.queue_room is
-'How many jobs of a queue may start now, and when that changes by itself.';
 
 -- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
 -- job, as after a raw delete, or repeatable snapshots that crossed.

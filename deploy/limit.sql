@@ -43,7 +43,7 @@ begin
     select a.gate_id, r.room, r.open_at
     from awaited as a
     left join jobq_private.gate as g on g.gate_id = a.gate_id
-    cross join lateral jobq_private.kind_room(g.kind, awaited_gates.now) as r;
+    cross join lateral jobq_private.gate_room(null, g.kind, awaited_gates.now) as r;
 end
 $$;
 
@@ -186,11 +186,11 @@ begin
         end if;
     end loop;
     open_at := null;
-    if (select r.room from jobq_private.queue_room(job.queue, barrier.now) as r) = 0 then
+    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
         reason := 'queue_busy';
         scope := 'queue ' || job.queue;
         return;
-    elsif (select r.room from jobq_private.kind_room(job.kind, barrier.now) as r) = 0 then
+    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
         reason := 'kind_busy';
         scope := 'kind ' || job.kind;
         return;
@@ -217,7 +217,8 @@ comment on function jobq_private.barrier is
 'What lets a job not start now, if anything does.';
 
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, or may have waited for one of them in an order, and wake the queues in which others may start now.
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in
+-- which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]
@@ -689,13 +690,14 @@ comment on function jobq_private.has_rules is
 
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
--- at that priority; all where there are none (null).
+-- at that priority; all where there are none (null). Only of these kinds, null for any: where
+-- another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
 -- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean
+    has_gates boolean, kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -719,6 +721,7 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _others integer;
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -748,6 +751,16 @@ begin
             from jobq_private.take_from_lanes(
                 _lanes, clock_timestamp(), _left, _needs_places
             ) as b;
+            _others := 0;
+            if claim_lanes.kinds is not null and _jobs <> '{}' then
+                _others := cardinality(_jobs);
+                select coalesce(array_agg(u.job order by u.n), '{}'),
+                    array_agg(u.place order by u.n), _others - count(*)
+                into _jobs, _places, _others
+                from unnest(_jobs, _places) with ordinality as u (job, place, n)
+                join jobq_private.job as j on j.ctid = u.job
+                where j.kind = any (claim_lanes.kinds);
+            end if;
             if has_gates and _jobs <> '{}' then
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
@@ -782,7 +795,7 @@ begin
                 perform jobq_private.charge_gates(_ids);
             end if;
             exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and _others = 0;
         end loop;
         exit when _left = 0;
     end loop;
@@ -964,7 +977,7 @@ begin
         return 0;
     end if;
     return least(
-        wanted, (select r.room from jobq_private.queue_room(queue, enter_queue.now) as r)
+        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
     );
 end
 $$;
@@ -1034,8 +1047,8 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(job.queue);
     end if;
-    if not jobq_private.has_counted(job.queue) then
-        barrier := format('queue %s: its limits have just changed', job.queue);
+    if not jobq_private.has_counted() then
+        barrier := 'limits have just changed';
         return;
     end if;
     perform jobq_private.wait_for_gates(job);
@@ -1113,6 +1126,67 @@ revoke all on function jobq_private.free_places from public;
 comment on function jobq_private.free_places is
 'The free places of a lane below its limit, as many as are wanted and may be taken.';
 
+-- Purpose: how many jobs of a whole queue (kind null) or of a whole kind (queue null) may start now,
+-- null for any number; and when that changes by itself.
+-- Invariant: exact for who holds the gate; counts what runs, from job_place_idx. Raises: nothing.
+create or replace function jobq_private.gate_room(
+    queue text, kind text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gate jobq_private.gate;
+    _rule record;
+    _spacing bigint;
+begin
+    select g.* into _gate
+    from jobq_private.gate as g
+    where g.gate_id = jobq_private.gate_id(gate_room.queue, gate_room.kind);
+    if _gate.held_until > now then
+        room := 0;
+        open_at := _gate.held_until;
+        return;
+    end if;
+    select r.* into _rule
+    from (
+        select q.max_running, q.rate_limit, q.rate_period, coalesce(q.rate_burst, 1) as burst
+        from jobq_private.queue as q
+        where q.queue = gate_room.queue
+        union all
+        select k.max_running, k.rate_limit, k.rate_period, coalesce(k.rate_burst, 1)
+        from jobq_private.kind as k
+        where k.kind = gate_room.kind
+    ) as r;
+    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+    room := jobq_private.tokens(_gate.passed_until, _spacing, _rule.burst, now);
+    open_at := jobq_private.token_at(_gate.passed_until, _spacing, _rule.burst, now);
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - case
+            when gate_room.queue is not null then (
+                select count(*) from jobq_private.job as j
+                where j.queue = gate_room.queue and j.place is not null
+            )
+            else (
+                select count(*) from jobq_private.job as j
+                where j.kind = gate_room.kind and j.place is not null
+            )
+        end));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.gate_room from public;
+
+comment on function jobq_private.gate_room is
+'How many jobs of a queue or a kind may start now, and when that changes by itself.';
+
 -- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
 -- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
 -- nothing.
@@ -1149,11 +1223,11 @@ revoke all on function jobq_private.gated_lanes from public;
 comment on function jobq_private.gated_lanes is
 'Locks lanes that wait for gates of kinds, as many as these let pass.';
 
--- Purpose: whether all that runs in a queue has its place where limits count it: after a change of
--- limits by a repeatable snapshot, which may not have seen all that ran, the next claim gives them.
--- Invariant: only while no other claim of the queue is under way; else false, and nobody waits.
--- Raises: nothing.
-create or replace function jobq_private.has_counted(queue text)
+-- Purpose: whether all that runs has its place where limits count it: after a change of limits by a
+-- repeatable snapshot, which may not have seen all that ran, the next claim of any queue gives them.
+-- Invariant: one claim does, and nobody waits: false for all others meanwhile, and while another
+-- transaction has one of these jobs. Raises: nothing.
+create or replace function jobq_private.has_counted()
 returns boolean
 language plpgsql
 volatile
@@ -1163,14 +1237,24 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _limits constant integer := jobq_private.lock_class('limiting');
+    _uncounted uuid[];
 begin
-    if not exists (select from jobq_private.kind_gate as k where k.queue = has_counted.queue) then
+    if not exists (select from jobq_private.kind_gate as k where k.gate_id is null) then
         return true;
-    elsif not pg_try_advisory_xact_lock(_limits, hashtext(queue) & 255) then
+    elsif not pg_try_advisory_xact_lock(_limits, 256) then
         return false;
     end if;
-    perform jobq_private.number_running(queue);
-    delete from jobq_private.kind_gate as k where k.queue = has_counted.queue;
+    _uncounted := array(select jobq_private.uncounted(null));
+    if cardinality(_uncounted) > cardinality(array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any (_uncounted)
+        for update skip locked
+    )) then
+        return false;
+    end if;
+    perform jobq_private.number_running(null);
+    delete from jobq_private.kind_gate as k where k.gate_id is null;
     return true;
 end
 $$;
@@ -1178,7 +1262,7 @@ $$;
 revoke all on function jobq_private.has_counted from public;
 
 comment on function jobq_private.has_counted is
-'Says whether all that runs in a queue has its place.';
+'Says whether all that runs has its place where limits count it.';
 
 -- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
 -- the key released.
@@ -1419,55 +1503,6 @@ for each row
 when (num_nonnulls(old.max_running, old.rate_limit) > 0)
 execute function jobq_private.follow_kind_limits();
 
--- Purpose: how many jobs of a kind may start now, null for any number; and when that changes by
--- itself.
--- Invariant: exact for who holds the kind's gate; counts what runs, from job_place_idx. Raises:
--- nothing.
-create or replace function jobq_private.kind_room(
-    kind text, now timestamptz, out room integer, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _gate jobq_private.gate;
-    _rule jobq_private.kind;
-    _spacing bigint;
-begin
-    select g.* into _gate from jobq_private.gate as g where g.kind = kind_room.kind and g.queue is null;
-    select k.* into _rule from jobq_private.kind as k where k.kind = kind_room.kind;
-    if _gate.held_until > now then
-        room := 0;
-        open_at := _gate.held_until;
-        return;
-    end if;
-    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
-    room := jobq_private.tokens(
-        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-    );
-    open_at := jobq_private.token_at(
-        _gate.passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-    );
-    if _rule.max_running is not null then
-        room := least(room, greatest(0, _rule.max_running - (
-            select count(*) from jobq_private.job as j
-            where j.place is not null and j.kind = kind_room.kind
-        )));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.kind_room from public;
-
-comment on function jobq_private.kind_room is
-'How many jobs of a kind may start now, and when that changes by itself.';
-
 -- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
 -- has limits; null for all others.
 -- Invariant: no SET clause, so that it is inlined. Raises: nothing.
@@ -1567,7 +1602,7 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         perform jobq_private.number_running(queue);
     else
-        insert into jobq_private.kind_gate (queue) values (limits_changed.queue);
+        insert into jobq_private.kind_gate (gate_id) values (null);
     end if;
 
     update jobq_private.lane as l
@@ -1654,7 +1689,7 @@ begin
     from jobq_private.queue as q
     where q.queue = look_at.queue;
     has_gates := exists (select from jobq_private.kind_gate as g);
-    is_paused := is_paused or has_gates and not jobq_private.has_counted(queue);
+    is_paused := is_paused or has_gates and not jobq_private.has_counted();
     has_lanes := exists (
         select from jobq_private.lane as l
         where l.queue = look_at.queue
@@ -1712,8 +1747,34 @@ revoke all on function jobq_private.next_lane from public;
 comment on function jobq_private.next_lane is
 'Says when the next lane of a queue may have work.';
 
--- Purpose: give places to what runs without in a queue, where limits count what runs.
--- Invariant: the caller holds the lock of the queue's limits exclusively. Raises: nothing.
+-- Purpose: the jobs that run without a place where limits count what runs, of a queue, null for all.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.uncounted(queue text)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select j.job_id
+    from jobq_private.job as j
+    cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+    left join jobq_private.queue as q on q.queue = j.queue
+    left join jobq_private.kind as k on k.kind = j.kind
+    where (uncounted.queue is null or j.queue = uncounted.queue)
+    and j.state = 'running'
+    and j.place is null
+    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+$$;
+
+revoke all on function jobq_private.uncounted from public;
+
+comment on function jobq_private.uncounted is
+'The jobs that run without a place where limits count what runs.';
+
+-- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
+-- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
 create or replace function jobq_private.number_running(queue text)
 returns void
 language sql
@@ -1727,14 +1788,8 @@ as $$
             select max(o.place) from jobq_private.job as o
             where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
         ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.job as j
-        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = j.queue
-        left join jobq_private.kind as k on k.kind = j.kind
-        where j.queue = number_running.queue
-        and j.state = 'running'
-        and j.place is null
-        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+        from jobq_private.uncounted(number_running.queue) as u (job_id)
+        join jobq_private.job as j on j.job_id = u.job_id
     )
     update jobq_private.job as j
     set place = n.place
@@ -1936,7 +1991,7 @@ begin
     room as materialized (
         select d.gate_id, case
             when d.gate_id <> all (_held) then 0
-            else (select r.room from jobq_private.kind_room(d.kind, pass_kinds.now) as r)
+            else (select r.room from jobq_private.gate_room(null, d.kind, pass_kinds.now) as r)
         end as room
         from (
             select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
@@ -2104,7 +2159,7 @@ begin
             when coalesce(r.room, 1) > 0 then '-infinity'
             else coalesce(r.open_at, 'infinity')
         end
-        from jobq_private.queue_room(queue, clock_timestamp()) as r
+        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
     );
 end
 $$;
@@ -2113,54 +2168,6 @@ revoke all on function jobq_private.queue_opens_at from public;
 
 comment on function jobq_private.queue_opens_at is
 'When the limits of a whole queue let its next job start.';
-
--- Purpose: how many jobs of a queue may start now by the limits of the whole queue, null for
--- any number; and when that changes by itself.
--- Invariant: exact for who holds the queue's gate; counts what runs, from job_place_idx. Raises:
--- nothing.
-create or replace function jobq_private.queue_room(
-    queue text, now timestamptz, out room integer, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _passed_until timestamptz;
-    _rule jobq_private.queue;
-    _spacing bigint;
-begin
-    select q.* into _rule from jobq_private.queue as q where q.queue = queue_room.queue;
-    if _rule.rate_limit is not null then
-        _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
-        select g.passed_until into _passed_until
-        from jobq_private.gate as g
-        where g.gate_id = jobq_private.gate_id(queue_room.queue, null);
-        room := jobq_private.tokens(
-            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-        );
-        open_at := jobq_private.token_at(
-            _passed_until, _spacing, coalesce(_rule.rate_burst, 1), now
-        );
-    end if;
-    if _rule.max_running is not null then
-        room := least(room, greatest(0, _rule.max_running - (
-            select count(*) from jobq_private.job as j
-            where j.queue = queue_room.queue and j.place is not null
-        )));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.queue_room from public;
-
-comment on function jobq_private.queue_room is
-'How many jobs of a queue may start now, and when that changes by itself.';
 
 -- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
 -- job, as after a raw delete, or repeatable snapshots that crossed.

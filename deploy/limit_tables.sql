@@ -109,18 +109,16 @@ comment on table jobq_private.gate is 'What a rate has let pass, as the time unt
 create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
 
 -- What each claim must know of, in a table that is empty as a rule, since a look at one without an
--- index reads no page: the gates of kinds, once more; and queues in which somebody must give
--- places to what runs.
+-- index reads no page: the gates of kinds, once more; and with null, that somebody must give places
+-- to what runs.
 create table jobq_private.kind_gate (
-    gate_id uuid,
-    queue text,
-    constraint kind_gate_check check (num_nonnulls(gate_id, queue) = 1)
+    gate_id uuid
 );
 
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; and queues in which what runs has no places yet.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; null where what runs may lack places.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.

@@ -820,6 +820,93 @@ revoke all on function jobq_private.settle_successes from public;
 comment on function jobq_private.settle_successes is
 'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
+-- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
+-- claim_calls(); and return their ids.
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
+-- caller has entered the queue, and charges it. Raises: nothing.
+create or replace function jobq_private.start_calls(
+    queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
+    has_gates boolean
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := wanted;
+    _has_lanes boolean := has_lanes;
+    _priority integer;
+    _found tid[];
+    _ids uuid[] := '{}'::uuid[];
+begin
+    while _left > 0 loop
+        _priority := (
+            select j.priority
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit 1
+            for update skip locked
+        );
+        if _has_lanes then
+            _ids := _ids || array(
+                select c.job_id
+                from jobq_private.claim_lanes(
+                    queue, session_user, _left, _priority, is_limited, has_gates, kinds
+                ) as c
+            );
+            _left := wanted - cardinality(_ids);
+        end if;
+        exit when _priority is null or _left = 0;
+        _found := array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.priority = _priority
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.run_at, j.job_id
+            limit _left
+            for update skip locked
+        );
+        if has_gates then
+            _found := jobq_private.divert_jobs(_found);
+            _has_lanes := true;
+        end if;
+        with taken as (
+            update jobq_private.job as j
+            set
+                state = 'running', worker = session_user,
+                place = case when start_calls.is_limited then -1 else 0 end
+            where j.ctid = any(_found)
+            returning j.job_id
+        )
+        select _ids || coalesce(array_agg(t.job_id), '{}') into _ids from taken as t;
+        _left := wanted - cardinality(_ids);
+    end loop;
+    return _ids;
+end
+$$;
+
+revoke all on function jobq_private.start_calls from public;
+
+comment on function jobq_private.start_calls is
+'Starts jobs of kinds that are functions, and returns their ids.';
+
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
@@ -1145,11 +1232,11 @@ comment on function jobq.claim is
 
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
--- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it.
--- Only functions that the log-in may execute, and whose owner it
+-- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
 -- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
 -- is not enough: any of them could have made the function. So nobody who can declare a kind
--- has another log-in run code of theirs. Jobs with a key, and of queues or kinds that have limits, are left to workers. Raises: 22004, 22023.
+-- has another log-in run code of theirs. What limits bind holds its gate or lane until the commit,
+-- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether it takes the payloads of many jobs at a time.
@@ -1174,8 +1261,11 @@ as $$
 declare
     _kinds text[];
     _batches text[];
-    _found tid[] := array[]::tid[];
+    _ids uuid[] := '{}'::uuid[];
+    _begun uuid[];
     _queue text;
+    _look record;
+    _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
     perform jobq_private.resolve();
@@ -1185,7 +1275,6 @@ begin
     cross join lateral jobq_private.sql_function(k.run) as f
     join pg_catalog.pg_roles as o on o.oid = f.owner
     where f.may_execute
-    and not exists (select from jobq_private.gate as g where g.kind = k.kind)
     and (
         o.rolsuper
         or o.rolname = session_user
@@ -1195,39 +1284,33 @@ begin
     );
 
     foreach _queue in array claim_calls.queues loop
-        continue when (
-            select l.is_paused or l.is_limited
-            from jobq_private.look_at(_queue, clock_timestamp()) as l
+        exit when _left = 0;
+        select l.* into _look from jobq_private.look_at(_queue, clock_timestamp()) as l;
+        continue when _look.is_paused;
+        _begun := jobq_private.start_calls(
+            _queue, _kinds,
+            case
+                when _look.is_limited
+                then jobq_private.enter_queue(_queue, _left, clock_timestamp())
+                else _left
+            end,
+            coalesce(_look.is_limited, false), _look.has_lanes, _look.has_gates
         );
-        _found := _found || array(
-            select j.ctid
-            from jobq_private.job as j
-            where j.queue = _queue
-            and j.state in ('queued', 'retrying')
-            and j.lane_id is null
-            and j.run_at <= clock_timestamp()
-            and j.kind = any(_kinds)
-            order by j.priority desc, j.run_at, j.job_id
-            limit claim_calls.max_jobs - cardinality(_found)
-            for update skip locked
-        );
+        if _look.is_limited then
+            perform jobq_private.charge_queue(_queue, cardinality(_begun));
+        end if;
+        _left := _left - cardinality(_begun);
+        _ids := _ids || _begun;
     end loop;
     return query
-    with taken as (
-        update jobq_private.job as j
-        set state = 'running', worker = session_user, place = 0
-        where j.ctid = any(_found)
-        returning
-            j.job_id, j.attempt, j.kind, j.payload, j.lease_expires_at, j.queue, j.priority,
-            j.run_at
-    )
-    select t.job_id, t.attempt, t.kind, t.payload, parse_ident(k.run),
+    select j.job_id, j.attempt, j.kind, j.payload, parse_ident(k.run),
         coalesce(k.kind = any(_batches), false), k.retry_on
-    from taken as t
-    join jobq_private.kind as k on k.kind = t.kind
-    where t.lease_expires_at is not null
+    from jobq_private.job as j
+    join jobq_private.kind as k on k.kind = j.kind
+    where j.job_id = any(_ids)
+    and j.lease_expires_at is not null
     order by
-        array_position(claim_calls.queues, t.queue), t.priority desc, t.run_at, t.job_id;
+        array_position(claim_calls.queues, j.queue), j.priority desc, j.run_at, j.job_id;
 end
 $$;
 

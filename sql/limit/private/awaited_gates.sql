@@ -38,7 +38,7 @@ begin
     select a.gate_id, r.room, r.open_at
     from awaited as a
     left join jobq_private.gate as g on g.gate_id = a.gate_id
-    cross join lateral jobq_private.kind_room(g.kind, awaited_gates.now) as r;
+    cross join lateral jobq_private.gate_room(null, g.kind, awaited_gates.now) as r;
 end
 $$;
 

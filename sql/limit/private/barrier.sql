@@ -45,11 +45,11 @@ begin
         end if;
     end loop;
     open_at := null;
-    if (select r.room from jobq_private.queue_room(job.queue, barrier.now) as r) = 0 then
+    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
         reason := 'queue_busy';
         scope := 'queue ' || job.queue;
         return;
-    elsif (select r.room from jobq_private.kind_room(job.kind, barrier.now) as r) = 0 then
+    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
         reason := 'kind_busy';
         scope := 'kind ' || job.kind;
         return;

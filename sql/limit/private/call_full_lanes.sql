@@ -1,5 +1,6 @@
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, or may have waited for one of them in an order, and wake the queues in which others may start now.
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in
+-- which others may start now.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]

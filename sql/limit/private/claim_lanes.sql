@@ -1,12 +1,13 @@
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
--- at that priority; all where there are none (null).
+-- at that priority; all where there are none (null). Only of these kinds, null for any: where
+-- another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
 -- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean
+    has_gates boolean, kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -30,6 +31,7 @@ declare
     _jobs tid[];
     _places smallint[];
     _idle jobq_private.lane[];
+    _others integer;
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -59,6 +61,16 @@ begin
             from jobq_private.take_from_lanes(
                 _lanes, clock_timestamp(), _left, _needs_places
             ) as b;
+            _others := 0;
+            if claim_lanes.kinds is not null and _jobs <> '{}' then
+                _others := cardinality(_jobs);
+                select coalesce(array_agg(u.job order by u.n), '{}'),
+                    array_agg(u.place order by u.n), _others - count(*)
+                into _jobs, _places, _others
+                from unnest(_jobs, _places) with ordinality as u (job, place, n)
+                join jobq_private.job as j on j.ctid = u.job
+                where j.kind = any (claim_lanes.kinds);
+            end if;
             if has_gates and _jobs <> '{}' then
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
@@ -93,7 +105,7 @@ begin
                 perform jobq_private.charge_gates(_ids);
             end if;
             exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}';
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and _others = 0;
         end loop;
         exit when _left = 0;
     end loop;

@@ -18,7 +18,7 @@ begin
         return 0;
     end if;
     return least(
-        wanted, (select r.room from jobq_private.queue_room(queue, enter_queue.now) as r)
+        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
     );
 end
 $$;

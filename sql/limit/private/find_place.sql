@@ -20,8 +20,8 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(job.queue);
     end if;
-    if not jobq_private.has_counted(job.queue) then
-        barrier := format('queue %s: its limits have just changed', job.queue);
+    if not jobq_private.has_counted() then
+        barrier := 'limits have just changed';
         return;
     end if;
     perform jobq_private.wait_for_gates(job);

@@ -22,7 +22,7 @@ begin
     if current_setting('transaction_isolation') = 'read committed' then
         perform jobq_private.number_running(queue);
     else
-        insert into jobq_private.kind_gate (queue) values (limits_changed.queue);
+        insert into jobq_private.kind_gate (gate_id) values (null);
     end if;
 
     update jobq_private.lane as l

@@ -28,7 +28,7 @@ begin
     from jobq_private.queue as q
     where q.queue = look_at.queue;
     has_gates := exists (select from jobq_private.kind_gate as g);
-    is_paused := is_paused or has_gates and not jobq_private.has_counted(queue);
+    is_paused := is_paused or has_gates and not jobq_private.has_counted();
     has_lanes := exists (
         select from jobq_private.lane as l
         where l.queue = look_at.queue

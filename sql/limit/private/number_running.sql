@@ -1,5 +1,5 @@
--- Purpose: give places to what runs without in a queue, where limits count what runs.
--- Invariant: the caller holds the lock of the queue's limits exclusively. Raises: nothing.
+-- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
+-- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
 create or replace function jobq_private.number_running(queue text)
 returns void
 language sql
@@ -13,14 +13,8 @@ as $$
             select max(o.place) from jobq_private.job as o
             where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
         ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.job as j
-        cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = j.queue
-        left join jobq_private.kind as k on k.kind = j.kind
-        where j.queue = number_running.queue
-        and j.state = 'running'
-        and j.place is null
-        and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+        from jobq_private.uncounted(number_running.queue) as u (job_id)
+        join jobq_private.job as j on j.job_id = u.job_id
     )
     update jobq_private.job as j
     set place = n.place

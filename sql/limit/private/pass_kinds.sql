@@ -39,7 +39,7 @@ begin
     room as materialized (
         select d.gate_id, case
             when d.gate_id <> all (_held) then 0
-            else (select r.room from jobq_private.kind_room(d.kind, pass_kinds.now) as r)
+            else (select r.room from jobq_private.gate_room(null, d.kind, pass_kinds.now) as r)
         end as room
         from (
             select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null

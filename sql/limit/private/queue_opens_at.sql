@@ -22,7 +22,7 @@ begin
             when coalesce(r.room, 1) > 0 then '-infinity'
             else coalesce(r.open_at, 'infinity')
         end
-        from jobq_private.queue_room(queue, clock_timestamp()) as r
+        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
     );
 end
 $$;

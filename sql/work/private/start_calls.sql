@@ -1,0 +1,86 @@
+-- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
+-- claim_calls(); and return their ids.
+-- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
+-- caller has entered the queue, and charges it. Raises: nothing.
+create or replace function jobq_private.start_calls(
+    queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
+    has_gates boolean
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _left integer := wanted;
+    _has_lanes boolean := has_lanes;
+    _priority integer;
+    _found tid[];
+    _ids uuid[] := '{}'::uuid[];
+begin
+    while _left > 0 loop
+        _priority := (
+            select j.priority
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.priority desc, j.run_at, j.job_id
+            limit 1
+            for update skip locked
+        );
+        if _has_lanes then
+            _ids := _ids || array(
+                select c.job_id
+                from jobq_private.claim_lanes(
+                    queue, session_user, _left, _priority, is_limited, has_gates, kinds
+                ) as c
+            );
+            _left := wanted - cardinality(_ids);
+        end if;
+        exit when _priority is null or _left = 0;
+        _found := array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = start_calls.queue
+            and j.state in ('queued', 'retrying')
+            and j.lane_id is null
+            and j.priority = _priority
+            and j.run_at <= _now
+            and j.kind = any(start_calls.kinds)
+            order by j.run_at, j.job_id
+            limit _left
+            for update skip locked
+        );
+        if has_gates then
+            _found := jobq_private.divert_jobs(_found);
+            _has_lanes := true;
+        end if;
+        with taken as (
+            update jobq_private.job as j
+            set
+                state = 'running', worker = session_user,
+                place = case when start_calls.is_limited then -1 else 0 end
+            where j.ctid = any(_found)
+            returning j.job_id
+        )
+        select _ids || coalesce(array_agg(t.job_id), '{}') into _ids from taken as t;
+        _left := wanted - cardinality(_ids);
+    end loop;
+    return _ids;
+end
+$$;
+
+revoke all on function jobq_private.start_calls from public;
+
+comment on function jobq_private.start_calls is
+'Starts jobs of kinds that are functions, and returns their ids.';
