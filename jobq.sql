@@ -542,6 +542,9 @@ where dedup is not null;
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;
 
+create index job_blocked_idx on jobq_private.job (queue)
+where state = 'blocked';
+
 create index job_batch_idx on jobq_private.job (batch_id)
 where batch_id is not null;
 
@@ -3654,8 +3657,8 @@ begin
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup,
-        nullif(new.last_error_code, 'PARENT_FAILED'),
-        case when new.last_error_code <> 'PARENT_FAILED' then new.last_error end,
+        case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error_code end,
+        case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
         new.batch_id
@@ -11195,7 +11198,8 @@ begin
             'is_paused', t.is_paused,
             'lanes', t.lanes,
             'closed_lanes', t.closed_lanes,
-            'is_exact', t.is_exact
+            'is_exact', t.is_exact,
+            'blocked', t.blocked
         ),
         case when t.n < t.total then t.queue end
     from (
@@ -15858,7 +15862,8 @@ comment on function jobq.confirm_cancel is
 
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now, null when none waits. Raises: 22004.
+-- zero or less when there is work now, null when none waits. What may be released by a look
+-- that has been put off counts as due then. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
@@ -15873,8 +15878,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _due constant timestamptz := jobq.next_due(due_in.queues, due_in.except_kinds);
+    _now constant timestamptz := clock_timestamp();
 begin
-    return case when isfinite(_due) then _due - clock_timestamp() when _due < now() then '0' end;
+    return least(
+        case when isfinite(_due) then _due - _now when _due < _now then interval '0' end,
+        (
+            select min(greatest(
+                case when isfinite(l.look_at) then l.look_at - _now end,
+                least(greatest(_now - l.created_at, interval '10 ms'), interval '1 s')
+            ))
+            from jobq_private.look as l
+        )
+    );
 end
 $$;
 
@@ -17874,7 +17889,7 @@ comment on function jobq.maintain is
 -- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
 -- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
@@ -17918,6 +17933,12 @@ begin
         ('expired_leases', l.expired),
         ('oldest_runnable_seconds', l.oldest)
     ) as m (name, value);
+
+    return query
+    select 'blocked_jobs', j.queue, count(*)::double precision
+    from jobq_private.job as j
+    where j.state = 'blocked'
+    group by j.queue;
 
     return query
     select m.name, l.queue, m.value
@@ -18000,6 +18021,7 @@ comment on function jobq.metrics is
 -- Column is_exact: whether queued, scheduled and retrying are counts of now. Where more than
 -- 10,000 jobs wait in a queue (fewer where there are many queues), they are what maintain()
 -- counted last, about a minute ago, or until it has counted, those that were looked at.
+-- Column blocked: how many wait for other jobs.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -18014,7 +18036,8 @@ returns table (
     is_paused boolean,
     lanes bigint,
     closed_lanes bigint,
-    is_exact boolean
+    is_exact boolean,
+    blocked bigint
 )
 language sql
 stable
@@ -18033,6 +18056,12 @@ as $$
             where j.state = 'running'
             group by j.queue
         ) as r on r.queue = w.queue
+    ),
+    held as (
+        select j.queue, count(*) as blocked
+        from jobq_private.job as j
+        where j.state = 'blocked'
+        group by j.queue
     ),
     ended as (
         select a.queue, count(*) as dead
@@ -18056,14 +18085,17 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true)
+        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true),
+        coalesce(h.blocked, 0)
     from (
         select l.queue from live as l
+        union select h.queue from held as h
         union select e.queue from ended as e
         union select r.queue from recent as r
         union select q.queue from jobq_private.queue as q
     ) as n
     left join live as l on l.queue = n.queue
+    left join held as h on h.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
     left join keyed as k on k.queue = n.queue
@@ -21105,7 +21137,7 @@ comment on function jobq_private.arrow_ends is
 'Where the children of each job begin in a list of arrows.';
 
 -- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
--- Invariant: reads nothing. No SET clause, so that it is cheap. Raises: nothing.
+-- Invariant: reads nothing. Raises: nothing.
 create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
 returns jobq_private.new_job
 language plpgsql
@@ -21231,7 +21263,7 @@ begin
     set
         state = 'cancelled',
         cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
-        last_error_code = 'PARENT_FAILED',
+        last_error_code = case d.ended_as when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED' end,
         last_error = format('job_id %s is %s', d.parent, d.ended_as)
     from (
         select distinct on (t.child) t.child, t.parent, t.ended_as
@@ -21722,7 +21754,8 @@ comment on function jobq_private.end_looks is
 -- Purpose: let new jobs become members of these batches.
 -- Invariant: who adds holds the lock of the batch shared until the commit, and then looks
 -- whether it has ended; resolve() ends a batch only with the lock for itself. So no batch
--- ends while a member is on its way. Raises: JQ001, JQ002.
+-- ends while a member is on its way. A transaction with one snapshot cannot see an end since:
+-- it locks the batch's row, and fails to serialize. Raises: JQ001, JQ002, 40001.
 -- Never: NULL_ARGUMENT.
 create or replace function jobq_private.enter_batches(batch_ids uuid[])
 returns void
@@ -21741,6 +21774,9 @@ begin
         select distinct b.batch_id from unnest(enter_batches.batch_ids) as b (batch_id) order by 1
     loop
         perform pg_advisory_xact_lock_shared(_batching, hashtext(_batch_id::text));
+        if current_setting('transaction_isolation') <> 'read committed' then
+            perform from jobq_private.batch as b where b.batch_id = _batch_id for share;
+        end if;
         _batch := jobq_private.find_batch(_batch_id);
         if _batch.ended_at is not null then
             perform jobq_private.raise_error('ILLEGAL_STATE', format(
@@ -21848,7 +21884,8 @@ comment on function jobq_private.find_batch is
 
 -- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
 -- Invariant: locks no parent, which may run for long: a look is left, so that resolve() finds
--- after the commit what has ended meanwhile. job_ids is parallel to jobs; null for one that
+-- after the commit what has ended meanwhile. Those that this very transaction has made, which
+-- nobody else can hold, are marked as awaited, so that they leave a trace. job_ids is parallel to jobs; null for one that
 -- was not made. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.follow(jobs jobq_private.new_job[], job_ids uuid[])
 returns void
@@ -21897,6 +21934,9 @@ begin
     if found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
     end if;
+    update jobq_private.job as j
+    set is_awaited = true
+    where j.job_id = any(_parents) and j.created_at = now() and not j.is_awaited;
     insert into jobq_private.look (about, id)
     select 'child', i.job_id
     from unnest(follow.jobs) with ordinality as j
@@ -22817,8 +22857,10 @@ begin
             moved := moved + jobq_private.call_back(_batch.on_first_death, 'queued');
         end if;
         continue when _batch.sealed_at is null
-            or not pg_try_advisory_xact_lock(_batching, hashtext(_batch_id::text))
-            or exists (select from jobq_private.job as j where j.batch_id = _batch_id);
+            or not pg_try_advisory_xact_lock(_batching, hashtext(_batch_id::text));
+        continue when exists (
+            select from jobq_private.job as j where j.batch_id = _batch_id
+        );
         _outcome := case
             when exists (
                 select from jobq_private.job_archive as a
@@ -22997,6 +23039,7 @@ declare
     _size constant integer := cardinality(ids);
     _all constant uuid[] := ids || others;
     _jobs jobq_private.new_job[];
+    _named integer;
 begin
     _jobs := jobq_private.node_jobs(nodes);
     if not is_checked then
@@ -23021,7 +23064,15 @@ begin
     );
     insert into jobq_private.node (job_id, graph_id, name)
     select n.job_id, store_nodes.graph_id, n.name
-    from unnest(ids, names) as n (job_id, name);
+    from unnest(ids, names) as n (job_id, name)
+    order by n.name
+    on conflict on constraint node_name_key do nothing;
+    get diagnostics _named = row_count;
+    if _named < _size then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a name is in the graph already: another job has added it just now'
+        );
+    end if;
     insert into jobq_private.edge (child, parent, after_failure)
     select
         _all[a.child], _all[a.parent],
@@ -23324,8 +23375,8 @@ comment on function jobq.cancel_batch is
 
 -- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
 -- that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction, in the order of ids. What has ended stays
--- as it is. Raises: 22004, 22023, JQ001.
+-- Invariant: each as by cancel(), in one transaction; all rows are locked first, in the order of
+-- ids, so that none of them ends meanwhile. What has ended stays as it is. Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
 -- Argument reason: why; kept with each job, at most 512 characters.
 -- Argument scope: all (every job that is connected with it) or downstream (it, and what waits
@@ -23343,6 +23394,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _held uuid[];
 begin
     perform jobq.get_job(cancel_tree.job_id);
     if cancel_tree.scope is null or cancel_tree.scope not in ('all', 'downstream') then
@@ -23352,9 +23405,7 @@ begin
             'INVALID_ARGUMENT', 'reason must have at most 512 characters'
         );
     end if;
-    return query
-    select t.job_id, jobq.cancel(t.job_id, cancel_tree.reason)
-    from (
+    _held := array(
         select j.job_id
         from jobq_private.job as j
         where j.job_id in (
@@ -23364,8 +23415,11 @@ begin
             ) as d (job_id)
         )
         order by j.job_id
-        offset 0
-    ) as t;
+        for update
+    );
+    return query
+    select h.job_id, jobq.cancel(h.job_id, cancel_tree.reason)
+    from unnest(_held) as h (job_id);
 end
 $$;
 
@@ -23447,7 +23501,8 @@ comment on function jobq.enqueue_graph is
 -- they are. Raises: 22004, JQ001.
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none
--- Column state: the state it is in
+-- Column kind: its kind; null when it is gone
+-- Column state: the state it is in; gone when there is no trace of it, as of one that was deleted
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');
@@ -23463,9 +23518,9 @@ as $$
 begin
     perform jobq.get_job(list_inputs.job_id);
     return query
-    select p.job_id, n.name, p.kind, p.state, p.result, e.after_failure
+    select e.parent, n.name, p.kind, coalesce(p.state, 'gone'), p.result, e.after_failure
     from jobq_private.edge as e
-    cross join lateral (
+    left join lateral (
         select j.job_id, j.kind, j.state, j.result
         from jobq.job as j
         where j.job_id = e.parent and j.finished_at is null
@@ -23474,10 +23529,10 @@ begin
         from jobq.job as j
         where j.job_id = e.parent
         and j.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
-    ) as p
+    ) as p on true
     left join jobq_private.node as n on n.job_id = e.parent
     where e.child = list_inputs.job_id
-    order by p.job_id;
+    order by e.parent;
 end
 $$;
 
@@ -23586,7 +23641,8 @@ comment on function jobq.open_batch is
 
 -- Purpose: run jobs of a tree again that are dead or cancelled.
 -- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
--- again, and what has succeeded does not run again. Raises: 22004, 22023, JQ001, JQ002, JQ004.
+-- again, and what has succeeded does not run again. The blocked ones are locked first, so that
+-- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream the one from which on
 -- Argument scope: failed (all that are dead, and what was cancelled because of them),
 -- downstream (this job and what waits for it, as far as dead or cancelled) or all (every dead
@@ -23604,6 +23660,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all uuid[];
     _job_id uuid;
 begin
     perform jobq.get_job(redrive_tree.job_id);
@@ -23613,20 +23670,25 @@ begin
             'INVALID_ARGUMENT', 'scope must be failed, downstream or all'
         );
     end if;
+    _all := array(
+        select t.job_id
+        from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
+            when 'downstream' then 'down' else 'all'
+        end) as t (job_id)
+    );
+    perform from jobq_private.job as j
+    where j.job_id = any(_all) and j.state = 'blocked'
+    order by j.job_id
+    for no key update;
     for _job_id in
         select a.job_id
         from jobq_private.job_archive as a
-        where a.job_id in (
-            select t.job_id
-            from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
-                when 'downstream' then 'down' else 'all'
-            end) as t (job_id)
-        )
+        where a.job_id = any(_all)
         and (
             a.state = 'dead'
             or (
                 a.state = 'cancelled'
-                and (redrive_tree.scope <> 'failed' or a.last_error_code = 'PARENT_FAILED')
+                and (redrive_tree.scope <> 'failed' or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE'))
             )
         )
         order by a.job_id

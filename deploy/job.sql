@@ -328,8 +328,8 @@ begin
         new.schedule_id, new.attempt, new.attempt, new.max_attempts, new.priority,
         new.state, new.previous_state, new.region, new.queue, new.kind,
         new.idempotency_key, new.dedup_key, new.dedup,
-        nullif(new.last_error_code, 'PARENT_FAILED'),
-        case when new.last_error_code <> 'PARENT_FAILED' then new.last_error end,
+        case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error_code end,
+        case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
         new.batch_id

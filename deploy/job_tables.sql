@@ -161,6 +161,9 @@ where dedup is not null;
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;
 
+create index job_blocked_idx on jobq_private.job (queue)
+where state = 'blocked';
+
 create index job_batch_idx on jobq_private.job (batch_id)
 where batch_id is not null;
 

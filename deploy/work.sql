@@ -1514,7 +1514,8 @@ comment on function jobq.confirm_cancel is
 
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now, null when none waits. Raises: 22004.
+-- zero or less when there is work now, null when none waits. What may be released by a look
+-- that has been put off counts as due then. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
@@ -1529,8 +1530,18 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _due constant timestamptz := jobq.next_due(due_in.queues, due_in.except_kinds);
+    _now constant timestamptz := clock_timestamp();
 begin
-    return case when isfinite(_due) then _due - clock_timestamp() when _due < now() then '0' end;
+    return least(
+        case when isfinite(_due) then _due - _now when _due < _now then interval '0' end,
+        (
+            select min(greatest(
+                case when isfinite(l.look_at) then l.look_at - _now end,
+                least(greatest(_now - l.created_at, interval '10 ms'), interval '1 s')
+            ))
+            from jobq_private.look as l
+        )
+    );
 end
 $$;
 

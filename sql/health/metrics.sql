@@ -2,7 +2,7 @@
 -- Invariant: bounded: of long queues what waits is told as waiting_counts() has it, up to a
 -- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
--- Column name: queue_backlog, running_jobs, expired_leases, oldest_runnable_seconds, lanes,
+-- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
 -- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
@@ -46,6 +46,12 @@ begin
         ('expired_leases', l.expired),
         ('oldest_runnable_seconds', l.oldest)
     ) as m (name, value);
+
+    return query
+    select 'blocked_jobs', j.queue, count(*)::double precision
+    from jobq_private.job as j
+    where j.state = 'blocked'
+    group by j.queue;
 
     return query
     select m.name, l.queue, m.value

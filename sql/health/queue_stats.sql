@@ -16,6 +16,7 @@
 -- Column is_exact: whether queued, scheduled and retrying are counts of now. Where more than
 -- 10,000 jobs wait in a queue (fewer where there are many queues), they are what maintain()
 -- counted last, about a minute ago, or until it has counted, those that were looked at.
+-- Column blocked: how many wait for other jobs.
 -- Example: select * from jobq.queue_stats();
 create or replace function jobq.queue_stats()
 returns table (
@@ -30,7 +31,8 @@ returns table (
     is_paused boolean,
     lanes bigint,
     closed_lanes bigint,
-    is_exact boolean
+    is_exact boolean,
+    blocked bigint
 )
 language sql
 stable
@@ -49,6 +51,12 @@ as $$
             where j.state = 'running'
             group by j.queue
         ) as r on r.queue = w.queue
+    ),
+    held as (
+        select j.queue, count(*) as blocked
+        from jobq_private.job as j
+        where j.state = 'blocked'
+        group by j.queue
     ),
     ended as (
         select a.queue, count(*) as dead
@@ -72,14 +80,17 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true)
+        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true),
+        coalesce(h.blocked, 0)
     from (
         select l.queue from live as l
+        union select h.queue from held as h
         union select e.queue from ended as e
         union select r.queue from recent as r
         union select q.queue from jobq_private.queue as q
     ) as n
     left join live as l on l.queue = n.queue
+    left join held as h on h.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
     left join keyed as k on k.queue = n.queue

@@ -29,7 +29,8 @@ begin
             'is_paused', t.is_paused,
             'lanes', t.lanes,
             'closed_lanes', t.closed_lanes,
-            'is_exact', t.is_exact
+            'is_exact', t.is_exact,
+            'blocked', t.blocked
         ),
         case when t.n < t.total then t.queue end
     from (

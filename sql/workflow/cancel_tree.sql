@@ -1,7 +1,7 @@
 -- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
 -- that run by asking their workers.
--- Invariant: each as by cancel(), in one transaction, in the order of ids. What has ended stays
--- as it is. Raises: 22004, 22023, JQ001.
+-- Invariant: each as by cancel(), in one transaction; all rows are locked first, in the order of
+-- ids, so that none of them ends meanwhile. What has ended stays as it is. Raises: 22004, 22023, JQ001.
 -- Argument job_id: any job of the tree
 -- Argument reason: why; kept with each job, at most 512 characters.
 -- Argument scope: all (every job that is connected with it) or downstream (it, and what waits
@@ -19,6 +19,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _held uuid[];
 begin
     perform jobq.get_job(cancel_tree.job_id);
     if cancel_tree.scope is null or cancel_tree.scope not in ('all', 'downstream') then
@@ -28,9 +30,7 @@ begin
             'INVALID_ARGUMENT', 'reason must have at most 512 characters'
         );
     end if;
-    return query
-    select t.job_id, jobq.cancel(t.job_id, cancel_tree.reason)
-    from (
+    _held := array(
         select j.job_id
         from jobq_private.job as j
         where j.job_id in (
@@ -40,8 +40,11 @@ begin
             ) as d (job_id)
         )
         order by j.job_id
-        offset 0
-    ) as t;
+        for update
+    );
+    return query
+    select h.job_id, jobq.cancel(h.job_id, cancel_tree.reason)
+    from unnest(_held) as h (job_id);
 end
 $$;
 

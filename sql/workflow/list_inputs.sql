@@ -3,7 +3,8 @@
 -- they are. Raises: 22004, JQ001.
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none
--- Column state: the state it is in
+-- Column kind: its kind; null when it is gone
+-- Column state: the state it is in; gone when there is no trace of it, as of one that was deleted
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');
@@ -19,9 +20,9 @@ as $$
 begin
     perform jobq.get_job(list_inputs.job_id);
     return query
-    select p.job_id, n.name, p.kind, p.state, p.result, e.after_failure
+    select e.parent, n.name, p.kind, coalesce(p.state, 'gone'), p.result, e.after_failure
     from jobq_private.edge as e
-    cross join lateral (
+    left join lateral (
         select j.job_id, j.kind, j.state, j.result
         from jobq.job as j
         where j.job_id = e.parent and j.finished_at is null
@@ -30,10 +31,10 @@ begin
         from jobq.job as j
         where j.job_id = e.parent
         and j.finished_at >= jobq_private.id_time(e.parent) - interval '1 day'
-    ) as p
+    ) as p on true
     left join jobq_private.node as n on n.job_id = e.parent
     where e.child = list_inputs.job_id
-    order by p.job_id;
+    order by e.parent;
 end
 $$;
 

@@ -1,6 +1,7 @@
 -- Purpose: run jobs of a tree again that are dead or cancelled.
 -- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
--- again, and what has succeeded does not run again. Raises: 22004, 22023, JQ001, JQ002, JQ004.
+-- again, and what has succeeded does not run again. The blocked ones are locked first, so that
+-- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream the one from which on
 -- Argument scope: failed (all that are dead, and what was cancelled because of them),
 -- downstream (this job and what waits for it, as far as dead or cancelled) or all (every dead
@@ -18,6 +19,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _all uuid[];
     _job_id uuid;
 begin
     perform jobq.get_job(redrive_tree.job_id);
@@ -27,20 +29,25 @@ begin
             'INVALID_ARGUMENT', 'scope must be failed, downstream or all'
         );
     end if;
+    _all := array(
+        select t.job_id
+        from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
+            when 'downstream' then 'down' else 'all'
+        end) as t (job_id)
+    );
+    perform from jobq_private.job as j
+    where j.job_id = any(_all) and j.state = 'blocked'
+    order by j.job_id
+    for no key update;
     for _job_id in
         select a.job_id
         from jobq_private.job_archive as a
-        where a.job_id in (
-            select t.job_id
-            from jobq_private.tree(redrive_tree.job_id, case redrive_tree.scope
-                when 'downstream' then 'down' else 'all'
-            end) as t (job_id)
-        )
+        where a.job_id = any(_all)
         and (
             a.state = 'dead'
             or (
                 a.state = 'cancelled'
-                and (redrive_tree.scope <> 'failed' or a.last_error_code = 'PARENT_FAILED')
+                and (redrive_tree.scope <> 'failed' or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE'))
             )
         )
         order by a.job_id

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from waiting import until
 
 from jobq import AsyncClient, Client, Graph, JobContext, Registry, Worker
 from jobq.cli.tree import drawn
@@ -134,7 +136,9 @@ def test_who_enqueues_waits_for_no_parent(sessions: Callable[[], Connection]) ->
     assert states(two)["child"] == "queued"
 
 
-def test_a_child_that_somebody_holds_is_released_later(sessions: Callable[[], Connection]) -> None:
+def test_a_child_that_somebody_holds_is_released_later(
+    sessions: Callable[[], Connection],
+) -> None:
     one, two = sessions(), sessions()
     parent = enqueue(one, "parent")
     child = enqueue(one, "child", parent)
@@ -150,7 +154,9 @@ def test_a_child_that_somebody_holds_is_released_later(sessions: Callable[[], Co
     assert states(one)["child"] == "queued"
 
 
-def test_a_parent_whose_end_is_undone_releases_nobody(sessions: Callable[[], Connection]) -> None:
+def test_a_parent_whose_end_is_undone_releases_nobody(
+    sessions: Callable[[], Connection],
+) -> None:
     one = sessions()
     parent = enqueue(one, "parent")
     enqueue(one, "child", parent)
@@ -179,7 +185,9 @@ def test_a_snapshot_that_is_too_old_leaves_the_release_to_others(
     assert states(two)["child"] == "queued"
 
 
-def test_a_redrive_beside_a_new_child_strands_nobody(sessions: Callable[[], Connection]) -> None:
+def test_a_redrive_beside_a_new_child_strands_nobody(
+    sessions: Callable[[], Connection],
+) -> None:
     """The parent is marked as awaited on its way back, whoever saw what."""
     one, two = sessions(), sessions()
     parent = enqueue(one, "parent")
@@ -216,6 +224,171 @@ def test_the_last_members_that_end_at_once_end_the_batch(
     settled(one)
     assert states(one)["report"] == "queued"
     assert client.batch(batch).succeeded == 2
+
+
+def waits_for_a_lock(observer: Connection, connection: Connection) -> bool:
+    row = observer.execute(
+        "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
+        (connection.info.backend_pid,),
+    ).fetchone()
+    observer.commit()
+    return row is not None
+
+
+def dead_tree(one: Connection) -> tuple[UUID, UUID]:
+    """Make a parent that is dead, and a child that nobody has cancelled yet."""
+    parent = enqueue(one, "parent")
+    child = enqueue(one, "child", parent)
+    claim(one)
+    one.commit()
+    one.execute("select jobq.fail(%s, 1, 'boom', retryable => false)", (parent,))
+    one.commit()
+    return parent, child
+
+
+def test_a_redrive_of_a_tree_takes_what_is_being_cancelled_with_it(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    parent, child = dead_tree(one)
+    one.execute("select jobq_private.resolve()")
+    two.execute("set lock_timeout = '100ms'")
+    two.commit()
+    with pytest.raises(psycopg.errors.LockNotAvailable):
+        two.execute("select jobq.redrive_tree(%s)", (parent,))
+    two.rollback()
+    one.commit()
+    back = {row[0] for row in two.execute("select jobq.redrive_tree(%s)", (parent,))}
+    two.commit()
+    assert back == {parent, child}
+    assert states(one) == {"parent": "queued", "child": "blocked"}
+
+
+def test_a_child_of_a_tree_that_is_redriven_is_not_cancelled(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    parent, _child = dead_tree(one)
+    two.execute("select jobq.redrive_tree(%s)", (parent,))
+    one.execute("select jobq_private.resolve()")
+    one.commit()
+    two.commit()
+    settled(one)
+    assert states(one) == {"parent": "queued", "child": "blocked"}
+
+
+def test_a_tree_is_cancelled_though_a_job_of_it_ends_without_a_trace(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two, three = sessions(), sessions(), sessions()
+    one.execute("select jobq.put_kind('leaf', keep_succeeded => '0')")
+    parent = enqueue(one, "parent")
+    leaf, _other = enqueue(one, "leaf", parent), enqueue(one, "other", parent)
+    claim(one)
+    exchange(one, parent)
+    one.commit()
+    one.execute("select jobq.complete(%s, 1)", (leaf,))
+    with ThreadPoolExecutor(1) as pool:
+        cancelled = pool.submit(lambda: Client(two).cancel_tree(parent))
+        until(lambda: waits_for_a_lock(three, two))
+        one.commit()
+        assert [done.outcome for done in cancelled.result()] == ["cancel_requested"]
+    two.commit()
+
+
+@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
+def test_an_old_snapshot_adds_no_member_to_a_batch_that_has_ended(
+    sessions: Callable[[], Connection], isolation: str
+) -> None:
+    one, two = sessions(), sessions()
+    batch = Client(one).open_batch(on_end={"kind": "end"})
+    one.commit()
+    two.execute(f"set transaction isolation level {isolation}")
+    two.execute("select 1")
+    Client(one).seal_batch(batch)
+    one.commit()
+    settled(one)
+    assert states(one) == {"end": "queued"}
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        two.execute("select jobq.enqueue('late', batch_id => %s)", (batch,))
+    two.rollback()
+
+
+def test_a_name_that_two_add_to_a_graph_at_once_is_refused_to_the_second(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two, three = sessions(), sessions(), sessions()
+    first = enqueue(one, "first")
+    more = Graph()
+    more.add("part", name="part")
+    ids = Client(one).enqueue_graph(more, graph_of=first)
+    one.commit()
+    again = Graph()
+    again.add("part", name="part#2", after=[ids["part"]])
+    Client(one).enqueue_graph(again, graph_of=first)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(lambda: Client(two).enqueue_graph(again, graph_of=first))
+        until(lambda: waits_for_a_lock(three, two))
+        one.commit()
+        with pytest.raises(InvalidArgument):
+            second.result()
+    two.rollback()
+
+
+def test_a_parent_of_the_same_transaction_leaves_a_trace(
+    sessions: Callable[[], Connection],
+) -> None:
+    """Whatever its kind keeps, and though nobody has looked at the child when it ends."""
+    one = sessions()
+    one.execute("select jobq.put_kind('parent', keep_succeeded => '0')")
+    one.commit()
+    client = Client(one)
+    parent = client.enqueue("parent").job_id
+    client.enqueue("child", after=[parent], after_failure="wait")
+    one.commit()
+    claim(one, 1)
+    exchange(one, parent)
+    one.commit()
+    settled(one)
+    assert set(states(one)) == {"parent", "child"}
+    assert states(one)["child"] in ("queued", "running")
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"),
+    [("cancel", "cancelled"), ("wait", "cancelled"), ("run", "queued")],
+)
+def test_a_parent_that_ends_without_a_trace_before_anybody_looks_is_gone(
+    sessions: Callable[[], Connection], failure: str, state: str
+) -> None:
+    one = sessions()
+    one.execute("select jobq.put_kind('parent', keep_succeeded => '0')")
+    parent = enqueue(one, "parent")
+    claim(one)
+    one.commit()
+    child = enqueue(one, "child", parent, failure=failure)
+    below = enqueue(one, "below", child)
+    one.execute("select jobq.complete(%s, 1)", (parent,))
+    one.commit()
+    settled(one)
+    client = Client(one)
+    [given] = client.list_inputs(child)
+    assert (given.job_id, given.kind, given.state, given.result) == (
+        parent,
+        None,
+        "gone",
+        None,
+    )
+    assert client.get(child).state == state
+    if state == "cancelled":
+        assert client.get(child).last_error_code == "PARENT_GONE"
+        assert client.get(below).last_error_code == "PARENT_FAILED"
+        assert {row[0] for row in one.execute("select jobq.redrive_tree(%s)", (child,))} == {
+            child, below,
+        }  # fmt: skip
+        one.commit()
+        settled(one)
+        assert states(one) == {"child": "cancelled", "below": "cancelled"}
 
 
 def test_a_batch_does_not_end_while_a_member_is_on_its_way(

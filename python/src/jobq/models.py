@@ -332,14 +332,16 @@ class Input:
     Attributes:
         job_id: the job that was waited for.
         name: its name in the graph; None where it is in none.
+        kind: None when there is no trace of it, as of a job that was deleted.
+        state: ``gone`` then.
         result: what it returned; None unless it has succeeded.
         after_failure: what follows for the other one when this one is dead or cancelled.
     """
 
     job_id: UUID
     name: str | None
-    kind: str
-    state: State
+    kind: str | None
+    state: State | Literal["gone"]
     result: Json
     after_failure: str
 
@@ -402,6 +404,7 @@ class QueueStats:
         is_exact: whether ``queued``, ``scheduled`` and ``retrying`` are counts of now. Where more
             than 10,000 jobs wait in a queue (fewer where there are many queues), they are what
             maintenance counted last, about a minute ago.
+        blocked: jobs that wait for other jobs.
     """
 
     queue: str
@@ -416,6 +419,7 @@ class QueueStats:
     lanes: int
     closed_lanes: int
     is_exact: bool = True
+    blocked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

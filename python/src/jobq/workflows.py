@@ -90,7 +90,7 @@ def list_inputs(job_id: UUID | str) -> Call[list[Input]]:
     return Call("list_inputs", {"job_id": as_uuid(job_id)}, _inputs)
 
 
-def _inputs(rows: list[tuple[UUID, str | None, str, str, Json, str]]) -> list[Input]:
+def _inputs(rows: list[tuple[UUID, str | None, str | None, str, Json, str]]) -> list[Input]:
     return [Input(*row) for row in rows]  # type: ignore[arg-type] # the database's states
 
 

@@ -1,5 +1,5 @@
 -- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
--- Invariant: reads nothing. No SET clause, so that it is cheap. Raises: nothing.
+-- Invariant: reads nothing. Raises: nothing.
 create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
 returns jobq_private.new_job
 language plpgsql

@@ -25,7 +25,7 @@ begin
     set
         state = 'cancelled',
         cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
-        last_error_code = 'PARENT_FAILED',
+        last_error_code = case d.ended_as when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED' end,
         last_error = format('job_id %s is %s', d.parent, d.ended_as)
     from (
         select distinct on (t.child) t.child, t.parent, t.ended_as

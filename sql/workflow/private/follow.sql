@@ -1,6 +1,7 @@
 -- Purpose: link new jobs to those that they wait for, and to the batches they belong to.
 -- Invariant: locks no parent, which may run for long: a look is left, so that resolve() finds
--- after the commit what has ended meanwhile. job_ids is parallel to jobs; null for one that
+-- after the commit what has ended meanwhile. Those that this very transaction has made, which
+-- nobody else can hold, are marked as awaited, so that they leave a trace. job_ids is parallel to jobs; null for one that
 -- was not made. Raises: 22004, 22023, JQ001, JQ002.
 create or replace function jobq_private.follow(jobs jobq_private.new_job[], job_ids uuid[])
 returns void
@@ -49,6 +50,9 @@ begin
     if found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', _missing));
     end if;
+    update jobq_private.job as j
+    set is_awaited = true
+    where j.job_id = any(_parents) and j.created_at = now() and not j.is_awaited;
     insert into jobq_private.look (about, id)
     select 'child', i.job_id
     from unnest(follow.jobs) with ordinality as j

@@ -39,8 +39,10 @@ begin
             moved := moved + jobq_private.call_back(_batch.on_first_death, 'queued');
         end if;
         continue when _batch.sealed_at is null
-            or not pg_try_advisory_xact_lock(_batching, hashtext(_batch_id::text))
-            or exists (select from jobq_private.job as j where j.batch_id = _batch_id);
+            or not pg_try_advisory_xact_lock(_batching, hashtext(_batch_id::text));
+        continue when exists (
+            select from jobq_private.job as j where j.batch_id = _batch_id
+        );
         _outcome := case
             when exists (
                 select from jobq_private.job_archive as a

@@ -16,6 +16,7 @@ declare
     _size constant integer := cardinality(ids);
     _all constant uuid[] := ids || others;
     _jobs jobq_private.new_job[];
+    _named integer;
 begin
     _jobs := jobq_private.node_jobs(nodes);
     if not is_checked then
@@ -40,7 +41,15 @@ begin
     );
     insert into jobq_private.node (job_id, graph_id, name)
     select n.job_id, store_nodes.graph_id, n.name
-    from unnest(ids, names) as n (job_id, name);
+    from unnest(ids, names) as n (job_id, name)
+    order by n.name
+    on conflict on constraint node_name_key do nothing;
+    get diagnostics _named = row_count;
+    if _named < _size then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a name is in the graph already: another job has added it just now'
+        );
+    end if;
     insert into jobq_private.edge (child, parent, after_failure)
     select
         _all[a.child], _all[a.parent],

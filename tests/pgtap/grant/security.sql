@@ -244,7 +244,7 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_over'), ('own_shard');
+('is_over'), ('own_shard'), ('follows');
 select is_empty(
     $$
     select function, config from routine

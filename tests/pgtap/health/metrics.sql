@@ -25,7 +25,7 @@ language sql
 begin atomic
     select format('%s %s %s', m.name, m.queue, m.value)
     from jobq.metrics() as m
-    where m.name in ('queue_backlog', 'running_jobs', 'expired_leases', 'dlq_size')
+    where m.name in ('queue_backlog', 'running_jobs', 'blocked_jobs', 'expired_leases', 'dlq_size')
     order by m.queue, m.name collate "C";
 end;
 
@@ -46,6 +46,9 @@ select jobq.fail(j.job_id, 1, 'x', retry_in => '1 h')
 from (
     select job_id from jobq_private.job where state = 'running' limit 1
 ) as j;
+select jobq.enqueue('k', queue => 'a', after => array(
+    select j.job_id from jobq_private.job as j where j.state = 'running' limit 1
+));
 select jobq.enqueue('k', queue => 'b') as dead \gset
 select from jobq.claim('{b}', 'w');
 select jobq.fail(:'dead', 1, 'x', retryable => false);
@@ -56,7 +59,7 @@ select jobq.complete(:'done', 1);
 select results_eq(
     'select distinct m.name collate "C", m.queue is null from jobq.metrics() as m order by 1',
     $$
-    values ('dlq_size' collate "C", false), ('enqueue_qps', true),
+    values ('blocked_jobs' collate "C", false), ('dlq_size', false), ('enqueue_qps', true),
     ('expired_leases', false), ('fail_rate', true), ('job_latency_p95_seconds', true),
     ('oldest_runnable_seconds', false), ('queue_backlog', false), ('running_jobs', false)
     $$,
@@ -64,12 +67,12 @@ select results_eq(
 );
 select is(
     array(select pg_temp.counts()),
-    '{expired_leases a 0,queue_backlog a 4,running_jobs a 2,dlq_size b 1}',
+    '{blocked_jobs a 1,expired_leases a 0,queue_backlog a 4,running_jobs a 2,dlq_size b 1}',
     'what waits, what runs and what is dead is counted by queue; what succeeded is not'
 );
 select is(
     (select m.value from jobq.metrics() as m where m.name = 'enqueue_qps'),
-    8 / 60.0::double precision,
+    9 / 60.0::double precision,
     'the rate counts the jobs of the last minute, live and ended'
 );
 select is(
@@ -88,7 +91,7 @@ set created_at = now() - interval '20 s', finished_at = now() - interval '10 s';
 set local session_replication_role = origin;
 select is(
     array(select pg_temp.counts()),
-    '{expired_leases a 1,queue_backlog a 4,running_jobs a 2,dlq_size b 1}',
+    '{blocked_jobs a 1,expired_leases a 1,queue_backlog a 4,running_jobs a 2,dlq_size b 1}',
     'a lease that has run out is counted, and its job still runs'
 );
 select is(

@@ -16,6 +16,9 @@ select row_number() over () as n, j.job_id from jobq_private.job as j
 where j.state = 'running';
 select jobq.fail(job_id, 1, 'x', retry_in => '1 h') from held where n = 1;
 select jobq.fail(job_id, 1, 'x', retryable => false) from held where n = 2;
+select jobq.enqueue('child', queue => 'q', after => array(
+    select j.job_id from jobq_private.job as j where j.state = 'running' limit 1
+));
 select jobq.enqueue('work', queue => 'over') as over \gset
 select from jobq.claim('{over}', 'w');
 select jobq.complete(:'over', 1);
@@ -24,10 +27,10 @@ select results_eq(
     $$
     values ('empty', 0::bigint, 0::bigint, 0::bigint, 0::bigint, 0::bigint,
         null::interval,
-        0::bigint, false, 0::bigint, 0::bigint, true),
-    ('over', 0, 0, 0, 0, 0, null, 1, false, 0, 0, true),
-    ('paused', 0, 0, 0, 0, 0, null, 0, true, 0, 0, true),
-    ('q', 2, 1, 1, 1, 1, '90 s', 1, false, 0, 0, true)
+        0::bigint, false, 0::bigint, 0::bigint, true, 0::bigint),
+    ('over', 0, 0, 0, 0, 0, null, 1, false, 0, 0, true, 0),
+    ('paused', 0, 0, 0, 0, 0, null, 0, true, 0, 0, true, 0),
+    ('q', 2, 1, 1, 1, 1, '90 s', 1, false, 0, 0, true, 1)
     $$,
     'each queue that has jobs, has just finished some or is declared has one row'
 );

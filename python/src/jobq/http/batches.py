@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 from msgspec import Meta, Raw, Struct
@@ -67,8 +67,10 @@ class Input(Struct):
 
     job_id: UUID
     name: Annotated[str | None, Meta(description="Its name in the graph.")]
-    kind: str
-    state: State
+    kind: Annotated[str | None, Meta(description="Null when there is no trace of it.")]
+    state: Annotated[
+        State | Literal["gone"], Meta(description="gone when there is no trace of it.")
+    ]
     result: AnyJson
     after_failure: AfterFailure
 

@@ -205,6 +205,7 @@ QUEUES: Final = {
             "lanes": 3,
             "closed_lanes": 1,
             "is_exact": True,
+            "blocked": 0,
         }
     ],
     "cursor": None,

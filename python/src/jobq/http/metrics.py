@@ -69,6 +69,7 @@ class Figure:
 FIGURES: Final = {
     "queue_backlog": Figure("Jobs that wait: queued, scheduled or retrying.", sum),
     "running_jobs": Figure("Jobs that are leased to workers.", sum),
+    "blocked_jobs": Figure("Jobs that wait for other jobs.", sum),
     "expired_leases": Figure("Running jobs whose lease has expired, not taken back yet.", sum),
     "oldest_runnable_seconds": Figure("How long the first in line could have run already.", max),
     "lanes": Figure("Concurrency keys with work, by priority.", sum),

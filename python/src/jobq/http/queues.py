@@ -46,6 +46,7 @@ class Queue(Struct):
             " queue they are about a minute old."
         ),
     ]
+    blocked: Annotated[int, Meta(description="Jobs that wait for other jobs.")]
 
 
 class QueuePage(Struct):
