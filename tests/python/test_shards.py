@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
+import psycopg
+import pytest
+
+from jobq import Client
+from jobq.cluster import AsyncShardedClient, ShardedClient
+from jobq.errors import DatabaseUnavailable, InvalidArgument
 from jobq.shards import choose_shard, shard_of
+from servers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    import psycopg
+    from servers import Cluster
 
     Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -40,3 +49,118 @@ def test_the_id_tells_the_shard(connect: Callable[[], Connection]) -> None:
         assert shard_of(job_id) == shard == 200  # type: ignore[arg-type]
         assert choose_shard([1], "k", after=[job_id]) == 200  # type: ignore[list-item]
         assert choose_shard([1], "k", batch_id=job_id) == 200  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def shards(cluster: Cluster) -> Iterator[list[str]]:
+    """Two databases that are a cluster, of which the first gets new keys."""
+    with cluster.database() as one, cluster.database() as two:
+        for number, url in enumerate((one, two)):
+            with psycopg.connect(url, autocommit=True) as connection:
+                for other in range(2):
+                    connection.execute(
+                        "select jobq.put_shard(%s, %s, %s)",
+                        (other, f"postgresql://host-{other}/jobq", other == number),
+                    )
+                connection.execute("select jobq.put_epoch(1, '{0}')")
+        yield [one, two]
+
+
+def widen(urls: list[str], shard_ids: str = "{0,1}") -> None:
+    """Have other shards get new keys, from now on."""
+    for url in urls:
+        with psycopg.connect(url, autocommit=True) as connection:
+            (epoch,) = connection.execute(
+                "select max(epoch) + 1 from jobq.list_epochs()"
+            ).fetchone() or (1,)
+            connection.execute("select jobq.put_epoch(%s, %s)", (epoch, shard_ids))
+
+
+def test_a_cluster_is_one_queue(shards: list[str]) -> None:
+    widen(shards)
+    keys = [f"k{n}" for n in range(40)]
+    with ShardedClient(shards[::-1]) as client:
+        singles = [client.enqueue("work", {"n": n}) for n in range(30)]
+        keyed = [client.enqueue("work", idempotency_key=key) for key in keys]
+        again = client.enqueue_many([{"kind": "work", "idempotency_key": key} for key in keys])
+        assert [job.job_id for job in again] == [job.job_id for job in keyed]
+        assert not any(job.created for job in again)
+        assert {shard_of(job.job_id) for job in singles} == {0, 1}
+        for job, key in zip(keyed, keys, strict=True):
+            assert shard_of(job.job_id) == choose_shard([0, 1], None, key)
+            assert client.find("work", key) == job.job_id
+        child = client.enqueue("work", after=[singles[0].job_id])
+        assert shard_of(child.job_id) == shard_of(singles[0].job_id)
+
+        page = client.list_jobs(max_jobs=50)
+        rest = client.list_jobs(before=page[-1].job_id, max_jobs=50)
+        ids = [job.job_id for job in (*page, *rest)]
+        assert ids == sorted(ids, reverse=True) and len(set(ids)) == 71
+        (stats,) = client.queue_stats()
+        assert stats.queued == 70
+
+        client.put_queue("mail", max_depth=5)
+        assert [client.cancel(job.job_id) for job in singles] == ["cancelled"] * 30
+        client.redrive(singles[0].job_id)
+        assert client.get(singles[0].job_id).state == "queued"
+        assert len(client.cancel_many([job.job_id for job in keyed])) == 40
+        schedule = client.create_schedule("daily", "work", cron="@daily")
+        assert client.get_schedule("daily").schedule_id == schedule
+        assert client.get_schedule(schedule).name == "daily"
+        with pytest.raises(InvalidArgument, match="one database"):
+            client.replica_lag()
+    for url in shards:
+        with Client(url) as one:
+            assert [queue.queue for queue in one.list_queues()] == ["mail"]
+
+
+async def test_idempotency_holds_when_a_shard_is_added_and_one_is_drained(
+    shards: list[str],
+) -> None:
+    keys = [f"k{n}" for n in range(30)]
+    batch = [{"kind": "work", "idempotency_key": key} for key in keys]
+    async with AsyncShardedClient(shards) as client:
+        before = await client.enqueue_many(batch)
+        assert {shard_of(job.job_id) for job in before} == {0}
+    widen(shards)
+    async with AsyncShardedClient(shards) as client:
+        after = await client.enqueue_many([*batch, *({**job, "kind": "new"} for job in batch)])
+        assert [(job.job_id, job.created) for job in after[:30]] == [
+            (job.job_id, False) for job in before
+        ]
+        assert {shard_of(job.job_id) for job in after[30:]} == {0, 1}
+        one = await client.enqueue("work", idempotency_key="k0")
+        assert one.job_id == before[0].job_id
+    widen(shards, "{1}")
+    async with AsyncShardedClient(shards) as client:
+        drained = await client.enqueue_many([{**job, "kind": "later"} for job in batch])
+        assert {shard_of(job.job_id) for job in drained} == {1}
+        again = await client.enqueue_many([{**job, "kind": "new"} for job in batch])
+        assert [job.job_id for job in again] == [job.job_id for job in after[30:]]
+
+
+def test_a_shard_that_is_away_stops_only_what_is_its(shards: list[str]) -> None:
+    widen(shards)
+    away = psycopg.conninfo.make_conninfo(shards[1], port=1)
+    mine = [key for key in map(str, range(20)) if choose_shard([0, 1], key) == 0]
+    with ShardedClient([away, shards[0]], patience=1) as client:
+        for key in mine:
+            client.enqueue("work", concurrency_key=key)
+        with pytest.raises(DatabaseUnavailable, match="shard 1"):
+            client.get("0198c0de-1234-7abc-9f01-0123456789ab")
+        with pytest.raises(DatabaseUnavailable, match="shard 1"):
+            client.list_jobs()
+    with ShardedClient([away], patience=1) as client, pytest.raises(DatabaseUnavailable):
+        client.queue_stats()
+
+
+def test_a_database_of_no_cluster_is_refused(database: str) -> None:
+    with ShardedClient([database]) as client, pytest.raises(InvalidArgument, match="no cluster"):
+        client.enqueue("work")
+
+
+def test_the_simulation_prints_the_table_of_the_page() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs/shard_keys.py"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() in (ROOT / "docs/scale.md").read_text()

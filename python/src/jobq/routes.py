@@ -1,0 +1,258 @@
+"""Which shards a call goes to, and how their answers become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from psycopg.rows import tuple_row
+
+from jobq.arguments import as_jsonb
+from jobq.call import scalar
+from jobq.errors import InvalidArgument
+from jobq.shards import choose_shard, shard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jobq.call import Call
+    from jobq.models import Enqueued
+
+__all__ = ["Epoch", "ShardMap", "Steps", "routed"]
+
+# A shard and what to call there, again and again, until the answer is known.
+Steps = Generator["tuple[int, Call[Any]]", Any, Any]
+
+# Definitions, and what is to hold on every shard.
+EVERY: Final = {
+    "configure", "delete_definition", "delete_limit", "emit", "enforce_queue_grants",
+    "grant_queue", "hold_key", "pause_endpoint", "pause_queue", "put_config", "put_endpoint",
+    "put_kind", "put_limit", "put_payload_spec", "put_queue", "put_secret", "release_key",
+    "resume_endpoint", "resume_queue", "revoke_queue",
+}  # fmt: skip
+# What every shard answers alike.
+ANY: Final = {
+    "list_kinds", "list_payload_schemas", "list_queue_grants", "list_queues", "list_versions",
+    "page_definitions", "preview_cron", "settings", "show_definition",
+}  # fmt: skip
+# Lists, whose order is that of ids, the newest first, where they are pages.
+PAGES: Final = {"list_jobs": "job_id", "list_schedules": "schedule_id"}
+LISTS: Final = {"list_limits", "list_workers"}
+# What changes jobs by their ids, or at most so many that fit.
+SOME: Final = {"cancel_many", "change_many", "delete_many", "redrive_many"}
+NEW: Final = {"enqueue", "enqueue_graph", "enqueue_many", "open_batch", "test_endpoint"}
+# The calls of schedules name them by id or name.
+SCHEDULES: Final = {
+    "create_schedule", "get_schedule", "list_schedule_versions", "pause_schedule",
+    "preview_schedule", "resume_schedule", "retire_schedule", "run_schedule", "schedule_status",
+    "update_schedule",
+}  # fmt: skip
+MOST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """From when on which shards get new keys.
+
+    Attributes:
+        epoch: its number.
+        shard_ids: the shards.
+        began_at: from when on.
+        keys_until: until when idempotency keys of the epoch before may live.
+    """
+
+    epoch: int
+    shard_ids: list[int]
+    began_at: datetime
+    keys_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ShardMap:
+    """The shards that there are, and the epochs, the newest first."""
+
+    shards: Sequence[int]
+    epochs: Sequence[Epoch]
+
+    def choices(self, job: Mapping[str, Any]) -> list[int]:
+        """Return the shard for a new job, and those that may hold its key from before."""
+        now = datetime.now(UTC)
+        begun = [epoch for epoch in self.epochs if epoch.began_at <= now] or self.epochs[-1:]
+        living = [begun[0]]
+        for newer, older in pairwise(begun):
+            if newer.keys_until <= now:
+                break
+            living.append(older)
+        found = [_choose(epoch.shard_ids, job) for epoch in living]
+        return list(dict.fromkeys(found)) if job.get("idempotency_key") else found[:1]
+
+    def of_schedule(self, name: str) -> int:
+        """Return the shard of a schedule: by its id, or as the first epoch has its name."""
+        try:
+            return shard_of(UUID(name))
+        except ValueError:
+            return choose_shard(self.epochs[-1].shard_ids, name)
+
+
+def _choose(shard_ids: Sequence[int], job: Mapping[str, Any]) -> int:
+    keys = [
+        None if job.get(key) is None else str(job[key])
+        for key in ("concurrency_key", "idempotency_key", "dedup_key")
+    ]
+    after = [UUID(str(parent)) for parent in job.get("after") or ()]
+    batch = job.get("batch_id")
+    return choose_shard(
+        shard_ids, *keys, after=after, batch_id=None if batch is None else UUID(str(batch))
+    )
+
+
+def routed(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Yield which shard to call with what, receive each answer, and return the whole.
+
+    Raises:
+        InvalidArgument: the call is for one database.
+    """
+    given = call.arguments
+    if call.function == "enqueue_many":
+        return _enqueue_many(call, cluster)
+    if call.function in NEW:
+        of = given.get("graph_of")
+        return _one(cluster.choices(given)[0] if of is None else shard_of(UUID(str(of))), call)
+    for name in ("job_id", "batch_id"):
+        if given.get(name) is not None:
+            return _one(shard_of(UUID(str(given[name]))), call)
+    if call.function in SCHEDULES:
+        return _one(cluster.of_schedule(str(given.get("schedule", given.get("name")))), call)
+    return _of_several(call, cluster)
+
+
+def _of_several(call: Call[Any], cluster: ShardMap) -> Steps:
+    if call.function in ANY:
+        return _one(cluster.shards[0], call)
+    if call.function in SOME and call.arguments.get("job_ids") is not None:
+        return _by_ids(call)
+    if call.function in SOME:
+        return _some(call, cluster)
+    merge = _MERGES.get(call.function)
+    if merge is None:
+        raise InvalidArgument(f"{call.function} is for one database, not for a cluster")
+    return _all(call, cluster, merge)
+
+
+def _one(shard: int, call: Call[Any]) -> Steps:
+    return (yield shard, call)
+
+
+def _all(call: Call[Any], cluster: ShardMap, merge: Callable[..., Any]) -> Steps:
+    answers = []
+    for shard in cluster.shards:
+        answers.append((yield shard, call))  # noqa: PERF401 - answers are sent in
+    return merge(answers, call)
+
+
+def _enqueue_many(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Split the jobs by shard; those without a key or a parent go to one shard together."""
+    jobs: list[Mapping[str, Any]] = call.arguments["jobs"].obj  # type: ignore[attr-defined]
+    lot = cluster.choices({})[0]
+    groups: dict[int, list[int]] = {}
+    for n, job in enumerate(jobs):
+        choices = cluster.choices(job) if _is_bound(job) else [lot]
+        shard = choices[0]
+        for earlier in choices[1:]:
+            held = replace(
+                call, function="find_job", read=scalar, inputs=(), row_factory=tuple_row,
+                arguments={"kind": job.get("kind"), "idempotency_key": job["idempotency_key"]},
+            )  # fmt: skip
+            if (yield earlier, held) is not None:
+                shard = earlier
+                break
+        groups.setdefault(shard, []).append(n)
+    if len(groups) <= 1:
+        return (yield next(iter(groups), lot), call)
+    found: dict[int, Enqueued] = {}
+    for shard, places in groups.items():
+        arguments = {"jobs": as_jsonb([jobs[n] for n in places])}
+        inputs = [call.inputs[n] for n in places]
+        answer = yield shard, replace(call, arguments=arguments, inputs=inputs)
+        found |= zip(places, answer, strict=True)
+    return [found[n] for n in range(len(jobs))]
+
+
+def _is_bound(job: Mapping[str, Any]) -> bool:
+    keys = ("concurrency_key", "idempotency_key", "dedup_key", "after", "batch_id")
+    return any(job.get(key) for key in keys)
+
+
+def _by_ids(call: Call[Any]) -> Steps:
+    groups: dict[int, list[UUID]] = {}
+    for job_id in call.arguments["job_ids"]:  # type: ignore[attr-defined]
+        groups.setdefault(shard_of(UUID(str(job_id))), []).append(job_id)
+    found: list[Any] = []
+    for shard, ids in groups.items():
+        found += yield shard, replace(call, arguments={**call.arguments, "job_ids": ids})
+    return found
+
+
+def _some(call: Call[Any], cluster: ShardMap) -> Steps:
+    """Go from shard to shard until as many were changed as the caller allows."""
+    found: list[Any] = []
+    most = int(str(call.arguments.get("max_jobs") or MOST))
+    for shard in cluster.shards:
+        if len(found) < most:
+            arguments = {**call.arguments, "max_jobs": most - len(found)}
+            found += yield shard, replace(call, arguments=arguments)
+    return found
+
+
+def _first(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whatever a call answers
+    return answers[0]
+
+
+def _joined(answers: list[list[Any]], _call: Call[Any]) -> list[Any]:
+    return [row for answer in answers for row in answer]
+
+
+def _page(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    key = PAGES[call.function]
+    rows = sorted(_joined(answers, call), key=lambda row: getattr(row, key), reverse=True)
+    return rows[: int(str(call.arguments.get("max_jobs") or call.arguments.get("max_schedules")))]
+
+
+def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id, or none
+    return next((answer for answer in answers if answer is not None), None)
+
+
+def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    """Add up the figures of each queue; of ages take the greatest."""
+    sums: dict[str, Any] = {}
+    for row in _joined(answers, call):
+        seen = sums.get(row.queue)
+        sums[row.queue] = row if seen is None else _sum(seen, row)
+    return [sums[queue] for queue in sorted(sums)]
+
+
+def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
+    ages = [age for age in (one.oldest_runnable, two.oldest_runnable) if age is not None]
+    counts = (
+        "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute", "lanes",
+        "closed_lanes",
+    )  # fmt: skip
+    return replace(
+        one,
+        **{name: getattr(one, name) + getattr(two, name) for name in counts},
+        oldest_runnable=max(ages, default=None),
+        is_paused=one.is_paused and two.is_paused,
+    )
+
+
+_MERGES: Final[dict[str, Callable[..., Any]]] = {
+    **dict.fromkeys(EVERY, _first),
+    **dict.fromkeys(LISTS, _joined),
+    **dict.fromkeys(PAGES, _page),
+    "find_job": _found,
+    "queue_stats": _summed,
+}
