@@ -233,6 +233,37 @@ revoke all on function jobq_private.job_trigger from public;
 comment on function jobq_private.job_trigger is
 'What made a job run, as the HTTP API calls it: IMMEDIATE, DELAYED or CRON.';
 
+-- Purpose: the jobs that take places of keys in a queue, for show_queue(): of one lane, or of all.
+-- Invariant: a descent of the index of places. Raises: nothing.
+create or replace function jobq_private.key_runners(
+    queue text, lane_id uuid, max_rows integer
+)
+returns json
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(json_agg(json_build_object(
+        'concurrency_key', r.concurrency_key, 'job_id', r.job_id, 'kind', r.kind,
+        'worker', r.worker, 'started_at', r.claimed_at
+    ) order by r.claimed_at), '[]')
+    from (
+        select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at
+        from jobq_private.job as j
+        where j.queue = key_runners.queue and j.place is not null
+        and (key_runners.lane_id is null or j.lane_id = key_runners.lane_id)
+        and j.concurrency_key is not null
+        limit key_runners.max_rows
+    ) as r
+$$;
+
+revoke all on function jobq_private.key_runners from public;
+
+comment on function jobq_private.key_runners is
+'The jobs that take places of keys in a queue.';
+
 -- Purpose: what a payload is called in a vocabulary: payload in that of kinds, input in that
 -- of endpoints, which null means.
 -- Invariant: a constant for each. Raises: 22023.
@@ -1036,6 +1067,9 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _document json;
@@ -1048,47 +1082,60 @@ begin
         );
     end if;
 
-    -- Texts are compared byte by byte, and all that is common is found in one pass.
+    -- Texts are compared byte by byte. What all have in common the newest has, too.
     with looked as materialized (
         select a.job_id, a.kind collate "C" as kind, a.queue collate "C" as queue,
             coalesce(a.last_error_code, '') collate "C" as code, a.last_error,
             a.worker collate "C" as worker, a.finished_at,
-            a.attempt - a.uncounted as attempts, a.metadata
-        from jobq_private.job_archive as a
-        where a.state = 'dead'
-        order by a.job_id desc
-        limit show_dead_jobs.max_looked + 1
+            a.attempt - a.uncounted as attempts, a.metadata, row_number() over () as n
+        from (
+            select d.*
+            from jobq_private.job_archive as d
+            where d.state = 'dead'
+            order by d.job_id desc
+            limit show_dead_jobs.max_looked + 1
+        ) as a
     ),
-    grouped as materialized (
-        select l.kind, l.queue, l.code, count(*) as jobs,
+    told as (
+        select l.kind, l.queue, l.code, hashtext(l.last_error) as error,
+            count(*) as jobs, min(l.n) as n,
             min(l.finished_at) as first_at, max(l.finished_at) as last_at,
-            count(distinct hashtext(l.last_error)) as errors,
-            (array_agg(distinct l.worker))[1:5] as workers,
             min(l.attempts) as least_attempts, max(l.attempts) as most_attempts
         from looked as l
-        group by l.kind, l.queue, l.code
-        order by count(*) desc, max(l.finished_at) desc
+        group by l.kind, l.queue, l.code, hashtext(l.last_error)
+    ),
+    hands as (
+        select w.kind, w.queue, w.code, (array_agg(w.worker order by w.worker))[1:5] as workers
+        from (select distinct l.kind, l.queue, l.code, l.worker from looked as l) as w
+        group by w.kind, w.queue, w.code
+    ),
+    grouped as materialized (
+        select t.kind, t.queue, t.code, sum(t.jobs)::bigint as jobs, min(t.n) as n,
+            min(t.first_at) as first_at, max(t.last_at) as last_at, count(*) as errors,
+            min(t.least_attempts) as least_attempts, max(t.most_attempts) as most_attempts
+        from told as t
+        group by t.kind, t.queue, t.code
+        order by sum(t.jobs) desc, max(t.last_at) desc
         limit 200
     ),
-    newest as (
-        select distinct on (l.kind, l.queue, l.code)
-            l.kind, l.queue, l.code, l.job_id, left(l.last_error, 300) as error
-        from looked as l
-        order by l.kind, l.queue, l.code, l.job_id desc
+    newest as materialized (
+        select g.n, g.kind, g.queue, g.code, l.job_id, left(l.last_error, 300) as error,
+            l.metadata
+        from grouped as g
+        join looked as l on l.n = g.n
     ),
-    said as (
-        select l.kind, l.queue, l.code, e.key, e.value, count(*) as jobs
-        from looked as l
-        cross join jsonb_each_text(l.metadata) as e
-        where l.metadata <> '{}' and jsonb_typeof(l.metadata) = 'object'
-        group by l.kind, l.queue, l.code, e.key, e.value
-    ),
-    common as (
-        select s.kind, s.queue, s.code, json_object_agg(s.key, s.value order by s.key) as metadata
-        from said as s
-        join grouped as g
-        on g.kind = s.kind and g.queue = s.queue and g.code = s.code and g.jobs = s.jobs
-        group by s.kind, s.queue, s.code
+    shared as (
+        select n.n, json_object_agg(e.key, e.value order by e.key) as metadata
+        from newest as n
+        cross join lateral jsonb_each_text(
+            case jsonb_typeof(n.metadata) when 'object' then n.metadata end
+        ) as e
+        where not exists (
+            select from looked as l
+            where l.kind = n.kind and l.queue = n.queue and l.code = n.code
+            and (not l.metadata ? e.key or l.metadata ->> e.key is distinct from e.value)
+        )
+        group by n.n
     )
     select json_build_object(
         'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
@@ -1097,14 +1144,14 @@ begin
             select json_agg(json_build_object(
                 'kind', g.kind, 'queue', g.queue, 'error_code', nullif(g.code, ''),
                 'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
-                'error', n.error, 'errors', g.errors, 'workers', g.workers,
+                'error', n.error, 'errors', g.errors, 'workers', h.workers,
                 'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
                 'job_id', n.job_id, 'metadata', coalesce(c.metadata, '{}')
             ) order by g.jobs desc, g.last_at desc)
             from grouped as g
-            join newest as n on n.kind = g.kind and n.queue = g.queue and n.code = g.code
-            left join common as c
-            on c.kind = g.kind and c.queue = g.queue and c.code = g.code
+            join newest as n on n.n = g.n
+            join hands as h on h.kind = g.kind and h.queue = g.queue and h.code = g.code
+            left join shared as c on c.n = g.n
         ), '[]')
     ) into _document;
     return _document;
@@ -1351,9 +1398,23 @@ begin
     end if;
 
     with looked as materialized (
-        select l.*, row_number() over (order by l.job_id desc) as n
+        select l.*, row_number() over () as n
         from (
-            select u.*
+            select u.job_id, u.kind, u.queue, u.state, u.created_at, u.run_at, u.claimed_at,
+                u.finished_at, u.worker, u.priority, u.attempts, u.max_attempts,
+                u.last_error_code, u.last_error,
+                u.state = any (_states)
+                and (show_jobs.kind is null or u.kind = show_jobs.kind)
+                and (show_jobs.queue is null or u.queue = show_jobs.queue)
+                and (show_jobs.metadata is null or u.metadata @> show_jobs.metadata)
+                and (
+                    show_jobs.error_code is null
+                    or u.last_error_code is not distinct from show_jobs.error_code
+                )
+                and (
+                    show_jobs.worker is null
+                    or u.worker is not distinct from show_jobs.worker
+                ) as fits
             from (
                 (
                     select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
@@ -1410,22 +1471,19 @@ begin
             limit show_jobs.max_looked + 1
         ) as l
     ),
-    fitting as materialized (
-        select k.*, row_number() over (order by k.job_id desc) as place
-        from looked as k
-        where k.n <= show_jobs.max_looked
-        and k.state = any (_states)
-        and (show_jobs.kind is null or k.kind = show_jobs.kind)
-        and (show_jobs.queue is null or k.queue = show_jobs.queue)
-        and (show_jobs.metadata is null or k.metadata @> show_jobs.metadata)
-        and (show_jobs.error_code is null or k.last_error_code = show_jobs.error_code)
-        and (show_jobs.worker is null or k.worker = show_jobs.worker)
-    ),
-    seen as (
+    counted as (
         select
             count(*) > show_jobs.max_looked as is_cut,
-            (select k.job_id from looked as k where k.n = show_jobs.max_looked) as last
-        from looked
+            count(*) filter (where l.fits and l.n <= show_jobs.max_looked) as matched,
+            (array_agg(l.job_id) filter (where l.n = show_jobs.max_looked))[1] as last
+        from looked as l
+    ),
+    shown as materialized (
+        select f.*
+        from looked as f
+        where f.fits and f.n <= show_jobs.max_looked
+        order by f.n
+        limit show_jobs.max_jobs
     )
     select json_build_object(
         'items', coalesce((
@@ -1437,20 +1495,19 @@ begin
                 'started_at', f.claimed_at, 'finished_at', f.finished_at,
                 'last_error_code', f.last_error_code,
                 'last_error', left(f.last_error, 200)
-            ) order by f.place)
-            from fitting as f
-            where f.place <= show_jobs.max_jobs
+            ) order by f.n)
+            from shown as f
         ), '[]'),
-        'matched', (select count(*) from fitting),
-        'is_all', not s.is_cut,
+        'matched', c.matched,
+        'is_all', not c.is_cut,
         'cursor', case
-            when (select count(*) from fitting) > show_jobs.max_jobs then (
-                select f.job_id from fitting as f where f.place = show_jobs.max_jobs
+            when c.matched > show_jobs.max_jobs then (
+                select f.job_id from shown as f order by f.n desc limit 1
             )
-            when s.is_cut then s.last
+            when c.is_cut then c.last
         end
     ) into _document
-    from seen as s;
+    from counted as c;
     return _document;
 end
 $$;
@@ -1527,8 +1584,154 @@ grant execute on function jobq_http.show_pulse to jobq_operator, jobq_reader;
 comment on function jobq_http.show_pulse is
 'Returns a number that changes when jobs, queues, schedules, workers or endpoints do, at the cost of no table.';
 
+-- Purpose: a queue in detail: what it allows, which keys are held, and who holds keys now; with a
+-- key also what holds for that key.
+-- Invariant: reads only, each part by an index and no more than max_rows of it. A queue that
+-- nobody has declared allows all. Raises: 22004, 22023.
+-- Argument concurrency_key: a key to look at, or null.
+-- Argument max_rows: at most so many holds, limits and runners, 1 to 1000.
+-- Returns: a JSON object: queue, is_declared, paused_at, pause_reason, max_depth, max_running,
+-- rate_limit, rate_period_ms, rate_burst, key_max_running, key_rate_limit, key_rate_period_ms,
+-- key_rate_burst, ordered, on_dead; holds, an array of objects: concurrency_key and kind (one of
+-- them null), until (null: until it is released), reason; limits, an array of objects:
+-- concurrency_key, max_running, rate_limit, rate_period_ms, rate_burst; runners, the jobs that
+-- take a key's places: concurrency_key, job_id, kind, worker, started_at; closed, the keys that
+-- wait for a time: concurrency_key, open_at; and key, null or an object: concurrency_key,
+-- max_running, rate_limit, rate_period_ms, rate_burst, held_until (infinity as null), is_held,
+-- hold_reason, waiting (10,001 means more), runners.
+-- Example: select jobq_http.show_queue('mail', 'customer-7') -> 'key' ->> 'is_held';
+create or replace function jobq_http.show_queue(
+    queue text, concurrency_key text default null, max_rows integer default 100
+)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _lane_id constant uuid := jobq_private.lane_id(
+        show_queue.queue, show_queue.concurrency_key
+    );
+begin
+    if num_nulls(show_queue.queue, show_queue.max_rows) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and max_rows');
+    elsif show_queue.max_rows not between 1 and 1000 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'
+        );
+    end if;
+    return (
+        select json_build_object(
+            'queue', show_queue.queue, 'is_declared', q.queue is not null,
+            'paused_at', q.paused_at, 'pause_reason', q.pause_reason,
+            'max_depth', q.max_depth, 'max_running', q.max_running,
+            'rate_limit', q.rate_limit,
+            'rate_period_ms', jobq_private.milliseconds(q.rate_period),
+            'rate_burst', q.rate_burst, 'key_max_running', q.key_max_running,
+            'key_rate_limit', q.key_rate_limit,
+            'key_rate_period_ms', jobq_private.milliseconds(q.key_rate_period),
+            'key_rate_burst', q.key_rate_burst,
+            'ordered', coalesce(q.ordered, false), 'on_dead', q.on_dead,
+            'holds', (
+                select coalesce(json_agg(json_build_object(
+                    'concurrency_key', h.concurrency_key, 'kind', h.kind,
+                    'until', nullif(h.held_until, 'infinity'), 'reason', h.hold_reason
+                ) order by h.held_until desc), '[]')
+                from (
+                    select g.*
+                    from jobq_private.gate as g
+                    where g.queue = show_queue.queue
+                    and g.held_until > _now and g.held_until > '-infinity'
+                    order by g.held_until desc
+                    limit show_queue.max_rows
+                ) as h
+            ),
+            'limits', (
+                select coalesce(json_agg(json_build_object(
+                    'concurrency_key', l.concurrency_key, 'max_running', l.max_running,
+                    'rate_limit', l.rate_limit,
+                    'rate_period_ms', jobq_private.milliseconds(l.rate_period),
+                    'rate_burst', l.rate_burst
+                ) order by l.concurrency_key), '[]')
+                from (
+                    select k.*
+                    from jobq_private.key_limit as k
+                    where k.queue = show_queue.queue
+                    order by k.concurrency_key
+                    limit show_queue.max_rows
+                ) as l
+            ),
+            'runners', jobq_private.key_runners(show_queue.queue, null, show_queue.max_rows),
+            'closed', (
+                select coalesce(json_agg(json_build_object(
+                    'concurrency_key', c.concurrency_key, 'open_at', c.open_at
+                ) order by c.open_at), '[]')
+                from (
+                    select l.concurrency_key, l.open_at
+                    from jobq_private.lane as l
+                    where l.queue = show_queue.queue and l.state <> 'full'
+                    and l.open_at > _now and l.open_at < 'infinity'
+                    order by l.open_at
+                    limit show_queue.max_rows
+                ) as c
+                where c.concurrency_key is not null
+            ),
+            'key', case when show_queue.concurrency_key is not null then (
+                select json_build_object(
+                    'concurrency_key', show_queue.concurrency_key,
+                    'max_running', case when q.ordered then 1
+                        else coalesce(l.max_running, q.key_max_running) end,
+                    'rate_limit', coalesce(l.rate_limit, q.key_rate_limit),
+                    'rate_period_ms', jobq_private.milliseconds(
+                        case when l.rate_limit is null then q.key_rate_period
+                        else l.rate_period end
+                    ),
+                    'rate_burst', case when l.rate_limit is null then q.key_rate_burst
+                        else l.rate_burst end,
+                    'is_held', coalesce(g.held_until > _now, false),
+                    'held_until', case when g.held_until > _now
+                        then nullif(g.held_until, 'infinity') end,
+                    'hold_reason', case when g.held_until > _now then g.hold_reason end,
+                    'waiting', (
+                        select count(*)
+                        from (
+                            select from jobq_private.job as j
+                            where j.queue = show_queue.queue and j.lane_id = _lane_id
+                            and j.state in ('queued', 'retrying')
+                            limit 10001
+                        ) as w
+                    ),
+                    'runners', jobq_private.key_runners(
+                        show_queue.queue, _lane_id, show_queue.max_rows
+                    )
+                )
+                from (values (1)) as one
+                left join jobq_private.gate as g on g.gate_id = _lane_id
+                left join jobq_private.key_limit as l
+                on l.queue = show_queue.queue
+                and l.concurrency_key = show_queue.concurrency_key
+            ) end
+        )
+        from (values (1)) as one
+        left join jobq_private.queue as q on q.queue = show_queue.queue
+    );
+end
+$$;
+
+revoke all on function jobq_http.show_queue from public;
+grant execute on function jobq_http.show_queue to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_queue is
+'Returns what a queue allows, which of its keys are held, and which jobs hold keys, as a JSON document.';
+
 -- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
--- Invariant: looks at some 20,000 waiting jobs at most, as many of each queue: a count that
+-- Invariant: looks at some 10,000 waiting jobs at most, as many of each queue: a count that
 -- is greater than ends_at means more than that. Queues are found by descents of indexes.
 -- running and dead end at most, the dead being the newest of all queues.
 -- Raises: 22004, 22023.
@@ -1548,6 +1751,7 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
@@ -1623,7 +1827,7 @@ begin
     left join ended as e on e.queue = k.queue
     cross join (
         select greatest(least(
-            show_queues.most, 100 + 20000 / greatest(1, count(*))
+            show_queues.most, 100 + 10000 / greatest(1, count(*))
         ), 1) as ends_at
         from known
     ) as c
@@ -1652,7 +1856,7 @@ begin
     left join lateral (
         select d.due as run_at
         from jobq.next_due(array[k.queue]) as d (due)
-        where d.due <= _now and d.due > '-infinity'
+        where d.due <= _now and d.due > '0001-01-02 UTC' -- an open lane says no time
     ) as o on true;
     return coalesce(_document, '[]');
 end
@@ -1708,6 +1912,7 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 begin

@@ -3,6 +3,34 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: the lane of a job: its queue and concurrency key; null without a key.
+-- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
+-- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
+-- called. Not inlined: a statement would set up each function within for every job.
+-- Raises: nothing.
+create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.length(queue) || ':'
+            || queue || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.lane_id from public;
+
+comment on function jobq_private.lane_id is
+'The lane of a queue and a concurrency key.';
+
 -- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
 -- start (null for any number), and when that changes by itself.
 -- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
@@ -438,34 +466,6 @@ revoke all on function jobq_private.charge_gates from public;
 
 comment on function jobq_private.charge_gates is
 'What the rates of keys and kinds have let pass by the start of these jobs.';
-
--- Purpose: the lane of a job: its queue and concurrency key; null without a key.
--- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
--- called. Not inlined: a statement would set up each function within for every job.
--- Raises: nothing.
-create or replace function jobq_private.lane_id(queue text, concurrency_key text)
-returns uuid
-language plpgsql
-stable
-strict
-parallel safe
-security invoker
-as $$
-begin
-    return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            pg_catalog.length(queue) || ':'
-            || queue || concurrency_key, 'UTF8'
-        )), 1, 16), 'hex'
-    )::pg_catalog.uuid;
-end
-$$;
-
-revoke all on function jobq_private.lane_id from public;
-
-comment on function jobq_private.lane_id is
-'The lane of a queue and a concurrency key.';
 
 -- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
 -- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
@@ -1281,7 +1281,8 @@ begin
         where r.is_ordered and r.holds_on_dead
     ) then
         perform jobq_private.store_hold(
-            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id)
+            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),
+            job.concurrency_key
         );
     end if;
 end
@@ -2255,10 +2256,12 @@ comment on function jobq_private.see_limits is
 'Has a snapshot that is older than the last change of limits fail.';
 
 -- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- The key stands beside it for who looks.
 -- Invariant: waits for claims that pass the gate; a gate that has no row is made under the lock
 -- that claims try before they make one, so that none waits for this. Raises: nothing.
 create or replace function jobq_private.store_hold(
-    gate_id uuid, queue text, kind text, until timestamptz, reason text
+    gate_id uuid, queue text, kind text, until timestamptz, reason text,
+    concurrency_key text default null
 )
 returns void
 language plpgsql
@@ -2272,14 +2275,15 @@ declare
 begin
     perform pg_advisory_xact_lock(_making, jobq_private.lane_slot(gate_id));
     insert into jobq_private.gate as g (
-        gate_id, queue, kind, held_until, hold_reason
+        gate_id, queue, kind, held_until, hold_reason, concurrency_key
     )
     values (
         store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
-        left(store_hold.reason, 512)
+        left(store_hold.reason, 512), store_hold.concurrency_key
     )
     on conflict on constraint gate_pkey do update
     set
+        concurrency_key = excluded.concurrency_key,
         hold_reason = case
             when excluded.held_until >= g.held_until then excluded.hold_reason
             else g.hold_reason
@@ -2618,7 +2622,7 @@ begin
     end if;
     perform jobq_private.store_hold(
         jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
-        null, hold_key.until, hold_key.reason
+        null, hold_key.until, hold_key.reason, hold_key.concurrency_key
     );
     perform jobq_private.record_audit(
         'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason

@@ -93,6 +93,7 @@ create table jobq_private.gate (
     passed_until timestamptz not null default '-infinity',
     held_until timestamptz not null default '-infinity',
     hold_reason text,
+    concurrency_key text,
     head_job_id uuid,
     constraint gate_pkey primary key (gate_id),
     constraint gate_hold_reason_check check (length(hold_reason) <= 512)
@@ -104,7 +105,10 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.gate is 'What a rate has let pass, as the time until which that is spent; until when a key or kind is held; and the last job of an ordered lane.';
+comment on table jobq_private.gate is 'What a rate has let pass, as the time until which that is spent; until when a key or kind is held, and which; and the last job of an ordered lane.';
+
+create index gate_held_idx on jobq_private.gate (queue, held_until)
+where held_until > '-infinity';
 
 create index gate_kind_idx on jobq_private.gate (kind, queue) where kind is not null;
 

@@ -1939,7 +1939,7 @@ begin
     end if;
     if _job.concurrency_key is not null then
         perform jobq_private.store_hold(
-            _job.lane_id, _job.queue, null, _until, hold_lane.reason
+            _job.lane_id, _job.queue, null, _until, hold_lane.reason, _job.concurrency_key
         );
     else
         perform jobq_private.store_hold(

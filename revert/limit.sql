@@ -65,7 +65,6 @@ drop function if exists jobq_private.charge_job;
 drop function if exists jobq_private.spent;
 drop function if exists jobq_private.job_gates;
 drop function if exists jobq_private.gate_id;
-drop function if exists jobq_private.lane_id;
 drop function if exists jobq_private.charge_gates;
 drop function if exists jobq_private.call_left_lanes;
 drop function if exists jobq_private.call_lanes;
@@ -76,5 +75,6 @@ drop function if exists jobq_private.lane_rule;
 drop function if exists jobq_private.spacing;
 drop function if exists jobq_private.bar_lanes;
 drop function if exists jobq_private.awaited_gates;
+drop function if exists jobq_private.lane_id;
 
 commit;

@@ -29,6 +29,7 @@ begin
         ('function', 'jobq_http.show_jobs', '', 1),
         ('function', 'jobq_http.show_login', '', 1),
         ('function', 'jobq_http.show_pulse', '', 1),
+        ('function', 'jobq_http.show_queue', '', 1),
         ('function', 'jobq_http.show_queues', '', 1),
         ('function', 'jobq_http.show_schedule', '', 1),
         ('function', 'jobq_http.show_workers', '', 1),
@@ -42,6 +43,7 @@ begin
         ('function', 'jobq_private.has_failed', '', 1),
         ('function', 'jobq_private.job_document', '', 1),
         ('function', 'jobq_private.job_trigger', '', 1),
+        ('function', 'jobq_private.key_runners', '', 1),
         ('function', 'jobq_private.payload_name', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

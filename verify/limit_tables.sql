@@ -4,7 +4,8 @@ begin;
 select lane_id, priority, queue, concurrency_key, state, open_at, gate_id
 from jobq_private.lane where false;
 select queue, lane_id, concurrency_key, priority from jobq_private.lane_call where false;
-select gate_id, queue, kind, passed_until, held_until, hold_reason, head_job_id
+select gate_id, queue, kind, passed_until, held_until, hold_reason, concurrency_key,
+    head_job_id
 from jobq_private.gate where false;
 select gate_id from jobq_private.kind_gate where false;
 select 1 / (count(*) = 257)::integer from jobq_private.limit_change;

@@ -15,6 +15,9 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
+set enable_mergejoin = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _document json;
@@ -27,47 +30,60 @@ begin
         );
     end if;
 
-    -- Texts are compared byte by byte, and all that is common is found in one pass.
+    -- Texts are compared byte by byte. What all have in common the newest has, too.
     with looked as materialized (
         select a.job_id, a.kind collate "C" as kind, a.queue collate "C" as queue,
             coalesce(a.last_error_code, '') collate "C" as code, a.last_error,
             a.worker collate "C" as worker, a.finished_at,
-            a.attempt - a.uncounted as attempts, a.metadata
-        from jobq_private.job_archive as a
-        where a.state = 'dead'
-        order by a.job_id desc
-        limit show_dead_jobs.max_looked + 1
+            a.attempt - a.uncounted as attempts, a.metadata, row_number() over () as n
+        from (
+            select d.*
+            from jobq_private.job_archive as d
+            where d.state = 'dead'
+            order by d.job_id desc
+            limit show_dead_jobs.max_looked + 1
+        ) as a
     ),
-    grouped as materialized (
-        select l.kind, l.queue, l.code, count(*) as jobs,
+    told as (
+        select l.kind, l.queue, l.code, hashtext(l.last_error) as error,
+            count(*) as jobs, min(l.n) as n,
             min(l.finished_at) as first_at, max(l.finished_at) as last_at,
-            count(distinct hashtext(l.last_error)) as errors,
-            (array_agg(distinct l.worker))[1:5] as workers,
             min(l.attempts) as least_attempts, max(l.attempts) as most_attempts
         from looked as l
-        group by l.kind, l.queue, l.code
-        order by count(*) desc, max(l.finished_at) desc
+        group by l.kind, l.queue, l.code, hashtext(l.last_error)
+    ),
+    hands as (
+        select w.kind, w.queue, w.code, (array_agg(w.worker order by w.worker))[1:5] as workers
+        from (select distinct l.kind, l.queue, l.code, l.worker from looked as l) as w
+        group by w.kind, w.queue, w.code
+    ),
+    grouped as materialized (
+        select t.kind, t.queue, t.code, sum(t.jobs)::bigint as jobs, min(t.n) as n,
+            min(t.first_at) as first_at, max(t.last_at) as last_at, count(*) as errors,
+            min(t.least_attempts) as least_attempts, max(t.most_attempts) as most_attempts
+        from told as t
+        group by t.kind, t.queue, t.code
+        order by sum(t.jobs) desc, max(t.last_at) desc
         limit 200
     ),
-    newest as (
-        select distinct on (l.kind, l.queue, l.code)
-            l.kind, l.queue, l.code, l.job_id, left(l.last_error, 300) as error
-        from looked as l
-        order by l.kind, l.queue, l.code, l.job_id desc
+    newest as materialized (
+        select g.n, g.kind, g.queue, g.code, l.job_id, left(l.last_error, 300) as error,
+            l.metadata
+        from grouped as g
+        join looked as l on l.n = g.n
     ),
-    said as (
-        select l.kind, l.queue, l.code, e.key, e.value, count(*) as jobs
-        from looked as l
-        cross join jsonb_each_text(l.metadata) as e
-        where l.metadata <> '{}' and jsonb_typeof(l.metadata) = 'object'
-        group by l.kind, l.queue, l.code, e.key, e.value
-    ),
-    common as (
-        select s.kind, s.queue, s.code, json_object_agg(s.key, s.value order by s.key) as metadata
-        from said as s
-        join grouped as g
-        on g.kind = s.kind and g.queue = s.queue and g.code = s.code and g.jobs = s.jobs
-        group by s.kind, s.queue, s.code
+    shared as (
+        select n.n, json_object_agg(e.key, e.value order by e.key) as metadata
+        from newest as n
+        cross join lateral jsonb_each_text(
+            case jsonb_typeof(n.metadata) when 'object' then n.metadata end
+        ) as e
+        where not exists (
+            select from looked as l
+            where l.kind = n.kind and l.queue = n.queue and l.code = n.code
+            and (not l.metadata ? e.key or l.metadata ->> e.key is distinct from e.value)
+        )
+        group by n.n
     )
     select json_build_object(
         'looked_at', least(show_dead_jobs.max_looked, (select count(*) from looked)),
@@ -76,14 +92,14 @@ begin
             select json_agg(json_build_object(
                 'kind', g.kind, 'queue', g.queue, 'error_code', nullif(g.code, ''),
                 'jobs', g.jobs, 'first_at', g.first_at, 'last_at', g.last_at,
-                'error', n.error, 'errors', g.errors, 'workers', g.workers,
+                'error', n.error, 'errors', g.errors, 'workers', h.workers,
                 'least_attempts', g.least_attempts, 'most_attempts', g.most_attempts,
                 'job_id', n.job_id, 'metadata', coalesce(c.metadata, '{}')
             ) order by g.jobs desc, g.last_at desc)
             from grouped as g
-            join newest as n on n.kind = g.kind and n.queue = g.queue and n.code = g.code
-            left join common as c
-            on c.kind = g.kind and c.queue = g.queue and c.code = g.code
+            join newest as n on n.n = g.n
+            join hands as h on h.kind = g.kind and h.queue = g.queue and h.code = g.code
+            left join shared as c on c.n = g.n
         ), '[]')
     ) into _document;
     return _document;

@@ -71,9 +71,23 @@ begin
     end if;
 
     with looked as materialized (
-        select l.*, row_number() over (order by l.job_id desc) as n
+        select l.*, row_number() over () as n
         from (
-            select u.*
+            select u.job_id, u.kind, u.queue, u.state, u.created_at, u.run_at, u.claimed_at,
+                u.finished_at, u.worker, u.priority, u.attempts, u.max_attempts,
+                u.last_error_code, u.last_error,
+                u.state = any (_states)
+                and (show_jobs.kind is null or u.kind = show_jobs.kind)
+                and (show_jobs.queue is null or u.queue = show_jobs.queue)
+                and (show_jobs.metadata is null or u.metadata @> show_jobs.metadata)
+                and (
+                    show_jobs.error_code is null
+                    or u.last_error_code is not distinct from show_jobs.error_code
+                )
+                and (
+                    show_jobs.worker is null
+                    or u.worker is not distinct from show_jobs.worker
+                ) as fits
             from (
                 (
                     select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
@@ -130,22 +144,19 @@ begin
             limit show_jobs.max_looked + 1
         ) as l
     ),
-    fitting as materialized (
-        select k.*, row_number() over (order by k.job_id desc) as place
-        from looked as k
-        where k.n <= show_jobs.max_looked
-        and k.state = any (_states)
-        and (show_jobs.kind is null or k.kind = show_jobs.kind)
-        and (show_jobs.queue is null or k.queue = show_jobs.queue)
-        and (show_jobs.metadata is null or k.metadata @> show_jobs.metadata)
-        and (show_jobs.error_code is null or k.last_error_code = show_jobs.error_code)
-        and (show_jobs.worker is null or k.worker = show_jobs.worker)
-    ),
-    seen as (
+    counted as (
         select
             count(*) > show_jobs.max_looked as is_cut,
-            (select k.job_id from looked as k where k.n = show_jobs.max_looked) as last
-        from looked
+            count(*) filter (where l.fits and l.n <= show_jobs.max_looked) as matched,
+            (array_agg(l.job_id) filter (where l.n = show_jobs.max_looked))[1] as last
+        from looked as l
+    ),
+    shown as materialized (
+        select f.*
+        from looked as f
+        where f.fits and f.n <= show_jobs.max_looked
+        order by f.n
+        limit show_jobs.max_jobs
     )
     select json_build_object(
         'items', coalesce((
@@ -157,20 +168,19 @@ begin
                 'started_at', f.claimed_at, 'finished_at', f.finished_at,
                 'last_error_code', f.last_error_code,
                 'last_error', left(f.last_error, 200)
-            ) order by f.place)
-            from fitting as f
-            where f.place <= show_jobs.max_jobs
+            ) order by f.n)
+            from shown as f
         ), '[]'),
-        'matched', (select count(*) from fitting),
-        'is_all', not s.is_cut,
+        'matched', c.matched,
+        'is_all', not c.is_cut,
         'cursor', case
-            when (select count(*) from fitting) > show_jobs.max_jobs then (
-                select f.job_id from fitting as f where f.place = show_jobs.max_jobs
+            when c.matched > show_jobs.max_jobs then (
+                select f.job_id from shown as f order by f.n desc limit 1
             )
-            when s.is_cut then s.last
+            when c.is_cut then c.last
         end
     ) into _document
-    from seen as s;
+    from counted as c;
     return _document;
 end
 $$;

@@ -12,6 +12,7 @@ parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
+set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 begin

@@ -26,7 +26,7 @@ begin
     end if;
     perform jobq_private.store_hold(
         jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
-        null, hold_key.until, hold_key.reason
+        null, hold_key.until, hold_key.reason, hold_key.concurrency_key
     );
     perform jobq_private.record_audit(
         'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason

@@ -145,6 +145,19 @@ async def test_who_may_look_may_not_act(browser: Browser) -> None:
     assert browser.api.run("select state from jobq.job") == [("queued",)]
 
 
+async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
+    await browser.sign_in(["operate"])
+    for name in ("a/b", "..", "?x&y", EVIL):
+        form = {"queue": name, "key": f"{name} key", "hours": "1", "reason": EVIL}
+        assert (await browser.act("/console/queue/hold", **form)).status_code == 303
+        address = {"name": name, "key": f"{name} key"}
+        page = (await browser.get("/console/queue", params=address)).text
+        assert "Starts no job until" in page and EVIL not in page
+        await browser.act("/console/queue/release", queue=name, key=f"{name} key")
+        page = (await browser.get("/console/queue", params=address)).text
+        assert "Starts no job" not in page and "No key is held" in page
+
+
 async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> None:
     for path in ("/console/enter", "/console/nowhere", "/console/static/console.css"):
         policy = (await browser.get(path)).headers["content-security-policy"]

@@ -30,7 +30,7 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 PATIENCE = 60_000
-SHOWN = ("overview", "dead", "job", "queues", "overview-dark")
+SHOWN = ("overview", "dead", "job", "queues", "queue", "graph", "overview-dark")
 PAGES = ("", "queues", "jobs", "dead", "schedules", "workers", "endpoints", "audit")
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=alert(1)> \u202egnp"
 SETUP = """
@@ -41,6 +41,20 @@ select jobq.create_schedule('weekly bill', 'bill', '30 7 * * 1', time_zone => 'E
 select jobq.put_endpoint('send-welcome', 'HTTP', '{"url": "https://api.example.com/welcome"}');
 select jobq.put_limit('mail', 'tenant-7', 3);
 select jobq.heartbeat('mailer:1', '{}', '{}', '{mail,default}');
+select jobq.put_queue('billing', key_max_running => 1, max_running => 50);
+select jobq.enqueue('bill', queue => 'billing', concurrency_key => 'customer-' || (n + 1) / 2)
+from generate_series(1, 6) as n;
+select jobq.hold_key('billing', 'customer-3', 'infinity', 'unpaid');
+select from jobq.claim('{billing}', 'biller:2', 6);
+select from jobq.enqueue_graph('{"jobs": [
+    {"name": "orders", "kind": "fetch", "queue": "flow"},
+    {"name": "customers", "kind": "fetch", "queue": "flow"},
+    {"name": "join", "kind": "join", "queue": "flow", "after": ["orders", "customers"]},
+    {"name": "invoice EU", "kind": "invoice", "queue": "flow", "after": ["join"]},
+    {"name": "invoice US", "kind": "invoice", "queue": "flow", "after": ["join"]},
+    {"name": "report", "kind": "report", "queue": "flow",
+        "after": ["orders", "invoice EU", "invoice US"]}
+]}');
 select jobq.enqueue('send_email', jsonb_build_object('to', 'ada@example.org', 'n', n),
     queue => 'mail', max_attempts => 3, metadata => '{"tenant": "acme"}')
 from generate_series(1, 40) as n;
@@ -216,6 +230,56 @@ async def test_every_page_and_action(database: str) -> None:
         for path in (f"jobs/{job_id}", "", "queues", "jobs", "dead", "workers"):
             await page.goto(f"/console/{path}")
             await expect(page).not_to_have_title("owned")
+        assert wrong == []
+
+
+async def test_keys_and_graphs(database: str) -> None:
+    """Who holds a key; it is held and released. A graph is drawn, and leads to its jobs."""
+    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+        page, api, wrong,
+    ):  # fmt: skip
+        await page.goto("/console/queues")
+        await page.get_by_role("link", name="billing").click()
+        await check(page, "queue")
+        holder = page.get_by_role("row", name="customer-1")
+        await expect(holder).to_contain_text("biller:2")
+        await expect(page.locator(".rows li", has_text="customer-3")).to_contain_text("unpaid")
+        await holder.get_by_role("link", name="customer-1").click()
+        key = page.locator(".key")
+        await expect(key).to_contain_text("in use")
+        await key.get_by_text("Hold…").click()
+        await key.get_by_label("For").select_option("until it is released")
+        await key.get_by_label("Reason").fill("they asked")
+        await key.get_by_role("button", name="Hold the key").click()
+        await expect(key).to_contain_text("until it is released: they asked")
+        await key.get_by_role("button", name="Release").click()
+        await expect(page.get_by_role("status")).to_contain_text("customer-1 is free")
+        done = api.run("select action from jobq.audit where subject = 'billing customer-1'")
+        assert sorted(done) == [("hold key",), ("release key",)]
+
+        [(job_id,)] = api.run("select job_id from jobq_private.node where name = 'join'")
+        await page.goto(f"/console/jobs/{job_id}")
+        await check(page, "graph")
+        drawn = page.locator(".graph svg")
+        await expect(drawn.locator("a.node")).to_have_count(6)
+        await expect(drawn.locator("path.arrow")).to_have_count(7)
+        boxes = [await box.bounding_box() for box in await drawn.locator("a.node").all()]
+        places = {(round(box["x"]), round(box["y"])) for box in boxes if box}
+        assert len(places) == 6
+        await drawn.get_by_role("link", name="invoice EU").click()
+        await expect(page.get_by_role("heading", name="invoice")).to_be_visible()
+        await page.get_by_text("Cancel all of it…").click()
+        await page.get_by_role("button", name="Cancel all jobs of the graph").click()
+        await expect(page.get_by_role("status")).to_contain_text("6 jobs")
+        await expect(drawn.locator("a.node.s-cancelled")).to_have_count(6)
+        api.run("select jobq.redrive(job_id) from jobq_private.node where name = 'orders'")
+        api.run(
+            "select jobq.fail(c.job_id, c.attempt, 'gone', retryable => false)"
+            " from jobq.claim('{flow}', 'w', 1) as c"
+        )
+        await page.get_by_role("button", name="Redrive what failed").click()
+        await expect(page.get_by_role("status")).to_contain_text("Redriven")
+        await expect(drawn.locator("a.node.s-queued")).not_to_have_count(0)
         assert wrong == []
 
 

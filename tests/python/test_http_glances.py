@@ -47,6 +47,11 @@ async def test_what_the_console_shows_is_there_for_every_client(api: Api) -> Non
     assert (group["error_code"], group["metadata"]) == ("NO_FUNDS", {"tenant": "acme"})
     [worker] = (await answered(api, "/workers"))["items"]
     assert worker["kinds"] == {"bill": 1} and worker["oldest"]["kind"] == "bill"
+    api.run("select jobq.hold_key('money', 'acme', 'infinity', 'unpaid')")
+    path = "/queues/{queue}"
+    one = await answered(api, path, "/queues/money?concurrency_key=acme")
+    assert one["holds"][0]["reason"] == "unpaid" and one["key"]["is_held"]
+    assert (await answered(api, path, "/queues/none"))["key"] is None
     history = await answered(api, "/history", "/history?span=hour&by=kind")
     assert [counts[1:3] for counts in history["counts"]] == [["bill", 3]] and history["latency"]
     [deed] = (await answered(api, "/audit", "/audit?subject=money"))["items"]

@@ -58,7 +58,7 @@ cross join (values ('enqueue'), ('work')) as p (privilege);
 DEFINITIONS = f"""
 select jobq.put_queue('theirs', max_depth => 1000);
 select jobq.put_limit('theirs', 'some-key', 3);
-select jobq.hold_key('theirs', 'some-key', now() + interval '1 day');
+select jobq.hold_key('theirs', 'some-key', now() + interval '1 day', '{CANARY}');
 select jobq.put_payload_spec('theirs-spec', '{{"title": "{CANARY}", "not": {{"type": "array"}}}}');
 select jobq.put_queue('theirs-spare');
 select jobq.put_payload_spec('theirs-spare', '{{}}');

@@ -15,7 +15,8 @@ begin
         where r.is_ordered and r.holds_on_dead
     ) then
         perform jobq_private.store_hold(
-            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id)
+            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),
+            job.concurrency_key
         );
     end if;
 end

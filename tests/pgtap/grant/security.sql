@@ -27,6 +27,7 @@ insert into may_execute values
 ('list_steps', 'w o r'),
 ('emit', 'p w o'),
 ('show_jobs', 'o r'),
+('show_queue', 'o r'),
 ('show_queues', 'o r'),
 ('show_login', 'p w o r'),
 ('show_history', 'o r'),

@@ -14,21 +14,19 @@ if TYPE_CHECKING:
 async def show(visit: Visit) -> Response:
     """Show endpoints with their success rates and what their jobs died of."""
     ask = visit.visitor
-    (endpoints, more), history, dead, limits = await asyncio.gather(
+    (endpoints, more), history, dead = await asyncio.gather(
         ask.page(
             "page_definitions", type="endpoint", max_definitions=100, after=visit.query("after")
         ),
         ask.document("jobq_http.show_history", span="day", by="kind"),
         ask.document("jobq_http.show_dead_jobs"),
-        ask.records("list_limits"),
     )
     errors: dict[str, Any] = {}
     for group in dead["groups"]:
         errors.setdefault(group["kind"], group)
     return visit.show(
-        "endpoints.html", endpoints=endpoints, more=more, rates=rates(history), errors=errors,
-        limits=limits,
-    )  # fmt: skip
+        "endpoints.html", endpoints=endpoints, more=more, rates=rates(history), errors=errors
+    )
 
 
 def rates(history: dict[str, Any]) -> dict[str, tuple[int, int]]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from starlette.responses import Response
 
+from jobq.console import graph
 from jobq.console.visit import Page, Visit
-from jobq.console.words import MOST_TEXT
+from jobq.console.words import MOST_TEXT, plural
 from jobq.http import operation
 from jobq.http.errors import ApiError
 
@@ -31,18 +32,19 @@ async def show(visit: Visit) -> Response:
     """Show a job, and what can be done about it."""
     job_id = id_of(visit)
     ask = visit.visitor
-    documents, (attempts, _), (lines, more), reasons = await asyncio.gather(
+    documents, (attempts, _), (lines, more), reasons, tree = await asyncio.gather(
         ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind"),
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
         ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, **after(visit)),
         ask.rows("explain", job_id=job_id),
+        ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
     )
     job, texts = read(documents[0][0])
     if "result" not in texts:  # a recurring job
         return visit.back(f"/schedules/{job_id}")
     return visit.show(
         "job.html", job=job, texts=texts, attempts=attempts, lines=lines, more=more,
-        reasons=reasons, most_text=MOST_TEXT,
+        reasons=reasons, picture=graph.drawn(tree), most_text=MOST_TEXT,
     )  # fmt: skip
 
 
@@ -118,6 +120,21 @@ async def run_now(visit: Visit) -> Response:
     return to_job(visit)
 
 
+async def cancel_tree(visit: Visit) -> Response:
+    """Cancel a job with all that hangs together with it."""
+    reason = visit.form.get("reason", "").strip() or None
+    rows = await visit.visitor.act("cancel_tree", job_id=id_of(visit), reason=reason)
+    visit.tell(f"Cancelled, or asked to stop: {plural(len(rows), 'job')}.")
+    return to_job(visit)
+
+
+async def redrive_tree(visit: Visit) -> Response:
+    """Run again what failed of all that hangs together with a job."""
+    rows = await visit.visitor.act("redrive_tree", job_id=id_of(visit), scope="failed")
+    visit.tell(f"Redriven: {plural(len(rows), 'job')}.")
+    return to_job(visit)
+
+
 def to_job(visit: Visit) -> Response:
     """Lead back to the job."""
     return visit.back(f"/jobs/{id_of(visit)}")
@@ -129,4 +146,6 @@ PAGES = (
     Page("/jobs/{job_id}/cancel", cancel, "POST"),
     Page("/jobs/{job_id}/redrive", redrive, "POST"),
     Page("/jobs/{job_id}/run", run_now, "POST"),
+    Page("/jobs/{job_id}/tree/cancel", cancel_tree, "POST"),
+    Page("/jobs/{job_id}/tree/redrive", redrive_tree, "POST"),
 )

@@ -1,14 +1,18 @@
-"""Queues: how deep, how fast, how old; pause and resume."""
+"""Queues: how deep, how fast, how old; pause and resume; keys, and who holds them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
+from jobq.console import charts
 from jobq.console.visit import Page, Visit
 
 if TYPE_CHECKING:
     from starlette.responses import Response
+
+HOURS: Final = ("1", "4", "24")
 
 
 async def show(visit: Visit) -> Response:
@@ -18,6 +22,39 @@ async def show(visit: Visit) -> Response:
         visit.visitor.document("jobq_http.show_history"),
     )
     return visit.show("queues.html", queues=queues, history=history)
+
+
+async def show_one(visit: Visit) -> Response:
+    """Show what a queue allows, which of its keys are held, and who holds keys."""
+    queue, key = visit.query("name") or "", visit.query("key")
+    asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
+    document, history = await asyncio.gather(
+        visit.visitor.document("jobq_http.show_queue", **asked),
+        visit.visitor.document("jobq_http.show_history", queue=queue, by="kind"),
+    )
+    ended = charts.stacked(history, [(n, kind, done) for n, kind, _, done, *_ in history["counts"]])
+    return visit.show("queue.html", q=document, ended=ended, asked=key or "")
+
+
+async def hold(visit: Visit) -> Response:
+    """Start no job of a key, for some hours or until it is released."""
+    queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
+    hours = visit.form.get("hours", "")
+    until = datetime.now(UTC) + timedelta(hours=int(hours)) if hours in HOURS else "infinity"
+    reason = visit.form.get("reason", "").strip() or None
+    await visit.visitor.act(
+        "hold_key", queue=queue, concurrency_key=key, until=until, reason=reason
+    )
+    visit.tell(f"No job of the key {key} starts; what runs goes on.")
+    return visit.back("/queues")
+
+
+async def release(visit: Visit) -> Response:
+    """Let the jobs of a held key start again."""
+    queue, key = visit.form.get("queue", ""), visit.form.get("key", "")
+    [(was_held,)] = await visit.visitor.act("release_key", queue=queue, concurrency_key=key)
+    visit.tell(f"The key {key} is free." if was_held else f"Nobody held the key {key}.")
+    return visit.back("/queues")
 
 
 async def pause(visit: Visit) -> Response:
@@ -40,4 +77,7 @@ PAGES = (
     Page("/queues", show),
     Page("/queues/pause", pause, "POST"),
     Page("/queues/resume", resume, "POST"),
+    Page("/queue/hold", hold, "POST"),
+    Page("/queue/release", release, "POST"),
+    Page("/queue", show_one),
 )

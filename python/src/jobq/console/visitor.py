@@ -35,15 +35,15 @@ class Answers:
         for old in [k for k, (until, _) in self._tasks.items() if until < now]:
             del self._tasks[old]
         if key not in self._tasks:
-            function, arguments, is_named = call
-            fetch = database.fetch_named if is_named else database.fetch
-            task = asyncio.create_task(_list(fetch(role, function, None, **arguments)))
+            function, arguments = call
+            fetched = database.fetch(role, function, None, **arguments)
+            task = asyncio.create_task(_list(fetched))
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._tasks[key] = (now + MEMORY, task)
         return await asyncio.shield(self._tasks[key][1])
 
 
-Call = tuple[str, dict[str, object], bool]
+Call = tuple[str, dict[str, object]]
 
 
 async def _list(rows: Awaitable[Sequence[Any]]) -> list[Any]:
@@ -86,19 +86,9 @@ class Visitor:
 
     async def rows(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Return what a function that only reads answers."""
-        return await self._read(function, arguments, is_named=False)
-
-    async def records(self, function: str, **arguments: object) -> list[dict[str, Any]]:
-        """Return what a function that only reads answers, by its columns."""
-        return await self._read(function, arguments, is_named=True)
-
-    async def _read(
-        self, function: str, arguments: dict[str, object], *, is_named: bool
-    ) -> list[Any]:
         given = msgspec.json.encode(arguments)
-        key = (id(self._database), self._role, function, given, is_named)
-        call = (function, arguments, is_named)
-        return await self._answers.get(key, self._database, self._role, call)
+        key = (id(self._database), self._role, function, given)
+        return await self._answers.get(key, self._database, self._role, (function, arguments))
 
     async def document(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """Return the one JSON document that a function answers."""

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.values import TEXT, Milliseconds, Moment, Name, Reason, Request
+from jobq.http.values import Key, Milliseconds, Moment, Name, Reason, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq.http.operation import Call
 
-Key = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
 Places = Annotated[float, Meta(ge=1, le=32767, multiple_of=1)]
 
 

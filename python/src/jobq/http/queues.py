@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
 
 from msgspec import Meta, Struct
 
 from jobq.http import examples
-from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.operation import Answer, Operation, encoded, json
 from jobq.http.page import Next, Paging, page
-from jobq.http.values import Reason, Request
+from jobq.http.values import Key, Moment, Reason, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -56,6 +57,83 @@ class QueuePage(Struct):
     cursor: Next
 
 
+class KeyOf(Struct, forbid_unknown_fields=True):
+    """Which key to look at."""
+
+    concurrency_key: Key | None = None
+
+
+class Runner(Struct):
+    """A job that takes a place of a key."""
+
+    concurrency_key: str
+    job_id: UUID
+    kind: str
+    worker: str | None
+    started_at: Moment | None
+
+
+class Hold(Struct):
+    """A key, or a kind in a queue, that starts no job; until it is released where it has no end."""
+
+    concurrency_key: str | None
+    kind: str | None
+    until: Moment | None
+    reason: str | None
+
+
+class Allowance(Struct):
+    """What a key may; null where nothing is said."""
+
+    concurrency_key: str
+    max_running: int | None
+    rate_limit: int | None
+    rate_period_ms: int | None
+    rate_burst: int | None
+
+
+class KeyState(Allowance):
+    """What holds for a key now."""
+
+    is_held: bool
+    held_until: Moment | None
+    hold_reason: str | None
+    waiting: Annotated[int, Meta(description="10001 means more.")]
+    runners: list[Runner]
+
+
+class ClosedKey(Struct):
+    """A key that has work and waits for a time."""
+
+    concurrency_key: str
+    open_at: Moment
+
+
+class QueueInDetail(Struct):
+    """What a queue allows, which of its keys are held, and which jobs hold keys."""
+
+    queue: str
+    is_declared: bool
+    paused_at: Moment | None
+    pause_reason: str | None
+    max_depth: int | None
+    max_running: int | None
+    rate_limit: int | None
+    rate_period_ms: int | None
+    rate_burst: int | None
+    key_max_running: int | None
+    key_rate_limit: int | None
+    key_rate_period_ms: int | None
+    key_rate_burst: int | None
+    ordered: bool
+    on_dead: Literal["continue", "hold"] | None
+    holds: Annotated[list[Hold], Meta(description="100 at most, as of all lists here.")]
+    limits: list[Allowance]
+    runners: list[Runner]
+    closed: list[ClosedKey]
+    key: Annotated[KeyState | None, Meta(description="Of the key that was asked for.")]
+
+
 class Pausing(Struct):
     """Whether a queue is paused."""
 
@@ -71,6 +149,15 @@ async def list_queues(call: Call) -> Response:
             "jobq_http.page_queues", after=wanted.position(str), max_queues=wanted.limit
         )
     )
+
+
+async def show_queue(call: Call) -> Response:
+    """Return a queue in detail."""
+    key = call.query(KeyOf).concurrency_key
+    [(document,)] = await call.fetch(
+        "jobq_http.show_queue", queue=call.text("queue"), concurrency_key=key
+    )
+    return json(document)
 
 
 async def pause_queue(call: Call) -> Response:
@@ -98,6 +185,17 @@ OPERATIONS = (
         {200: Answer("A page of queues.", QueuePage, example=examples.QUEUES)},
         tag="queues",
         query=Paging,
+        may_lag=True,
+    ),
+    Operation(
+        "GET",
+        "/queues/{queue}",
+        show_queue,
+        "What a queue allows, which of its keys are held, and which jobs hold keys",
+        ("read", "operate"),
+        {200: Answer("The queue; one that nobody has declared allows all.", QueueInDetail)},
+        tag="queues",
+        query=KeyOf,
         may_lag=True,
     ),
     Operation(

@@ -1,0 +1,30 @@
+-- Purpose: the jobs that take places of keys in a queue, for show_queue(): of one lane, or of all.
+-- Invariant: a descent of the index of places. Raises: nothing.
+create or replace function jobq_private.key_runners(
+    queue text, lane_id uuid, max_rows integer
+)
+returns json
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(json_agg(json_build_object(
+        'concurrency_key', r.concurrency_key, 'job_id', r.job_id, 'kind', r.kind,
+        'worker', r.worker, 'started_at', r.claimed_at
+    ) order by r.claimed_at), '[]')
+    from (
+        select j.concurrency_key, j.job_id, j.kind, j.worker, j.claimed_at
+        from jobq_private.job as j
+        where j.queue = key_runners.queue and j.place is not null
+        and (key_runners.lane_id is null or j.lane_id = key_runners.lane_id)
+        and j.concurrency_key is not null
+        limit key_runners.max_rows
+    ) as r
+$$;
+
+revoke all on function jobq_private.key_runners from public;
+
+comment on function jobq_private.key_runners is
+'The jobs that take places of keys in a queue.';
