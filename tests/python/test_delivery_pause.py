@@ -196,6 +196,18 @@ async def test_a_preview_shows_what_would_be_sent_but_no_secret(
     assert post.sink.received == []
 
 
+@pytest.mark.parametrize("to", ["a\r\nx-evil: 1", "ünïcode"])
+async def test_a_preview_refuses_what_could_not_be_sent(post: Post, database: str, to: str) -> None:
+    await post.endpoint("e", {"url": post.sink.url, "headers": {"x-to": "{{input.to}}"}})
+    await post.client.put_config("place", {"url": "http://[::1/"})
+    await post.endpoint("f", {"url": "{{config.url}}"}, config="place")
+    async with opened(database) as api:
+        for name in ("e", "f"):
+            path = f"/endpoints/{name}/preview"
+            answer = await api.ask("POST", path, json={"input": {"to": to}})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (422, "REQUEST_INVALID")
+
+
 async def test_a_preview_says_why_a_delivery_would_fail(post: Post, database: str) -> None:
     await post.endpoint("e", {"url": "https://a.example/{{input.n}}"})
     async with opened(database) as api:

@@ -161,6 +161,7 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
         "INVALID_REQUEST",
     ),
     "a foreign cursor": ("GET", "/jobs?cursor=abc", None, 400, "INVALID_REQUEST"),
+    "a cursor that is no name": ("GET", "/endpoints?cursor=W10=", None, 400, "INVALID_REQUEST"),
     "limit of nothing": ("GET", "/jobs?limit=0", None, 400, "INVALID_REQUEST"),
     "limit past 200": ("GET", "/jobs?limit=201", None, 400, "INVALID_REQUEST"),
     "unknown parameter": ("GET", "/jobs?page=2", None, 400, "INVALID_REQUEST"),

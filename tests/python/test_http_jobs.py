@@ -47,6 +47,15 @@ async def test_a_key_in_the_header_gives_the_job_again(api: Api) -> None:
     assert first.json()["idempotency_key"] == "welcome-ada"
 
 
+async def test_two_headers_with_keys_that_differ_are_refused(api: Api) -> None:
+    async def answered(*keys: str) -> int:
+        headers = [("idempotency-key", key) for key in keys]
+        return (await api.ask("POST", "/jobs", json={"kind": "a"}, headers=headers)).status_code
+
+    assert await answered("x", "y") == 400
+    assert await answered("x", "x") == 201
+
+
 async def test_a_key_is_utf_8_in_the_header_as_in_the_body(api: Api) -> None:
     first = await api.job(idempotency_key="größe")
     second = await api.ask(

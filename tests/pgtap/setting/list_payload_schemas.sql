@@ -110,7 +110,7 @@ select is(
     pg_temp.refusal('select jobq.enqueue(''e-either'')'), 'none',
     'schemas are of draft 2020-12, as deliveries read them'
 );
-select jobq.put_payload_spec('either', '{"properties": {"a": {"$ref": "http://evil.example/"}}}'
+select jobq.put_payload_spec('either', '{"x": {"$ref": "http://evil.example/"}, "$ref": "#/x"}'
 ) as doc \gset
 create or replace function "Ext".jsonb_matches_schema(schema json, instance jsonb)
 returns boolean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -29,6 +30,7 @@ __all__ = ["HttpSender"]
 EXPECTED: Final = (200, 201, 202, 204)
 # With Retry-After these say that other requests would fare no better.
 HOLDING: Final = (429, 503)
+SENDABLE: Final = re.compile(r"[\t\x20-\x7e]*")
 TIMEOUT_MS: Final = 10_000
 MAX_BODY: Final = 65_536
 MAX_EXCERPT: Final = 200
@@ -107,19 +109,19 @@ def request_of(message: Message) -> httpcore.Request:
     Raises:
         Permanent: the URL or a header is not one.
     """
-    url, host = _target(as_text(message.spec["url"]))
+    url, host = target_of(as_text(message.spec["url"]))
     headers, content = head_of(message)
-    headers = {"host": host, **headers}
-    try:
-        fields = [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
-    except UnicodeEncodeError:
-        raise Permanent("REQUEST_INVALID", "a header is not ASCII") from None
+    fields = [(n.encode(), value.encode()) for n, value in {"host": host, **headers}.items()]
     method = message.spec.get("method", "POST")
     return httpcore.Request(method, url, headers=fields, content=content)
 
 
 def head_of(message: Message) -> tuple[dict[str, str], bytes]:
-    """Return the headers of a message's request but for the host, and its body."""
+    """Return the headers of a message's request but for the host, and its body.
+
+    Raises:
+        Permanent: a header cannot be sent.
+    """
     spec, webhook_id = message.spec, str(message.job_id)
     headers = {"idempotency-key": webhook_id, "webhook-id": webhook_id}
     headers |= {"accept": "*/*", "accept-encoding": "identity", "user-agent": "jobq"}
@@ -135,11 +137,13 @@ def head_of(message: Message) -> tuple[dict[str, str], bytes]:
         headers |= signed(webhook_id, content, message.secrets[spec["sign_with"]])
     if content or spec.get("method") != "GET":
         headers["content-length"] = str(len(content))
+    if not all(map(SENDABLE.fullmatch, headers.values())):
+        raise Permanent("REQUEST_INVALID", "a header is not ASCII, or has a line break")
     return headers, content
 
 
 @lru_cache(maxsize=256)
-def _target(text: str) -> tuple[httpcore.URL, str]:
+def target_of(text: str) -> tuple[httpcore.URL, str]:
     """Return a URL, and its host and port as the request tells them.
 
     Raises:

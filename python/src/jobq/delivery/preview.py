@@ -84,14 +84,17 @@ def refusal(code: str, detail: str) -> PayloadInvalid:
 
 def http(message: Message) -> dict[str, Any]:
     """Show a request."""
-    from jobq.delivery.http import head_of  # noqa: PLC0415 - a driver
+    from jobq.delivery.http import head_of, target_of  # noqa: PLC0415 - a driver
 
     headers, content = head_of(message)
+    url = as_text(message.spec["url"])
+    if MASK not in url:
+        target_of(url)
     if "sign_with" in message.spec:
         headers["webhook-signature"] = MASK
     return {
         "method": message.spec.get("method", "POST"),
-        "url": as_text(message.spec["url"]),
+        "url": url,
         "headers": headers,
         "body": content.decode(),
     }

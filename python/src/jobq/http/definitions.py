@@ -172,7 +172,7 @@ class Sort:
             await call.fetch(
                 "page_definitions",
                 type=self.table,
-                after=wanted.position(str),
+                after=wanted.position(DefinitionName),
                 max_definitions=wanted.limit,
             )
         )

@@ -206,15 +206,15 @@ def one_key(headers: Headers, given: str | None) -> str | None:
     """Return the key of the Idempotency-Key header, or else the body's.
 
     Raises:
-        ApiError: there are two, and they differ.
+        ApiError: there are several, and they differ.
         UnicodeDecodeError: it is not UTF-8.
     """
-    header = headers.get("idempotency-key")
-    if header is None:
+    keys = {header.encode("latin-1").decode() for header in headers.getlist("idempotency-key")}
+    if not keys:
         return given
-    key = header.encode("latin-1").decode()
-    if given not in (None, key):
-        raise ApiError("INVALID_REQUEST", "idempotency_key: not that of the Idempotency-Key header")
+    key = keys.pop()
+    if keys or given not in (None, key):
+        raise ApiError("INVALID_REQUEST", "idempotency_key: there are two that differ")
     return key
 
 
