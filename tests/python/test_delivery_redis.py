@@ -248,13 +248,14 @@ async def test_servers_and_sockets_that_are_not_public_are_never_reached(
 async def test_a_server_that_echoes_tells_no_secret(
     post: Post, redis_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Redis names the arguments of a command that it does not know."""
+    """Redis names the arguments of a command that it does not know, and cuts them."""
     del redis_url
     folder = tmp_path / "renamed"
     folder.mkdir()
     async with serving(folder, "--rename-command", "XADD", "") as url:
-        await post.client.put_secret("pin", "hunter2-7f3a9c", keyring=Keyring([KEY]))
-        spec = {"redis_url": url, "stream": "s", "fields_template": {"a": "{{secret.pin}}"}}
+        await post.client.put_secret("pin", "hunter2-7f3a9c" * 5, keyring=Keyring([KEY]))
+        fields = {"a": "p" * 60, "b": "{{secret.pin}}"}
+        spec = {"redis_url": url, "stream": "s", "fields_template": fields}
         await post.endpoint("echo", spec, type="REDIS_STREAM", max_attempts=1)
         job = await post.deliver("echo", INPUT)
         named = {"redis_url": url + "?{{secret.pin}}=1", "stream": "s"}
@@ -263,7 +264,6 @@ async def test_a_server_that_echoes_tells_no_secret(
         await post.endpoint("named", named, type="REDIS_STREAM", config="named")
         second = await post.deliver("named", INPUT)
     assert (job.last_error_code, second.state) == ("STREAM_ERROR", "dead")
-    assert "***" in str(job.last_error)
     logs = [await post.client.logs(j.job_id) for j in (job, second)]
     attempts = [await post.client.attempts(j.job_id) for j in (job, second)]
-    assert "7f3a9c" not in f"{job} {second} {logs} {attempts} {caplog.text}"
+    assert "hunter2" not in f"{job} {second} {logs} {attempts} {caplog.text}"

@@ -34,6 +34,9 @@ TIMEOUT_MS: Final = 3000
 MOST_CLIENTS: Final = 64
 ONCE_SECONDS: Final = 7 * 24 * 3600
 
+# What Redis shows of a command is cut, so that a secret at the end could not be found in it.
+ARGUMENTS: Final = ", with args beginning with"
+
 # Whatever was added for a job within a week is not added again. The second key holds the
 # stream's name as a hash tag, so that a cluster keeps both in one place.
 ONCE: Final = """
@@ -169,6 +172,6 @@ def refuse(error: Exception) -> NoReturn:
                 "cannot connect, or the connection was lost", code="CONNECTION_ERROR"
             ) from None
         case ResponseError():
-            raise Permanent("STREAM_ERROR", str(error)) from None
+            raise Permanent("STREAM_ERROR", str(error).partition(ARGUMENTS)[0]) from None
         case _:
             raise Retry(type(error).__name__, code="STREAM_ERROR") from None
