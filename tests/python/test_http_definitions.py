@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
@@ -88,3 +90,16 @@ async def test_what_is_changed_under_a_condition_is_audited(
     assert changed.status_code == 200, changed.text
     noted = api.run("select acting_for from jobq.audit where subject = %s", "s")
     assert noted == [("API key test-0",)] * 2
+
+
+async def test_the_specification_has_every_field_of_an_endpoint(api: Api) -> None:
+    [(source,)] = api.run("select prosrc from pg_proc where proname = 'check_endpoint_spec'")
+    fields, needed = (
+        json.loads(text) for text in re.findall(r":= '(\{.*?\})'::jsonb", source, re.DOTALL)
+    )
+    schemas = (await api.ask("GET", "/openapi.json")).json()["components"]["schemas"]
+    told = {one["title"]: one for one in schemas["NewEndpoint"]["properties"]["spec"]["anyOf"]}
+    assert {kind: set(one["properties"]) for kind, one in told.items()} == {
+        kind: set(known) for kind, known in fields.items()
+    }
+    assert {kind: one["required"] for kind, one in told.items()} == needed

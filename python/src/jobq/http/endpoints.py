@@ -36,42 +36,56 @@ if TYPE_CHECKING:
 Text = {"type": "string", "minLength": 1}
 Template = {"description": "JSON with {{input.*}}, {{job.*}}, {{config.*}} and {{secret.*}}."}
 Texts = {"type": "object", "additionalProperties": {"type": "string"}}
+TimeLimit = {"type": "integer", "minimum": 1, "maximum": 3_600_000}
+Flag = {"type": "boolean"}
+FIELDS = {
+    "HTTP": {
+        "url": {**Text, "description": "Input may stand behind the host."},
+        "method": {"enum": ["GET", "POST", "PUT", "PATCH", "DELETE"], "default": "POST"},
+        "headers": Texts,
+        "body_template": Template,
+        "timeout_ms": {**TimeLimit, "default": 10_000},
+        "expected_status_codes": {
+            "type": "array",
+            "minItems": 1,
+            "items": {"type": "integer", "minimum": 100, "maximum": 599},
+            "default": [200, 201, 202, 204],
+        },
+        "sign_with": {**Text, "description": "The name of a secret."},
+    },
+    "KAFKA": {
+        "bootstrap_servers": {**Text, "description": "Hosts with ports, commas between them."},
+        "topic": Text,
+        "key_template": Text,
+        "value_template": Template,
+        "headers": Texts,
+        "acks": {"enum": ["all", "1", "0"], "default": "all"},
+        "timeout_ms": {**TimeLimit, "default": 10_000},
+        "options": {**Texts, "description": "Settings of librdkafka that endpoints may have."},
+    },
+    "REDIS_STREAM": {
+        "redis_url": Text,
+        "stream": Text,
+        "fields_template": Template,
+        "max_len": {"type": ["integer", "string"], "description": "A number, or a template."},
+        "approximate_trimming": {**Flag, "default": True},
+        "deliver_once": {**Flag, "description": "A repeated attempt adds no second entry."},
+        "timeout_ms": {**TimeLimit, "default": 3000},
+    },
+}
+NEEDED = {
+    "HTTP": ["url"],
+    "KAFKA": ["bootstrap_servers", "topic"],
+    "REDIS_STREAM": ["redis_url", "stream"],
+}
 Spec = Annotated[
     JsonMembers,
     Meta(
         description="Where to, and in what shape: of HTTP, KAFKA or REDIS_STREAM, by `type`.",
         extra_json_schema={
             "anyOf": [
-                {
-                    "title": "HTTP",
-                    "required": ["url"],
-                    "properties": {
-                        "url": Text,
-                        "method": Text,
-                        "headers": Texts,
-                        "body_template": Template,
-                    },
-                },
-                {
-                    "title": "KAFKA",
-                    "required": ["bootstrap_servers", "topic"],
-                    "properties": {
-                        "bootstrap_servers": Text,
-                        "topic": Text,
-                        "key_template": Text,
-                        "value_template": Template,
-                        "headers": Texts,
-                    },
-                },
-                {
-                    "title": "REDIS_STREAM",
-                    "required": ["redis_url", "stream"],
-                    "properties": {
-                        "redis_url": Text,
-                        "stream": Text,
-                        "fields_template": Template,
-                    },
-                },
+                {"title": kind, "required": NEEDED[kind], "properties": fields}
+                for kind, fields in FIELDS.items()
             ]
         },
     ),
