@@ -740,3 +740,21 @@ def test_a_rate_counts_from_when_a_job_was_started_by_hand(connect: Connect) -> 
         " from jobq_private.gate as g, jobq_private.job as j where j.claimed_at is not null"
     )
     assert is_late
+
+
+def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_lanes_wait_for_its_kind(
+    connect: Connect,
+) -> None:
+    one, other = connect(), connect()
+    one.execute("select jobq.put_kind('k', max_running => 1)")
+    fill(one, 2, keys=2)
+    [held] = claim(one, 5)
+    one.execute("update jobq_private.lane set state = 'open', gate_id = null")
+    with one.transaction(), other.transaction():
+        assert claim(one, 5) == []
+        other.execute("select jobq.complete(%s, %s)", held)
+        [[locks]] = other.execute(
+            "select count(*) from pg_locks"
+            " where pid = pg_backend_pid() and classid = jobq_private.lock_class('producing')"
+        )
+        assert locks > 0

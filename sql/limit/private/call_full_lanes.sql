@@ -1,7 +1,9 @@
 -- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). Raises: nothing.
+-- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
+-- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
+-- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[]
 )
@@ -60,6 +62,12 @@ begin
         from jobq_private.gate as g
         join jobq_private.lane as l on l.gate_id = g.gate_id
         where g.kind = any (call_full_lanes.kinds) and g.queue is null
+        union all
+        select u.queue
+        from unnest(call_full_lanes.queues, call_full_lanes.kinds) as u (queue, kind)
+        where exists (
+            select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
+        )
     ) as w;
     if _called is not null then
         perform jobq_private.wake(_called);
