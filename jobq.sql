@@ -14813,6 +14813,10 @@ declare
 begin
     if num_nulls(show_queue.queue, show_queue.max_rows) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and max_rows');
+    elsif length(show_queue.queue) not between 1 and 128 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters'
+        );
     elsif show_queue.max_rows not between 1 and 1000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'max_rows must be from 1 to 1000'

@@ -1,6 +1,6 @@
 -- What jobq_http.show_queue() promises: what a queue allows, what is held, and who holds keys.
 begin;
-select plan(15);
+select plan(16);
 
 select is(jobq_http.show_queue('none') ->> 'is_declared', 'false', 'a queue that nobody declared');
 select is((jobq_http.show_queue('none') -> 'holds')::text, '[]', 'holds no key');
@@ -41,6 +41,7 @@ select jobq.release_key('laned', 'c');
 select is(json_array_length(jobq_http.show_queue('laned') -> 'holds'), 1, 'until it is released');
 select is(json_array_length(jobq_http.show_queue('laned', max_rows => 1) -> 'runners'), 1,
     'no more than asked for');
+select throws_ok($$ select jobq_http.show_queue('') $$, '22023', null, 'a queue has a name');
 select throws_ok('select jobq_http.show_queue(null)', '22004', null, 'a queue is needed');
 
 select * from finish();
