@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import pytest
 from delivery_sink import posting
@@ -149,6 +154,32 @@ def test_no_special_purpose_address_is_public(network: str) -> None:
 )
 def test_their_neighbours_are_public(address: str) -> None:
     assert is_public(ip_address(address))
+
+
+HOSTS = [
+    "10.0.0.1", "127.0.0.1", "169.254.169.254", "192.88.99.1", "0xA000001", "2130706433",
+    "[::1]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[3fff::1]", "[2002:a00:1::]",
+]  # fmt: skip
+
+
+def can_isolate() -> bool:
+    command = ["unshare", "-rn", "true"]
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run(command, check=False, capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.skipif(not can_isolate(), reason="no network namespace can be made here")
+def test_every_type_of_target_is_refused_where_a_hole_would_send_nothing() -> None:
+    script = Path(__file__).with_name("refused_targets.py")
+    said = subprocess.run(
+        ["unshare", "-rn", sys.executable, script, *HOSTS],
+        capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    outcomes = json.loads(said.stdout)
+    assert len(outcomes) == 3 * len(HOSTS)
+    assert set(outcomes.values()) == {"ADDRESS_REFUSED"}
 
 
 async def test_a_star_allows_everything_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
