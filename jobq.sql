@@ -3928,6 +3928,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup_key must have 1 to 512 characters']
         when job.dedup not in ('skip', 'enqueue', 'replace', 'debounce', 'throttle')
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
+        when job.dedup = 'replace' and job.dedup_key is null
+        then array['INVALID_ARGUMENT', 'dedup is replace, which needs a dedup_key']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
@@ -6104,9 +6106,10 @@ comment on function jobq_private.value_problem is
 
 -- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
 -- the key may be tried again.
--- Invariant: replace cancels a job that waits, and never one that runs; debounce changes one that
+-- Invariant: replace cancels a job that waits, and never one that runs: then the new job is
+-- refused, but for a schedule's slot, for which the running one stands. debounce changes one that
 -- has not begun.
--- Raises: nothing.
+-- Raises: JQ004.
 create or replace function jobq_private.yield_dedup_key(
     job jobq_private.new_job, new_id uuid, out job_id uuid, out created boolean
 )
@@ -6131,6 +6134,11 @@ begin
         select coalesce(job.dedup, s.dedup) into _dedup
         from jobq_private.settings_for(job.kind, job.queue) as s;
         created := _state <> 'running' and _dedup = 'replace';
+        if _state = 'running' and _dedup = 'replace' and job.schedule_id is null then
+            perform jobq_private.raise_error('DEDUP_CONFLICT', format(
+                'kind %s, dedup_key %s: job_id %s runs', job.kind, job.dedup_key, job_id
+            ));
+        end if;
     end if;
     if not created and _dedup = 'debounce' then
         perform jobq_private.put_off(job_id, job);

@@ -191,6 +191,16 @@ class Queue:
             self.keys[request.kind, request.idempotency_key] = live.job_id
         return live.job_id
 
+    def check_dedup(self, batch: Sequence[Request]) -> None:
+        """Refuse a batch of which a job is to replace one that runs."""
+        repeated = self.repeated(batch)
+        for n, request in enumerate(batch):
+            if n in repeated or request.held_dedup != "replace":
+                continue
+            live = self.dedup_holder(request.kind, request.dedup_key)
+            if live is not None and not live.is_waiting:
+                raise Refused("JQ004")
+
     def repeated(self, batch: Sequence[Request]) -> set[int]:
         """Return the places of a batch's jobs whose idempotency key stands for another job.
 

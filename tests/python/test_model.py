@@ -67,7 +67,7 @@ requests = st.builds(
     idempotency_key=st.sampled_from([None, None, "i1", "i2"]),
     dedup_key=st.sampled_from([None, "d1", "d2"]),
     dedup=st.sampled_from([None, "skip", "replace", "enqueue"]),
-)
+).filter(lambda request: request.dedup != "replace" or request.dedup_key is not None)
 USUAL = Request("plain", "q1", 0, 2, True, None, None, None)
 queue_lists = st.permutations(QUEUES).flatmap(
     lambda queues: st.integers(1, len(queues)).map(lambda n: queues[:n])
@@ -545,6 +545,7 @@ class QueueMachine(RuleBasedStateMachine):
     def enqueue(self, number: int, request: Request, function: str) -> None:
         def act(session: Session, queue: Queue) -> str:
             created: bool | None = None
+            self.foresee(lambda: queue.check_dedup([request]))
             if function == "enqueue":
                 arguments = self.arguments(request)
                 ((job_id,),) = session.rows("enqueue", *arguments, casts=self.ENQUEUE)
@@ -573,6 +574,7 @@ class QueueMachine(RuleBasedStateMachine):
                 }
                 for r in batch
             ]  # fmt: skip
+            self.foresee(lambda: queue.check_dedup(batch))
             rows = session.rows("enqueue_many", Jsonb(jobs))
             assert [row[0] for row in rows] == list(range(1, len(batch) + 1))
             pairs = list(zip(batch, rows, strict=True))

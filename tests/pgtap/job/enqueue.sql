@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(94);
+select plan(95);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -162,8 +162,8 @@ select results_eq(
 );
 select from jobq.claim_job(:'heir', 'w');
 select is(
-    jobq.enqueue('d', dedup_key => 'k', dedup => 'replace'), :'heir'::uuid,
-    'replace: a running job is never replaced'
+    pg_temp.refusal('select jobq.enqueue(''d'', dedup_key => ''k'', dedup => ''replace'')'),
+    'JQ004 DEDUP_CONFLICT', 'replace: a running job is never replaced, and no payload dropped'
 );
 select is(
     (select j.state::text from jobq.get_job(:'heir') as j), 'running',
@@ -324,6 +324,7 @@ from (
     values
     ('null', '22004 NULL_ARGUMENT'),
     ('''''', '22023 INVALID_ARGUMENT'),
+    ('''x'', dedup => ''replace''', '22023 INVALID_ARGUMENT'),
     ('repeat(''k'', 128)', 'none'),
     ('repeat(''k'', 129)', '22023 INVALID_ARGUMENT'),
     ('''x'', queue => ''''', '22023 INVALID_ARGUMENT'),
