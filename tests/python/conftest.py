@@ -1,8 +1,9 @@
 """Private PostgreSQL servers, and fresh databases with jobq in them.
 
-A test that takes `database` (a URL) or `connect` runs on the version of --pg; marked
-`every_version`, as what depends on the server is, on PostgreSQL 15, 16 and 18. Servers start
-when first needed and stop with pytest, on Ctrl-C and SIGTERM too.
+A test that takes `database` (a URL) or `connect` runs on the version of --pg. What depends on
+the server is marked `every_version`, for PostgreSQL 15, 16 and 18, or where it takes long
+`oldest_version`, for 15 besides. Servers start when first needed and stop with pytest, on
+Ctrl-C and SIGTERM too.
 
 With `-n 4` four processes of pytest-xdist run tests side by side, each with servers of its own.
 A test marked `alone` has the machine for itself meanwhile.
@@ -68,8 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pg" not in metafunc.fixturenames:
         return
-    every = metafunc.definition.get_closest_marker("every_version")
-    chosen = list(VERSIONS) if every else [metafunc.config.getoption("--pg")]
+    chosen = [metafunc.config.getoption("--pg")]
+    if metafunc.definition.get_closest_marker("every_version"):
+        chosen = list(VERSIONS)
+    elif metafunc.definition.get_closest_marker("oldest_version"):
+        chosen = sorted({VERSIONS[0], *chosen})
     ids = [f"pg{version}" for version in chosen]
     metafunc.parametrize("pg", chosen, ids=ids, scope="session")
 

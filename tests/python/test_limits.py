@@ -181,7 +181,7 @@ class Claimer(threading.Thread):
             connection.execute("select jobq.complete(%s, %s)", [job_id, attempt])
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_no_limit_is_exceeded_and_no_job_is_stranded(connect: Connect) -> None:
     watcher = connect()
     watcher.execute("select jobq.put_kind('k', max_attempts => 1000, lease => '1 s')")

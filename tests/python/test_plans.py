@@ -124,7 +124,7 @@ def prepare(connection: Connection, statistics: str) -> None:
         connection.execute("vacuum analyze jobq_private.job")
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize("statistics", ["fresh", "of an empty table"])
 def test_a_hot_call_reads_what_it_is_about(connect: Connect, statistics: str) -> None:
     small = connect()
@@ -159,7 +159,7 @@ def expire(connection: Connection, jobs: list[Any] | None = None) -> None:
     connection.execute("set local session_replication_role = origin")
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize("call", SETTLE.values(), ids=SETTLE)
 def test_a_batch_fetches_its_own_jobs_after_an_untimely_analyze(
     connect: Connect, call: str
@@ -401,7 +401,7 @@ def saturate(connection: Connection, lanes: int) -> None:
         pass
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_claim_behind_saturated_keys_reads_as_much_as_one_of_an_empty_queue(
     connect: Connect,
 ) -> None:

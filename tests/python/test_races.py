@@ -125,7 +125,7 @@ def create(job: dict[str, str], connection: Connection) -> tuple[UUID, bool]:
     return job_id, created
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize("options", KEYS.values(), ids=KEYS)
 def test_one_of_sixteen_callers_creates_the_job_of_a_key(
     connect: Connect, options: dict[str, str]
@@ -139,7 +139,7 @@ def test_one_of_sixteen_callers_creates_the_job_of_a_key(
         assert sum(row[1] for row in rows) == 1
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 @pytest.mark.parametrize("callers", [16, 48])
 def test_callers_that_replace_leave_one_job_and_say_what_they_replaced(
     connect: Connect, callers: int
@@ -184,7 +184,7 @@ def test_batches_with_the_same_keys_in_opposite_orders_do_not_deadlock(
 # Claims
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_no_two_claimers_get_the_same_job(connect: Connect) -> None:
     jobs = [{"kind": "work", "priority": n % 3} for n in range(500)]
     connect().execute("select jobq.enqueue_many(%s)", [Jsonb(jobs)])
@@ -276,7 +276,7 @@ CANCEL = "select jobq.cancel(%s)"
 COMPLETE = "select jobq.complete(%s, 1)"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_cancel_finds_a_job_that_completes_before_it(connect: Connect) -> None:
     first, second, watcher = connect(), connect(), connect()
     [job_id] = running(first)
@@ -299,7 +299,7 @@ def test_cancel_asks_a_job_whose_completion_rolls_back(connect: Connect) -> None
     assert state(watcher, job_id) == "running"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_job_that_was_asked_to_stop_may_still_complete(connect: Connect) -> None:
     first, second, watcher = connect(), connect(), connect()
     [job_id] = running(first)
@@ -311,7 +311,7 @@ def test_a_job_that_was_asked_to_stop_may_still_complete(connect: Connect) -> No
     assert state(watcher, job_id) == "succeeded"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_job_that_is_being_cancelled_holds_up_no_other(connect: Connect) -> None:
     operator, worker = connect(), connect()
     done, failed, others = running(operator), running(operator), running(operator, 4)
@@ -338,7 +338,7 @@ def test_a_job_that_is_being_cancelled_holds_up_no_other(connect: Connect) -> No
     assert exchange(done, failed) == {done[0]: "lost", failed[0]: "lost"}
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
     connect: Connect,
 ) -> None:
@@ -364,7 +364,7 @@ def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
     assert state(worker, free[0]) == "succeeded"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_savepoint_of_its_own_does_not_keep_a_job_from_its_end(connect: Connect) -> None:
     worker = connect()
     worker.execute("select jobq.enqueue('work') from generate_series(1, 3)")
@@ -437,7 +437,7 @@ def test_cancel_and_complete_at_once_agree_on_what_happened(connect: Connect) ->
     assert set(seen) == {("already_finished", "succeeded"), ("cancel_requested", "succeeded")}
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_an_attempt_that_was_taken_back_cannot_complete(connect: Connect) -> None:
     first, second, watcher = connect(), connect(), connect()
     [job_id] = running(first)
@@ -563,7 +563,7 @@ def notified(connection: Connection, stop_after: int = 1) -> list[str]:
     ]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_rolled_back_enqueue_leaves_no_job_and_wakes_nobody(connect: Connect) -> None:
     worker, producer = connect(), connect()
     worker.execute("listen jobq")
@@ -588,7 +588,7 @@ def test_a_savepoint_rolled_back_wakes_nobody(connect: Connect) -> None:
     assert notified(worker) == ["other"]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_a_sleeping_worker_is_woken_at_commit(connect: Connect) -> None:
     worker, producer = connect(), connect()
     worker.execute("listen jobq")
@@ -665,7 +665,7 @@ def test_whatever_makes_a_job_runnable_wakes(connect: Connect, query: str, befor
     assert notified(worker) == ["default"]
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_no_wake_up_is_lost(connect: Connect) -> None:
     """A producer races a worker that falls asleep, hundreds of times; each may be the later."""
     rounds, longest = 400, 0.006
@@ -763,7 +763,7 @@ def fill_notification_queue(connection: Connection) -> None:
 MAINTAIN = "select task from jobq.maintain()"
 
 
-@pytest.mark.every_version
+@pytest.mark.oldest_version
 def test_one_caller_maintains_and_the_others_return_at_once(connect: Connect) -> None:
     first, second = connect(), connect()
     first.execute("begin")
