@@ -11531,6 +11531,105 @@ revoke all on function jobq_private.schedule_find from public;
 comment on function jobq_private.schedule_find is
 'Returns a schedule by its name, or one of its versions by its id.';
 
+-- Purpose: the slots of a schedule in a span of the past that no job stands for.
+-- Invariant: not those that tick() has yet to take. A job of any version of the schedule
+-- stands for its slot, live or archived. Raises: 22023.
+create or replace function jobq_private.backfill_slots(
+    schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer
+)
+returns timestamptz[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := least(
+        backfill_slots.until, schedule.ends_at, schedule.next_run_at
+    );
+    _anchor constant timestamptz := coalesce(
+        schedule.starts_at, schedule.next_run_at, schedule.last_tick_at, backfill_slots.since
+    );
+    _slot timestamptz := backfill_slots.since - interval '1 us';
+    _slots timestamptz[] := '{}'::timestamptz[];
+begin
+    loop
+        _slot := jobq_private.schedule_next(
+            schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
+            schedule.fold, _anchor, _slot
+        );
+        exit when not coalesce(_slot < _until, false);
+        if cardinality(_slots) = max_slots then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                'the span has more than %s slots (max_slots)', max_slots
+            ));
+        end if;
+        _slots := _slots || _slot;
+    end loop;
+    return array(
+        select u.slot_at
+        from unnest(_slots) as u (slot_at)
+        where u.slot_at not in (
+            select j.slot_at
+            from jobq_private.schedule as s
+            join jobq.job as j on j.schedule_id = s.schedule_id
+            where s.name = schedule.name and j.slot_at = any(_slots)
+        )
+        order by u.slot_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.backfill_slots from public;
+
+comment on function jobq_private.backfill_slots is
+'Returns the slots of a schedule in a span of the past that no job stands for.';
+
+-- Purpose: refuse a backfill that cannot be meant.
+-- Raises: 22004, 22023, JQ002.
+create or replace function jobq_private.check_backfill(
+    schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer,
+    dry_run boolean, reason text
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem constant text := case
+        when not since < until
+        then 'since must lie before until'
+        when since < '1900-01-01 UTC' or until > clock_timestamp()
+        then 'a span lies between 1900 and now; later slots fire by themselves'
+        when max_slots not between 1 and 10000
+        then 'max_slots must be from 1 to 10000'
+        when length(reason) > 512
+        then 'reason must have at most 512 characters'
+        when schedule.from_completion
+        then 'a schedule that counts from completion has no slots in the past'
+    end;
+begin
+    if num_nulls(since, until, max_slots, dry_run) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'since, until, max_slots and dry_run');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', _problem);
+    elsif schedule.status = 'retired' then
+        perform jobq_private.raise_error('SCHEDULE_RETIRED', format(
+            'schedule %s, version %s', schedule.name, schedule.version
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_backfill from public;
+
+comment on function jobq_private.check_backfill is
+'Refuses a backfill that cannot be meant.';
+
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
 -- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
@@ -12540,6 +12639,87 @@ revoke all on function jobq_private.schedule_succeed from public;
 
 comment on function jobq_private.schedule_succeed is
 'Returns a new version of a schedule, with the slot at which it starts.';
+
+-- Purpose: make the jobs of a schedule's slots in a span of the past that did not fire.
+-- Invariant: each slot once, also beside tick() and other calls: the schedule's row is held. What
+-- is known of a slot is its job, so beyond the retention it counts as not fired. The overlap
+-- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
+-- none, and none where the span has too many. A paused schedule can be backfilled, and so can
+-- a span before its start.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ007.
+-- Argument since: slots at or after this instant.
+-- Argument until: slots before this instant, which is not later than now.
+-- Argument max_slots: a span with more slots is refused, 1 to 10000.
+-- Argument dry_run: true makes nothing, and returns the slots that would be.
+-- Argument reason: why, for the audit; at most 512 characters.
+-- Column job_id: the job that was made; null for a dry run.
+-- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
+create or replace function jobq.backfill_schedule(
+    schedule text,
+    since timestamptz,
+    until timestamptz,
+    max_slots integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns table (slot_at timestamptz, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_hold(
+        backfill_schedule.schedule
+    );
+    _slots timestamptz[];
+    _jobs jobq_private.new_job[];
+begin
+    perform jobq_private.check_backfill(
+        _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots,
+        backfill_schedule.dry_run, backfill_schedule.reason
+    );
+    _slots := jobq_private.backfill_slots(
+        _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots
+    );
+    if backfill_schedule.dry_run then
+        return query select u, null::uuid from unnest(_slots) as u;
+        return;
+    end if;
+    _jobs := array(
+        select row(
+            u.n, _found.kind, _found.payload, _found.queue, now(), _found.priority,
+            _found.max_attempts, _found.timeout,
+            format('job_%s_%s', _found.schedule_id, floor(extract(epoch from u.at) * 1000)),
+            null, 'enqueue', _found.metadata, _found.schedule_id, u.at,
+            _found.concurrency_key, null, null, null, null, null, null
+        )::jobq_private.new_job
+        from unnest(_slots) with ordinality as u (at, n)
+    );
+    for slot_at, job_id in
+        select j.slot_at, f.job_id
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+        order by f.ordinal
+    loop
+        if _found.graph is not null then
+            perform jobq_private.hang_graph(job_id, _found.graph);
+        end if;
+        return next;
+    end loop;
+    perform jobq_private.record_audit(
+        format('backfill schedule: %s slots', cardinality(_slots)), _found.name,
+        backfill_schedule.reason
+    );
+end
+$$;
+
+revoke all on function jobq.backfill_schedule from public;
+grant execute on function jobq.backfill_schedule to jobq_operator;
+
+comment on function jobq.backfill_schedule is
+'Makes the jobs of a schedule''s slots in a span of the past that did not fire, each once.';
 
 -- Purpose: declare a recurring job under a name; declaring it again is harmless.
 -- Invariant: the same definition changes nothing; another one becomes a new version,

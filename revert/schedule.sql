@@ -19,6 +19,7 @@ drop function if exists jobq.list_schedule_versions;
 drop function if exists jobq.get_schedule;
 drop view if exists jobq.schedule;
 drop function if exists jobq.create_schedule;
+drop function if exists jobq.backfill_schedule;
 drop function if exists jobq_private.schedule_succeed;
 drop function if exists jobq_private.schedule_store;
 drop function if exists jobq_private.schedule_statistics;
@@ -38,6 +39,8 @@ drop function if exists jobq_private.schedule_definition;
 drop function if exists jobq_private.schedule_declare;
 drop function if exists jobq_private.schedule_check;
 drop function if exists jobq_private.schedule_advance;
+drop function if exists jobq_private.check_backfill;
+drop function if exists jobq_private.backfill_slots;
 drop function if exists jobq_private.schedule_find;
 
 commit;

@@ -7,6 +7,7 @@ declare
 begin
     with wanted (kind, name, trigger, many) as (
         values
+        ('function', 'jobq.backfill_schedule', '', 1),
         ('function', 'jobq.create_schedule', '', 1),
         ('function', 'jobq.get_schedule', '', 1),
         ('function', 'jobq.list_schedule_versions', '', 1),
@@ -20,6 +21,8 @@ begin
         ('function', 'jobq.tick', '', 1),
         ('function', 'jobq.tick_in', '', 1),
         ('function', 'jobq.update_schedule', '', 1),
+        ('function', 'jobq_private.backfill_slots', '', 1),
+        ('function', 'jobq_private.check_backfill', '', 1),
         ('function', 'jobq_private.refuse_schedule_change', '', 1),
         ('function', 'jobq_private.schedule_advance', '', 1),
         ('function', 'jobq_private.schedule_check', '', 1),

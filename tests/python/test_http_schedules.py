@@ -364,3 +364,23 @@ async def test_a_schema_that_is_none_is_refused(api: Api) -> None:
     response = await api.ask("POST", "/payload-specs", json=body)
     assert response.status_code == 422
     assert response.json()["error"]["code"] == "INVALID_SCHEMA"
+
+
+async def test_a_span_of_the_past_is_backfilled_once(api: Api) -> None:
+    given = {n: v for n, v in CRON.items() if n not in ("endpoint", "input")} | {"kind": "report"}
+    job_id = (await api.ask("POST", "/jobs", json=given)).json()["job_id"]
+    path = f"/jobs/{job_id}/backfill"
+    span = {"since": "2026-01-05T00:00:00+05:30", "until": "2026-01-13T00:00:00+05:30"}
+    shown = (await api.ask("POST", path, json={**span, "dry_run": True})).json()["items"]
+    assert [slot["job_id"] for slot in shown] == [None, None]
+    items = (await api.ask("POST", path, json=span)).json()["items"]
+    assert [slot["slot_at"] for slot in items] == [slot["slot_at"] for slot in shown]
+    for slot in items:
+        job = (await api.ask("GET", f"/jobs/{slot['job_id']}")).json()
+        assert (job["kind"], job["schedule_id"]) == ("report", job_id)
+    assert (await api.ask("POST", path, json=span)).json() == {"items": []}
+    for change in ({"max_slots": 1}, {"until": "2999-01-01T00:00:00Z"}, {"since": span["until"]}):
+        refused = await api.ask("POST", path, json={**span, **change})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    missing = await api.ask("POST", f"/jobs/{uuid4()}/backfill", json=span)
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "JOB_NOT_FOUND")

@@ -194,6 +194,7 @@ OTHERS = {
     "revoke_queue": ("'jobq_worker', 'other', 'work'",),
     "rotate_secret": ("'s1', 1, repeat('d', 40)::bytea, 'k2'",),
     "run_schedule": ("'s1'",),
+    "backfill_schedule": ("'s1', now() - interval '1 h', now(), dry_run => true",),
     "save_step": ("gen_random_uuid(), 1, 'a', '1'",),
     "save_steps": ("array[gen_random_uuid()], '{1}', '{a}', '[1]'",),
     "signal": ("gen_random_uuid(), 'e1'",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -13,6 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner
+
+from jobq import Client
+from jobq.cli import main
+from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -404,3 +410,42 @@ def test_overlap_is_ruled_across_ticks_while_a_job_lives(connect: Connect) -> No
         "enqueue": True,
         "replace": True,
     }
+
+
+# ---- backfill
+
+
+def test_a_slot_is_backfilled_once_by_whoever_comes(database: str, connect: Connect) -> None:
+    since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 8, tzinfo=UTC)
+    with Client(database) as client:
+        client.create_schedule("nightly", "report", "0 3 * * *")
+        first, second = connect(), connect()
+        first.execute("begin")
+        made = Client(first).backfill_schedule("nightly", since, until)
+        with ThreadPoolExecutor() as threads:
+            late = threads.submit(Client(second).backfill_schedule, "nightly", since, until)
+            waiting = "select true from pg_locks where not granted and pid = %s"
+            pid = second.info.backend_pid
+            eventually(lambda: value(first, waiting, pid) is True, "the second waits")
+            first.execute("commit")
+            assert late.result(PATIENCE) == []
+        assert [slot.slot_at.day for slot in made] == [1, 2, 3, 4, 5, 6, 7]
+        assert {client.get(str(slot.job_id)).schedule_id for slot in made} == {
+            client.get_schedule("nightly").schedule_id
+        }
+        with pytest.raises(InvalidArgument):
+            client.backfill_schedule("nightly", since, until, max_slots=6)
+
+
+def test_the_command_backfills(database: str) -> None:
+    with Client(database) as client:
+        client.create_schedule("nightly", "report", "0 3 * * *")
+    at = ["schedules", "--database", database, "backfill", "nightly", "--since", "2026-01-01"]
+    at += ["--until", "2026-01-03", "--json"]
+    for options, has_jobs in ((["--dry-run"], False), (["--reason", "outage"], True)):
+        lines = CliRunner().invoke(main, [*at, *options]).stdout.splitlines()
+        slots = [json.loads(line) for line in lines]
+        assert [slot["job_id"] is not None for slot in slots] == [has_jobs] * 2
+    refused = CliRunner().invoke(main, [*at, "--limit", "1"])
+    assert refused.exit_code == 1
+    assert "INVALID_ARGUMENT" in refused.stderr

@@ -215,7 +215,8 @@ AIMED: dict[str, list[str]] = {
     "ticks": ["1"],
     "time_zone": ["UTC"],
     "url": ["postgresql://theirs/x"],
-    "until": ["infinity"],
+    "since": ["2026-01-01"],
+    "until": ["infinity", "2026-01-03"],
     "type": ["HTTP", "endpoint", "config", "secret", "payload_spec"],
     "version": ["1"],
     "value": ["1"],
@@ -355,14 +356,18 @@ class Intruder:
                 yield values
 
     def attack_all(self) -> set[str]:
-        """Call every function, with and without what it need not be given."""
+        """Call every function, with and without what it need not be given.
+
+        since goes with until, but not with after.
+        """
         functions = self.connection.execute(FUNCTIONS).fetchall()
         for function, names, types, needed in functions:
             unknown = set(names[:needed]) - AIMED.keys()
             assert not unknown, f"{function}: say in AIMED what {unknown} are aimed at"
             type_of = dict(zip(names, types, strict=True))
             chosen = [n for n in names if n in AIMED]
-            for parameters in {tuple(names[:needed]), tuple(chosen)}:
+            others = [n for n in chosen if n != "since" or n in names[:needed]]
+            for parameters in {tuple(names[:needed]), tuple(chosen), tuple(others)}:
                 given = ", ".join(f"{p} => %s::{type_of[p]}" for p in parameters)
                 for values in self.arguments(list(parameters)):
                     self.attack(function, f"select * from {qualified(function)}({given})", values)

@@ -16,7 +16,7 @@ from jobq.call import Call, first, nothing, scalar
 from jobq.graph import Graph
 from jobq.models import Json, record
 
-__all__ = ["Schedule", "ScheduleStatus", "Slot"]
+__all__ = ["Backfilled", "Schedule", "ScheduleStatus", "Slot"]
 
 ScheduleStatus = Literal["active", "paused", "retired"]
 
@@ -87,6 +87,19 @@ class Slot:
 
     slot_at: datetime
     local_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """A slot of the past that had not fired.
+
+    Attributes:
+        slot_at: the instant.
+        job_id: the job that was made for it; None for a dry run.
+    """
+
+    slot_at: datetime
+    job_id: UUID | None
 
 
 SCHEDULE: Final = record(Schedule)
@@ -225,6 +238,42 @@ def run_schedule(schedule: UUID | str) -> Call[UUID]:
         IllegalState: it is retired.
     """
     return Call("run_schedule", {"schedule": str(schedule)}, scalar)
+
+
+def backfill_schedule(
+    schedule: UUID | str,
+    since: datetime,
+    until: datetime,
+    *,
+    max_slots: int = 1000,
+    dry_run: bool = False,
+    reason: str | None = None,
+) -> Call[list[Backfilled]]:
+    """Make the jobs of slots in a span of the past that did not fire, each once, all or none.
+
+    Args:
+        schedule: its name or its id.
+        since: slots at or after this moment.
+        until: slots before this moment, which is not later than now.
+        max_slots: a span with more slots is refused, 1 to 10000.
+        dry_run: make nothing, and return the slots that would be.
+        reason: why, for the audit.
+
+    Raises:
+        NotFound: there is no such schedule.
+        IllegalState: it is retired.
+        InvalidArgument: the span lies ahead or has too many slots, or the schedule counts
+            from the end of its jobs.
+    """
+    arguments = {
+        "schedule": str(schedule),
+        "since": since,
+        "until": until,
+        "max_slots": max_slots,
+        "dry_run": dry_run,
+        "reason": reason,
+    }
+    return Call("backfill_schedule", arguments, list, record(Backfilled))
 
 
 def resume_schedule(schedule: UUID | str) -> Call[None]:

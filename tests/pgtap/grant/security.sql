@@ -150,6 +150,7 @@ insert into may_execute values
 ('resume_schedule', 'o'),
 ('retire_schedule', 'p o'),
 ('run_schedule', 'o'),
+('backfill_schedule', 'o'),
 ('retire_worker', 'w'),
 ('revise_job', 'p o'),
 ('revoke_api_key', 'o'),

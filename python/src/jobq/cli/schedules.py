@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -14,6 +14,7 @@ from jobq.cli.terminal import (
     asking,
     database,
     database_option,
+    in_utc,
     plain,
     show_json,
     show_table,
@@ -148,6 +149,49 @@ def run_now(schedule: str, database_url: str) -> None:
     """Run what SCHEDULE runs once more, now, and print the id of the job."""
     with asking(database_url) as client:
         click.echo(client.run_schedule(schedule))
+
+
+@schedules.command()
+@click.argument("schedule")
+@click.option(
+    "--since", type=click.DateTime(), callback=in_utc, required=True, help="From then on, in UTC."
+)
+@click.option(
+    "--until", type=click.DateTime(), callback=in_utc, help="Before then, in UTC.  [default: now]"
+)
+@click.option("--limit", default=1000, type=click.IntRange(1, 10_000), help="Refuse if more.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be made.")
+@click.option("--reason", help="Why; kept in the audit.")
+@as_json
+@own_database
+def backfill(
+    *,
+    schedule: str,
+    since: datetime,
+    until: datetime | None,
+    limit: int,
+    dry_run: bool,
+    reason: str | None,
+    is_json: bool,
+    database_url: str,
+) -> None:
+    """Make the jobs of SCHEDULE's slots in a span of the past that did not fire."""
+    with asking(database_url) as client:
+        made = client.backfill_schedule(
+            schedule,
+            since,
+            until or datetime.now(UTC),
+            max_slots=limit,
+            dry_run=dry_run,
+            reason=reason,
+        )
+    if is_json:
+        show_json(asdict(slot) for slot in made)
+        return
+    show_table(
+        ("slot", "job_id"),
+        [(f"{s.slot_at.astimezone(UTC):%Y-%m-%d %H:%M:%S}", s.job_id or "-") for s in made],
+    )
 
 
 @schedules.command()

@@ -25,6 +25,7 @@ from jobq.http.values import (
     Moment,
     Name,
     Priority,
+    Reason,
     Request,
     ScheduleDedup,
     Status,
@@ -251,6 +252,29 @@ class JobRun(Struct):
     job_id: UUID
 
 
+class Backfill(Request, kw_only=True):
+    """A span of the past whose slots are to have their jobs."""
+
+    since: Moment
+    until: Moment
+    max_slots: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
+    dry_run: bool = False
+    reason: Reason | None = None
+
+
+class BackfilledSlot(Struct):
+    """A slot of the past that had not fired, and its job."""
+
+    slot_at: Moment
+    job_id: UUID | None
+
+
+class BackfilledSlots(Struct):
+    """The slots of the span that had not fired, in their order."""
+
+    items: list[BackfilledSlot]
+
+
 async def update_job(call: Call) -> Response:
     """Change a recurring job: a new version takes over, the old one is RETIRED."""
     job_id = call.job_id()
@@ -303,6 +327,21 @@ async def run_job(call: Call) -> Response:
     """Run what a recurring job runs once more, now, without taking one of its slots."""
     rows = await call.fetch("run_schedule", schedule=str(call.job_id()))
     return encoded({"job_id": rows[0][0]}, 201)
+
+
+async def backfill_job(call: Call) -> Response:
+    """Make the jobs of slots in a span of the past that did not fire, all or none."""
+    wanted = await call.body(Backfill)
+    rows = await call.fetch_named(
+        "backfill_schedule",
+        schedule=str(call.job_id()),
+        since=wanted.since,
+        until=wanted.until,
+        max_slots=wanted.max_slots,
+        dry_run=wanted.dry_run,
+        reason=wanted.reason,
+    )
+    return encoded({"items": rows})
 
 
 async def resume_job(call: Call) -> Response:
@@ -388,6 +427,17 @@ OPERATIONS = (
         {201: Answer("The job that runs it.", JobRun)},
         {**RETIRED, 429: ["QUEUE_FULL"]},
         tag="recurring jobs",
+    ),
+    Operation(
+        "POST",
+        "/jobs/{job_id}/backfill",
+        backfill_job,
+        "Make the jobs of a recurring job's slots in a span that did not fire",
+        ("operate",),
+        {200: Answer("The slots, and their jobs; of a dry run without.", BackfilledSlots)},
+        RETIRED,
+        tag="recurring jobs",
+        body=Backfill,
     ),
     Operation(
         "POST",

@@ -1,0 +1,80 @@
+-- Purpose: make the jobs of a schedule's slots in a span of the past that did not fire.
+-- Invariant: each slot once, also beside tick() and other calls: the schedule's row is held. What
+-- is known of a slot is its job, so beyond the retention it counts as not fired. The overlap
+-- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
+-- none, and none where the span has too many. A paused schedule can be backfilled, and so can
+-- a span before its start.
+-- Raises: 22004, 22023, JQ002, JQ004, JQ007.
+-- Argument since: slots at or after this instant.
+-- Argument until: slots before this instant, which is not later than now.
+-- Argument max_slots: a span with more slots is refused, 1 to 10000.
+-- Argument dry_run: true makes nothing, and returns the slots that would be.
+-- Argument reason: why, for the audit; at most 512 characters.
+-- Column job_id: the job that was made; null for a dry run.
+-- Example: select * from jobq.backfill_schedule('weekly summary', now() - interval '30 days', now(), dry_run => true);
+create or replace function jobq.backfill_schedule(
+    schedule text,
+    since timestamptz,
+    until timestamptz,
+    max_slots integer default 1000,
+    dry_run boolean default false,
+    reason text default null
+)
+returns table (slot_at timestamptz, job_id uuid)
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found constant jobq_private.schedule := jobq_private.schedule_hold(
+        backfill_schedule.schedule
+    );
+    _slots timestamptz[];
+    _jobs jobq_private.new_job[];
+begin
+    perform jobq_private.check_backfill(
+        _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots,
+        backfill_schedule.dry_run, backfill_schedule.reason
+    );
+    _slots := jobq_private.backfill_slots(
+        _found, backfill_schedule.since, backfill_schedule.until, backfill_schedule.max_slots
+    );
+    if backfill_schedule.dry_run then
+        return query select u, null::uuid from unnest(_slots) as u;
+        return;
+    end if;
+    _jobs := array(
+        select row(
+            u.n, _found.kind, _found.payload, _found.queue, now(), _found.priority,
+            _found.max_attempts, _found.timeout,
+            format('job_%s_%s', _found.schedule_id, floor(extract(epoch from u.at) * 1000)),
+            null, 'enqueue', _found.metadata, _found.schedule_id, u.at,
+            _found.concurrency_key, null, null, null, null, null, null
+        )::jobq_private.new_job
+        from unnest(_slots) with ordinality as u (at, n)
+    );
+    for slot_at, job_id in
+        select j.slot_at, f.job_id
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+        order by f.ordinal
+    loop
+        if _found.graph is not null then
+            perform jobq_private.hang_graph(job_id, _found.graph);
+        end if;
+        return next;
+    end loop;
+    perform jobq_private.record_audit(
+        format('backfill schedule: %s slots', cardinality(_slots)), _found.name,
+        backfill_schedule.reason
+    );
+end
+$$;
+
+revoke all on function jobq.backfill_schedule from public;
+grant execute on function jobq.backfill_schedule to jobq_operator;
+
+comment on function jobq.backfill_schedule is
+'Makes the jobs of a schedule''s slots in a span of the past that did not fire, each once.';

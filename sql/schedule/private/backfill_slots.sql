@@ -1,0 +1,54 @@
+-- Purpose: the slots of a schedule in a span of the past that no job stands for.
+-- Invariant: not those that tick() has yet to take. A job of any version of the schedule
+-- stands for its slot, live or archived. Raises: 22023.
+create or replace function jobq_private.backfill_slots(
+    schedule jobq_private.schedule, since timestamptz, until timestamptz, max_slots integer
+)
+returns timestamptz[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _until constant timestamptz := least(
+        backfill_slots.until, schedule.ends_at, schedule.next_run_at
+    );
+    _anchor constant timestamptz := coalesce(
+        schedule.starts_at, schedule.next_run_at, schedule.last_tick_at, backfill_slots.since
+    );
+    _slot timestamptz := backfill_slots.since - interval '1 us';
+    _slots timestamptz[] := '{}'::timestamptz[];
+begin
+    loop
+        _slot := jobq_private.schedule_next(
+            schedule.parsed, schedule.every, schedule.time_zone, schedule.gap,
+            schedule.fold, _anchor, _slot
+        );
+        exit when not coalesce(_slot < _until, false);
+        if cardinality(_slots) = max_slots then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                'the span has more than %s slots (max_slots)', max_slots
+            ));
+        end if;
+        _slots := _slots || _slot;
+    end loop;
+    return array(
+        select u.slot_at
+        from unnest(_slots) as u (slot_at)
+        where u.slot_at not in (
+            select j.slot_at
+            from jobq_private.schedule as s
+            join jobq.job as j on j.schedule_id = s.schedule_id
+            where s.name = schedule.name and j.slot_at = any(_slots)
+        )
+        order by u.slot_at
+    );
+end
+$$;
+
+revoke all on function jobq_private.backfill_slots from public;
+
+comment on function jobq_private.backfill_slots is
+'Returns the slots of a schedule in a span of the past that no job stands for.';
