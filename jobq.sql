@@ -21663,6 +21663,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _cancelled bigint;
@@ -21975,6 +21976,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _ends constant text[] := jobq_private.ends_of(parents);
@@ -22066,6 +22068,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _below uuid[];
@@ -23554,6 +23557,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _below uuid[];
@@ -23607,6 +23611,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
     select array(
         select p.parent

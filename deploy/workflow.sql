@@ -291,6 +291,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _cancelled bigint;
@@ -603,6 +604,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _ends constant text[] := jobq_private.ends_of(parents);
@@ -694,6 +696,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _below uuid[];
@@ -2182,6 +2185,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _below uuid[];
@@ -2235,6 +2239,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
     select array(
         select p.parent

@@ -12,6 +12,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _cancelled bigint;

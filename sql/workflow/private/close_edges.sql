@@ -11,6 +11,7 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _ends constant text[] := jobq_private.ends_of(parents);

@@ -13,6 +13,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off
+set jit = off
 as $$
 declare
     _below uuid[];
