@@ -445,17 +445,22 @@ create domain jobq_private.dedup as text
 constraint job_dedup_check check (value in ('skip', 'replace', 'debounce'));
 create domain jobq_private.last_error as text
 constraint job_last_error_check check (length(value) <= 512);
+create domain jobq_private.instant as timestamptz
+constraint job_run_at_check check (value between '0001-01-02 UTC' and '9999-12-30 UTC');
 
 comment on domain jobq_private.dedup is 'How a job that holds its dedup key meets another.';
+comment on domain jobq_private.instant is 'A time that every client can read.';
 comment on domain jobq_private.last_error is 'An error''s text, cut.';
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
 -- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
+-- What must hold between columns (a lease while it runs and no longer, an attempt left while it
+-- waits, a past only for what has one) job_birth and job_transition see to, for every writer.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
-    run_at timestamptz not null default now(),
+    run_at jobq_private.instant not null default now(),
     claimed_at timestamptz,
     heartbeat_at timestamptz,
     lease_expires_at timestamptz,
@@ -496,18 +501,7 @@ create table jobq_private.job (
     payload jsonb not null default '{}',
     constraint job_pkey primary key (job_id),
     constraint job_transition_fkey foreign key (lane, previous_state, state)
-    references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_run_at_check
-    check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
-    constraint job_previous_state_check
-    check (
-        previous_state is not null or (state in ('queued', 'blocked') and attempt = 0)
-    ),
-    constraint job_lease_check
-    check ((state = 'running') = (lease_expires_at is not null)),
-    constraint job_attempt_check
-    check (claimed_at is not null or attempt - uncounted < max_attempts),
-    constraint job_lane_check check (concurrency_key is null or lane_id is not null)
+    references jobq_private.transition_lane (lane, from_state, to_state)
 )
 with (
     fillfactor = 70,
@@ -584,7 +578,6 @@ create table jobq_private.job_archive (
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
     references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_archive_state_check check (previous_state is not null),
     constraint job_archive_lane_check
     check (lane is not null or (previous_state = 'running' and state = 'succeeded'))
 )
@@ -592,6 +585,7 @@ partition by range (finished_at);
 
 -- squawk-ignore ban-drop-not-null
 alter table jobq_private.job_archive alter column lane drop not null;
+alter table jobq_private.job_archive alter column previous_state set not null;
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue)
@@ -3373,7 +3367,7 @@ from (
     select
         j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload,
         null::jsonb as result,
-        j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+        j.run_at::timestamptz, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
@@ -3384,7 +3378,7 @@ from (
     union all
     select
         a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
-        a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+        a.run_at::timestamptz, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
@@ -3405,7 +3399,9 @@ comment on view jobq.job is
 
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
--- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
+-- WHEN clause keeps the function away from every job that succeeds: a row without a lane can be
+-- no other, as a check says. It is short, since PostgreSQL reads its text again for every
+-- statement. Raises: JQ002.
 create or replace function jobq_private.refuse_unfinished()
 returns trigger
 language plpgsql
@@ -3415,6 +3411,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        return new;
+    end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s: no job is archived as %s', new.job_id, new.state
     ));
@@ -3429,7 +3428,7 @@ comment on function jobq_private.refuse_unfinished is
 
 create or replace trigger archive_birth
 before insert on jobq_private.job_archive
-for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
+for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
@@ -4982,7 +4981,7 @@ when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- Invariant: a new job has no previous state, and is queued or blocked;
 -- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
 -- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
 -- PostgreSQL reads its text again for every statement. Raises: JQ002.
@@ -4997,7 +4996,9 @@ as $$
 begin
     if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
+        and new.max_attempts > 0
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and (new.concurrency_key is null or new.lane_id is not null)
         and (
             (new.previous_state is null and new.attempt = 0)
             or (
@@ -5011,7 +5012,7 @@ begin
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;
@@ -5028,8 +5029,10 @@ before insert on jobq_private.job
 for each row
 when (
     new.state <> 'queued'
-    or new.attempt <> new.uncounted
+    or new.attempt | new.uncounted <> 0
+    or new.max_attempts < 1
     or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
+    or (new.concurrency_key is not null and new.lane_id is null)
 )
 execute function jobq_private.refuse_forged_birth();
 
@@ -5075,7 +5078,7 @@ when (
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
-        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
+        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)
 )
 execute function jobq_private.refuse_change();
@@ -5142,7 +5145,8 @@ for each row execute function jobq_private.enqueue_from_view();
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
+-- attempts are spent: it would break each claim that tries. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -5221,6 +5225,12 @@ begin
     then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    if new.claimed_at is null and new.attempt - new.uncounted >= new.max_attempts then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: %s of %s attempts are spent: it cannot wait for another',
+            old.job_id, new.attempt - new.uncounted, new.max_attempts
         ));
     end if;
     return new;
@@ -9482,7 +9492,7 @@ begin
                 where j.ctid = any (_jobs)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t
@@ -10384,23 +10394,24 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(queue);
     end if;
-    select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
-    into is_paused, is_limited
-    from jobq_private.queue as q
-    where q.queue = look_at.queue;
-    has_gates := exists (select from jobq_private.kind_gate as g);
+    select
+        q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
+        g.has_gates,
+        exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue
+            and l.state <> 'full'
+            and l.open_at <= look_at.now
+        )
+        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+        or g.has_gates and exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue and l.gate_id is not null
+        )
+    into is_paused, is_limited, has_gates, has_lanes
+    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
+    left join jobq_private.queue as q on q.queue = look_at.queue;
     is_paused := is_paused or has_gates and not jobq_private.has_counted();
-    has_lanes := exists (
-        select from jobq_private.lane as l
-        where l.queue = look_at.queue
-        and l.state <> 'full'
-        and l.open_at <= look_at.now
-    )
-    or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-    or has_gates and exists (
-        select from jobq_private.lane as l
-        where l.queue = look_at.queue and l.gate_id is not null
-    );
 end
 $$;
 
@@ -18742,7 +18753,7 @@ begin
                 where j.ctid = any(_found)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t
@@ -18912,7 +18923,7 @@ begin
         where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-            j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+            j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
             j.idempotency_key, j.lease, j.delivery_version
     )
     select t.* from taken as t where t.lease_expires_at is not null;
@@ -21662,6 +21673,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -21975,6 +21987,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -22067,6 +22080,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -23556,6 +23570,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -23610,6 +23625,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$

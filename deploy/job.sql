@@ -40,7 +40,7 @@ from (
     select
         j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload,
         null::jsonb as result,
-        j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+        j.run_at::timestamptz, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
@@ -51,7 +51,7 @@ from (
     union all
     select
         a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
-        a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+        a.run_at::timestamptz, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,
@@ -72,7 +72,9 @@ comment on view jobq.job is
 
 -- Purpose: refuse a row of the archive whose job has not ended.
 -- Invariant: queued stands in the archive only while a redrive takes the job out. The
--- WHEN clause keeps the function away from every job that ends. Raises: JQ002.
+-- WHEN clause keeps the function away from every job that succeeds: a row without a lane can be
+-- no other, as a check says. It is short, since PostgreSQL reads its text again for every
+-- statement. Raises: JQ002.
 create or replace function jobq_private.refuse_unfinished()
 returns trigger
 language plpgsql
@@ -82,6 +84,9 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
+    if new.state in ('succeeded', 'dead', 'cancelled') then
+        return new;
+    end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
         'job_id %s: no job is archived as %s', new.job_id, new.state
     ));
@@ -96,7 +101,7 @@ comment on function jobq_private.refuse_unfinished is
 
 create or replace trigger archive_birth
 before insert on jobq_private.job_archive
-for each row when (new.state not in ('succeeded', 'dead', 'cancelled'))
+for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
@@ -1649,7 +1654,7 @@ when (old.lease_expires_at is not null and new.lease_expires_at is null)
 execute function jobq_private.record_attempt();
 
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- Invariant: a new job has no previous state, and is queued or blocked;
 -- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
 -- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
 -- PostgreSQL reads its text again for every statement. Raises: JQ002.
@@ -1664,7 +1669,9 @@ as $$
 begin
     if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
+        and new.max_attempts > 0
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and (new.concurrency_key is null or new.lane_id is not null)
         and (
             (new.previous_state is null and new.attempt = 0)
             or (
@@ -1678,7 +1685,7 @@ begin
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;
@@ -1695,8 +1702,10 @@ before insert on jobq_private.job
 for each row
 when (
     new.state <> 'queued'
-    or new.attempt <> new.uncounted
+    or new.attempt | new.uncounted <> 0
+    or new.max_attempts < 1
     or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
+    or (new.concurrency_key is not null and new.lane_id is null)
 )
 execute function jobq_private.refuse_forged_birth();
 
@@ -1742,7 +1751,7 @@ when (
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
-        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
+        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)
 )
 execute function jobq_private.refuse_change();
@@ -1809,7 +1818,8 @@ for each row execute function jobq_private.enqueue_from_view();
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
+-- attempts are spent: it would break each claim that tries. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -1888,6 +1898,12 @@ begin
     then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    if new.claimed_at is null and new.attempt - new.uncounted >= new.max_attempts then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: %s of %s attempts are spent: it cannot wait for another',
+            old.job_id, new.attempt - new.uncounted, new.max_attempts
         ));
     end if;
     return new;

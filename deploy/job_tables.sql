@@ -64,17 +64,22 @@ create domain jobq_private.dedup as text
 constraint job_dedup_check check (value in ('skip', 'replace', 'debounce'));
 create domain jobq_private.last_error as text
 constraint job_last_error_check check (length(value) <= 512);
+create domain jobq_private.instant as timestamptz
+constraint job_run_at_check check (value between '0001-01-02 UTC' and '9999-12-30 UTC');
 
 comment on domain jobq_private.dedup is 'How a job that holds its dedup key meets another.';
+comment on domain jobq_private.instant is 'A time that every client can read.';
 comment on domain jobq_private.last_error is 'An error''s text, cut.';
 
 -- Live jobs only. Hot: wide fillfactor margin, eager autovacuum, partial indexes. Jobs in a
 -- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
+-- What must hold between columns (a lease while it runs and no longer, an attempt left while it
+-- waits, a past only for what has one) job_birth and job_transition see to, for every writer.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
-    run_at timestamptz not null default now(),
+    run_at jobq_private.instant not null default now(),
     claimed_at timestamptz,
     heartbeat_at timestamptz,
     lease_expires_at timestamptz,
@@ -115,18 +120,7 @@ create table jobq_private.job (
     payload jsonb not null default '{}',
     constraint job_pkey primary key (job_id),
     constraint job_transition_fkey foreign key (lane, previous_state, state)
-    references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_run_at_check
-    check (run_at between '0001-01-02 UTC' and '9999-12-30 UTC'),
-    constraint job_previous_state_check
-    check (
-        previous_state is not null or (state in ('queued', 'blocked') and attempt = 0)
-    ),
-    constraint job_lease_check
-    check ((state = 'running') = (lease_expires_at is not null)),
-    constraint job_attempt_check
-    check (claimed_at is not null or attempt - uncounted < max_attempts),
-    constraint job_lane_check check (concurrency_key is null or lane_id is not null)
+    references jobq_private.transition_lane (lane, from_state, to_state)
 )
 with (
     fillfactor = 70,
@@ -203,7 +197,6 @@ create table jobq_private.job_archive (
     constraint job_archive_pkey primary key (job_id, finished_at),
     constraint job_archive_transition_fkey foreign key (lane, previous_state, state)
     references jobq_private.transition_lane (lane, from_state, to_state),
-    constraint job_archive_state_check check (previous_state is not null),
     constraint job_archive_lane_check
     check (lane is not null or (previous_state = 'running' and state = 'succeeded'))
 )
@@ -211,6 +204,7 @@ partition by range (finished_at);
 
 -- squawk-ignore ban-drop-not-null
 alter table jobq_private.job_archive alter column lane drop not null;
+alter table jobq_private.job_archive alter column previous_state set not null;
 
 create index job_archive_state_idx
 on jobq_private.job_archive (state, job_id) include (queue)

@@ -1197,7 +1197,7 @@ begin
                 where j.ctid = any(_found)
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
                     j.idempotency_key, j.lease, j.delivery_version
             )
             select t.* from taken as t
@@ -1367,7 +1367,7 @@ begin
         where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,
-            j.timeout, j.lease_expires_at, j.run_at, j.created_at,
+            j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
             j.idempotency_key, j.lease, j.delivery_version
     )
     select t.* from taken as t where t.lease_expires_at is not null;

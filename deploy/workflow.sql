@@ -290,6 +290,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -603,6 +604,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -695,6 +697,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -2184,6 +2187,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$
@@ -2238,6 +2242,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$

@@ -14,7 +14,7 @@ from (
     select
         j.job_id, j.kind, j.queue, j.state, j.previous_state, j.payload,
         null::jsonb as result,
-        j.run_at, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
+        j.run_at::timestamptz, j.priority, j.attempt, j.attempt - j.uncounted as attempts, j.max_attempts,
         j.timeout, j.lease, j.worker, j.claimed_at, j.heartbeat_at, j.lease_expires_at,
         j.cancel_requested_at, j.cancel_reason, j.idempotency_key, j.dedup_key,
         j.concurrency_key,
@@ -25,7 +25,7 @@ from (
     union all
     select
         a.job_id, a.kind, a.queue, a.state, a.previous_state, a.payload, a.result,
-        a.run_at, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
+        a.run_at::timestamptz, a.priority, a.attempt, a.attempt - a.uncounted as attempts, a.max_attempts,
         a.timeout, a.lease, a.worker, a.claimed_at, a.heartbeat_at, null,
         a.cancel_requested_at, a.cancel_reason, a.idempotency_key, a.dedup_key,
         a.concurrency_key,

@@ -104,7 +104,7 @@ class Job:
         if state == "queued":
             changed = replace(changed, uncounted=self.uncounted + 1)
         if changed.attempts >= self.request.max_attempts:
-            raise Refused("23514")
+            raise Refused("JQ002")
         return changed
 
 

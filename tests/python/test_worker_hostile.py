@@ -434,7 +434,7 @@ async def test_a_job_that_cannot_be_read_costs_nobody_else_anything(
 
     registry.handler("good")(lambda: "fine")
     connection.execute("set session_replication_role = replica")
-    connection.execute("alter table jobq_private.job drop constraint job_run_at_check")
+    connection.execute("alter domain jobq_private.instant drop constraint job_run_at_check")
     good = await client.enqueue("good", run_at=None, priority=-1)
     for change in (
         "run_at = '0044-03-15 BC'",

@@ -1,5 +1,5 @@
 -- Purpose: refuse a row that claims a past it does not have.
--- Invariant: a new job has no previous state (a check then allows queued and blocked alone);
+-- Invariant: a new job has no previous state, and is queued or blocked;
 -- only what redrives brings one back, from dead or cancelled: a trigger, or redrive_jobs().
 -- The WHEN clause keeps the function away from every ordinary enqueue, and is short, since
 -- PostgreSQL reads its text again for every statement. Raises: JQ002.
@@ -14,7 +14,9 @@ as $$
 begin
     if new.state in ('queued', 'blocked')
         and new.attempt = new.uncounted
+        and new.max_attempts > 0
         and num_nonnulls(new.claimed_at, new.lease_expires_at, new.worker) = 0
+        and (new.concurrency_key is null or new.lane_id is not null)
         and (
             (new.previous_state is null and new.attempt = 0)
             or (
@@ -28,7 +30,7 @@ begin
         return new;
     end if;
     perform jobq_private.raise_error('ILLEGAL_STATE', format(
-        'job_id %s: a job is born queued or blocked, with no previous state, attempt or lease',
+        'job_id %s: a job is born queued or blocked, in the lane of its key, with no previous state, attempt or lease',
         new.job_id
     ));
     return null;
@@ -45,7 +47,9 @@ before insert on jobq_private.job
 for each row
 when (
     new.state <> 'queued'
-    or new.attempt <> new.uncounted
+    or new.attempt | new.uncounted <> 0
+    or new.max_attempts < 1
     or num_nonnulls(new.previous_state, new.claimed_at, new.lease_expires_at, new.worker) > 0
+    or (new.concurrency_key is not null and new.lane_id is null)
 )
 execute function jobq_private.refuse_forged_birth();

@@ -40,7 +40,7 @@ when (
     or (new.payload is distinct from old.payload
         and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
     or (old.concurrency_key is not null
-        and (new.queue = old.queue) <> (new.lane_id = old.lane_id))
+        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)
 )
 execute function jobq_private.refuse_change();

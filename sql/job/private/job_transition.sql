@@ -4,7 +4,8 @@
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. A job that has expired dies instead of starting, whoever claims it. Raises: JQ002, JQ011.
+-- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
+-- attempts are spent: it would break each claim that tries. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
 language plpgsql
@@ -83,6 +84,12 @@ begin
     then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s: worker and heartbeat follow from the state', old.job_id
+        ));
+    end if;
+    if new.claimed_at is null and new.attempt - new.uncounted >= new.max_attempts then
+        perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            'job_id %s: %s of %s attempts are spent: it cannot wait for another',
+            old.job_id, new.attempt - new.uncounted, new.max_attempts
         ));
     end if;
     return new;

@@ -23,23 +23,24 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(queue);
     end if;
-    select q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0
-    into is_paused, is_limited
-    from jobq_private.queue as q
-    where q.queue = look_at.queue;
-    has_gates := exists (select from jobq_private.kind_gate as g);
+    select
+        q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
+        g.has_gates,
+        exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue
+            and l.state <> 'full'
+            and l.open_at <= look_at.now
+        )
+        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+        or g.has_gates and exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue and l.gate_id is not null
+        )
+    into is_paused, is_limited, has_gates, has_lanes
+    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
+    left join jobq_private.queue as q on q.queue = look_at.queue;
     is_paused := is_paused or has_gates and not jobq_private.has_counted();
-    has_lanes := exists (
-        select from jobq_private.lane as l
-        where l.queue = look_at.queue
-        and l.state <> 'full'
-        and l.open_at <= look_at.now
-    )
-    or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-    or has_gates and exists (
-        select from jobq_private.lane as l
-        where l.queue = look_at.queue and l.gate_id is not null
-    );
 end
 $$;
 

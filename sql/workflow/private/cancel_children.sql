@@ -11,6 +11,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$

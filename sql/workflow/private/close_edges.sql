@@ -10,6 +10,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$

@@ -9,6 +9,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_hashjoin = off
 set jit = off
 as $$

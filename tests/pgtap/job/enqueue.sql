@@ -24,7 +24,7 @@ select results_eq(
     format('select * from jobq_private.job where job_id = %L', :'plain'),
     format(
         $$
-        select %L::uuid, now(), now(), null::timestamptz, null::timestamptz,
+        select %L::uuid, now(), now()::jobq_private.instant, null::timestamptz, null::timestamptz,
             null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, interval '30 s',
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
             (pg_backend_pid() & 1023)::smallint, false,
@@ -53,7 +53,7 @@ select jobq.enqueue(
 select results_eq(
     format(
         $$
-        select j.kind, j.payload, j.queue, j.run_at, j.priority::integer,
+        select j.kind, j.payload, j.queue, j.run_at::timestamptz, j.priority::integer,
             j.max_attempts,
             j.timeout, j.idempotency_key, j.dedup_key, j.dedup::text, j.metadata, j.state
         from jobq_private.job as j where j.job_id = %L

@@ -37,7 +37,7 @@ select b.ordinal, j.*
 from batch as b
 join jobq_private.job as j on j.job_id = b.job_id;
 select results_eq(
-    'select kind, payload, queue, run_at, priority::integer, max_attempts, timeout,
+    'select kind, payload, queue, run_at::timestamptz, priority::integer, max_attempts, timeout,
     idempotency_key, dedup_key, dedup::text, metadata from stored where ordinal = 1',
     $$
     values ('a', '{"n": 1}'::jsonb, 'q', timestamptz '2999-01-01 00:00+00', 7, 2,
@@ -46,7 +46,7 @@ select results_eq(
     'every member is stored'
 );
 select results_eq(
-    'select kind, payload, queue, run_at, priority::integer, max_attempts, metadata
+    'select kind, payload, queue, run_at::timestamptz, priority::integer, max_attempts, metadata
     from stored where ordinal > 1 order by ordinal',
     $$
     values ('a', '{}'::jsonb, 'default', now(), 0, 5, '{}'::jsonb),

@@ -52,7 +52,7 @@ select is(
 );
 select results_eq(
     $$
-    select payload, queue, run_at, priority::integer, max_attempts, timeout,
+    select payload, queue, run_at::timestamptz, priority::integer, max_attempts, timeout,
         idempotency_key, dedup_key, metadata, state
     from jobq_private.job where kind = 'v'
     $$,
@@ -213,7 +213,7 @@ select is(
 select jobq.enqueue('spent', max_attempts => 1) as spent \gset
 select from jobq.claim_job(:'spent', 'w');
 select is(
-    pg_temp.update(:'spent', 'state = ''retrying'''), '23514 job_attempt_check',
+    pg_temp.update(:'spent', 'state = ''retrying'''), 'JQ002 ILLEGAL_STATE',
     'no update leaves a job that no claim could take'
 );
 
