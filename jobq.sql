@@ -20857,6 +20857,7 @@ comment on function jobq_private.upkeep is
 -- Invariant: looks at some 50,000 waiting jobs at most, as many of each queue: 10,000 where
 -- there are five queues, 100 where there are 500 or more. Of a queue with more, the counts are
 -- what count_waiting() has found last, though never less than was seen now. Raises: nothing.
+-- Never: NULL_ARGUMENT.
 create or replace function jobq_private.waiting_counts()
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
@@ -21675,7 +21676,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _cancelled bigint;
@@ -21989,7 +21989,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _ends constant text[] := jobq_private.ends_of(parents);
@@ -22082,7 +22081,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _below uuid[];
@@ -23572,7 +23570,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _below uuid[];
@@ -23627,7 +23624,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
     select array(
         select p.parent

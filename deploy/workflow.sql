@@ -292,7 +292,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _cancelled bigint;
@@ -606,7 +605,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _ends constant text[] := jobq_private.ends_of(parents);
@@ -699,7 +697,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _below uuid[];
@@ -2189,7 +2186,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _below uuid[];
@@ -2244,7 +2240,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
     select array(
         select p.parent

@@ -2,6 +2,7 @@
 -- Invariant: looks at some 50,000 waiting jobs at most, as many of each queue: 10,000 where
 -- there are five queues, 100 where there are 500 or more. Of a queue with more, the counts are
 -- what count_waiting() has found last, though never less than was seen now. Raises: nothing.
+-- Never: NULL_ARGUMENT.
 create or replace function jobq_private.waiting_counts()
 returns table (
     queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,

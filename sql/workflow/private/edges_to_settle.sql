@@ -14,7 +14,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
 declare
     _below uuid[];

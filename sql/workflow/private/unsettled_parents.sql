@@ -10,7 +10,6 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_hashjoin = off
-set jit = off
 as $$
     select array(
         select p.parent
