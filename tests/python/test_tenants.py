@@ -56,6 +56,8 @@ cross join (values ('enqueue'), ('work')) as p (privilege);
 
 # What the operator of the database declares for the victim.
 DEFINITIONS = f"""
+create function public.their_call(jsonb) returns jsonb language sql as 'select $1';
+select jobq.put_kind('theirs.call', 'theirs', run => 'public.their_call');
 select jobq.put_queue('theirs', max_depth => 1000);
 select jobq.put_limit('theirs', 'some-key', 3);
 select jobq.hold_key('theirs', 'some-key', now() + interval '1 day', '{CANARY}');
@@ -108,6 +110,7 @@ from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
 select jobq.complete(job_id, 1, '"{CANARY}"')
 from jobq.job where state = 'running' and cancel_requested_at is null limit 1;
 select jobq.cancel(job_id, '{CANARY}') from jobq.list_jobs('queued', max_jobs => 1);
+select jobq.enqueue('theirs.call', '{{"x": "{CANARY}"}}');
 reset session authorization;
 set session_replication_role = replica;
 insert into jobq_private.history
