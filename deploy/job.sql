@@ -1605,7 +1605,8 @@ execute function jobq_private.archive_finished();
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
 -- history has no gaps; success leaves by the archive, which is its own record, and
--- settle_failures() records what it does for all of a batch at once. The WHEN
+-- settle_failures() records what it does for all of a batch at once: its setting only has this
+-- look whether the row is there, so nobody who sets it leaves a gap. The WHEN
 -- clause is short, since PostgreSQL reads its text again for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
@@ -1618,8 +1619,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     if new.state = 'succeeded' or (
-        new.state = 'retrying' and old.lane_id is null and old.place is null
-        and current_setting('jobq.notes_attempts', true) = 'on'
+        current_setting('jobq.notes_attempts', true) = 'on'
+        and old.lane_id is null and old.place is null
+        and exists (
+            select from jobq_private.attempt as a
+            where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()
+        )
     ) then
         return null;
     end if;

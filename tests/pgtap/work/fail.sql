@@ -1,6 +1,6 @@
 -- What jobq.fail() promises.
 begin;
-select plan(38);
+select plan(39);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -233,6 +233,16 @@ cross join lateral jobq.fail_many(jsonb_build_array(jsonb_build_object(
 ))) as f;
 select is(
     (jobq.get_job(:'secretive')).last_error, 'secret: ***', 'batches are redacted too'
+);
+
+-- Whoever says that attempts are noted elsewhere leaves no gap in the history
+select jobq.enqueue('noted') as noted \gset
+select from jobq.claim_job(:'noted', 'w');
+set local jobq.notes_attempts = on;
+update jobq_private.job set state = 'retrying' where job_id = :'noted';
+select is(
+    (select count(*) from jobq_private.attempt as a where a.job_id = :'noted'), 1::bigint,
+    'an attempt is recorded though a setting says that it is'
 );
 
 select * from finish();
