@@ -31,7 +31,8 @@ def bad(function: Callable[..., Any] | None = None, **options: Any) -> Callable[
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         given: dict[str, Any] = {"timeout": TIMEOUT, "max_attempts": 1, "queue": "bad", **options}
-        return registry.handler(function.__name__, **given)(function)
+        registry.handler(function.__name__, **given)(function)
+        return function
 
     return register if function is None else register(function)
 

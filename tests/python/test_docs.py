@@ -185,6 +185,8 @@ def test_the_guides_test_passes(database: str, handlers: Any) -> None:
         handlers.check_sign_up(connection)
     with Client(database) as client:
         assert client.list_jobs() == []
+        handlers.sign_up_all(client, [1, 2])
+        assert [job.kind for job in client.list_jobs()] == ["welcome"] * 3
 
 
 async def test_the_guides_service_works(database: str, handlers: Any) -> None:

@@ -184,7 +184,7 @@ def test_what_cannot_be_is_refused() -> None:
 
     with pytest.raises(TypeError, match="takes a list"):
 
-        @registry.handler("b", batch=2)
+        @registry.handler("b", batch=2)  # type: ignore[arg-type]
         async def no_list(payload: int) -> None: ...
 
     with pytest.raises(TypeError, match="no transaction or process"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from jobq import Job
+    from jobq.typed import HandlerOptions
 
 SOON = timedelta(milliseconds=1)
 
@@ -61,7 +62,7 @@ def registered(mode: str, steps: Callable[[JobContext], Any], retries: int = 2) 
         retries: how many attempts fail behind the steps.
     """
     registry = Registry()
-    options: dict[str, Any] = {"retry_strategy": "fixed", "retry_initial_delay": SOON}
+    options: HandlerOptions = {"retry_strategy": "fixed", "retry_initial_delay": SOON}
 
     def last(context: JobContext, value: Any) -> Any:
         if context.attempt <= retries:
@@ -163,7 +164,7 @@ async def test_a_step_in_a_transaction_commits_with_its_rows(
     with psycopg.connect(database) as connection:
         connection.execute("create table charge (attempt integer)")
     registry = Registry()
-    options: dict[str, Any] = {"transactional": True}
+    options: HandlerOptions = {"transactional": True}
     insert = "insert into charge values (%s)"
 
     if mode == "coroutine":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from jobq import schedules
 from jobq.arguments import as_timedelta
@@ -19,13 +19,16 @@ from jobq.handler import Handler, describe
 from jobq.hooks import Hooks
 from jobq.kinds import put_kind
 from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unable
+from jobq.typed import enqueueing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Unpack
     from uuid import UUID
 
     from jobq.call import Call
     from jobq.client import Client
+    from jobq.typed import BatchRegister, HandlerOptions, Register
 
 __all__ = [
     "Cancelled",
@@ -55,6 +58,12 @@ class Registry:
         self._schedules: dict[str, Call[UUID]] = {}
         self.hooks = Hooks()
 
+    @overload
+    def handler(self, kind: str, **options: Unpack[HandlerOptions]) -> Register: ...
+    @overload
+    def handler(
+        self, kind: str, *, batch: int, **options: Unpack[HandlerOptions]
+    ) -> BatchRegister: ...
     def handler(
         self,
         kind: str,
@@ -87,7 +96,7 @@ class Registry:
         interrupt_on_cancel: bool = False,
         batch: int = 0,
         batch_wait: timedelta | float = 0.01,
-    ) -> Callable[[F], F]:
+    ) -> Any:
         """Return a decorator that registers a handler of a kind.
 
         A handler is a coroutine function, a plain function (it runs in a thread), or a
@@ -97,6 +106,10 @@ class Registry:
         one that does not fit is refused at enqueue and never reaches the handler.
 
         What the handler returns, any JSON, is stored as the job's result.
+
+        The function stays as it is, and gets ``enqueue(client, payload, **options)`` and
+        ``enqueue_many(client, payloads)``, of which type checkers know the payload. A class
+        gets neither, nor what cannot have attributes.
 
         Args:
             kind: what it does.
@@ -181,6 +194,7 @@ class Registry:
                 if isinstance(batch_wait, timedelta)
                 else batch_wait,
             )
+            enqueueing(function, kind)
             return function
 
         return register
