@@ -368,6 +368,7 @@ HALF_BAD = {
     "put_endpoint": """endpoint => 'e', type => 'HTTP',
         spec => '{"url": "https://a.example/{{config.nothing}}"}'""",
     "test_endpoint": """endpoint => 'e', payload => '1e131071'""",
+    "put_epoch": "epoch => 1, shard_ids => '{0,99}'",
     "put_payload_spec": """payload_spec => 'p', schema => '[]'""",
     "put_kind": """kind => 'k', retry_jitter => 2""",
     "revise_job": "job_id => (select schedule_id from jobq.schedule), changes => '[]'",
