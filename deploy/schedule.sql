@@ -143,6 +143,36 @@ revoke all on function jobq_private.check_backfill from public;
 comment on function jobq_private.check_backfill is
 'Refuses a backfill that cannot be meant.';
 
+-- Purpose: the graph of a schedule as the HTTP API takes and shows it.
+-- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
+create or replace function jobq_private.graph_document(graph jsonb)
+returns jsonb
+language sql
+stable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object('jobs', jsonb_agg(
+        case
+            when n.node ->> 'timeout' is null then n.node - 'timeout'
+            else n.node - 'timeout' || jsonb_build_object(
+                'timeout_ms',
+                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
+            )
+        end
+        order by n.place
+    ))
+    from jsonb_array_elements(graph_document.graph -> 'jobs')
+        with ordinality as n (node, place)
+$$;
+
+revoke all on function jobq_private.graph_document from public;
+
+comment on function jobq_private.graph_document is
+'The graph of a schedule as the HTTP API takes and shows it.';
+
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
 -- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
@@ -456,6 +486,7 @@ begin
         'kind', schedule.kind,
         'queue', schedule.queue,
         'metadata', schedule.metadata,
+        'graph', jobq_private.graph_document(schedule.graph),
         'priority', schedule.priority,
         'max_attempts', schedule.max_attempts,
         'timeout_ms', jobq_private.milliseconds(schedule.timeout),

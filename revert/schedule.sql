@@ -39,6 +39,7 @@ drop function if exists jobq_private.schedule_definition;
 drop function if exists jobq_private.schedule_declare;
 drop function if exists jobq_private.schedule_check;
 drop function if exists jobq_private.schedule_advance;
+drop function if exists jobq_private.graph_document;
 drop function if exists jobq_private.check_backfill;
 drop function if exists jobq_private.backfill_slots;
 drop function if exists jobq_private.schedule_find;

@@ -72,6 +72,29 @@ HTTP = {
 }
 
 
+JOBS: list[dict[str, Any]] = [
+    {"name": "orders", "kind": "total", "payload": {"of": [5.10, 7]}, "timeout_ms": 5000},
+    {"name": "balance", "kind": "balance", "after": ["orders"], "after_failure": "run"},
+]
+NIGHTLY = {
+    "kind": "open_day",
+    "trigger": "CRON",
+    "cron": "0 3 * * *",
+    "timezone": "UTC",
+    "graph": {"jobs": JOBS},
+}
+FIRST, SECOND = JOBS
+UNFIT_GRAPHS: dict[str, tuple[Any, int, str]] = {
+    "a cycle": ([{**FIRST, "after": ["balance"]}, SECOND], 400, "GRAPH_CYCLE"),
+    "an unknown name": ([{**FIRST, "after": ["refunds"]}], 404, "JOB_NOT_FOUND"),
+    "a name twice": ([FIRST, FIRST], 400, "INVALID_REQUEST"),
+    "the name of its own job": ([{**FIRST, "name": "open_day"}], 400, "INVALID_REQUEST"),
+    "no jobs": ([], 400, "INVALID_REQUEST"),
+    "a batch": ([{**FIRST, "batch_id": str(uuid4())}], 400, "INVALID_REQUEST"),
+    "an unfit payload": ([{"name": "a", "kind": "strict"}], 422, "INPUT_VALIDATION_FAILED"),
+}
+
+
 @pytest.fixture(autouse=True)
 def endpoints(api: Api) -> None:
     """What the requests name."""
@@ -120,6 +143,58 @@ async def test_a_kind_recurs_too_and_a_start_is_now_by_default(api: Api) -> None
     job = await made(api, "/jobs", body)
     assert (job["kind"], job["endpoint_type"]) == ("report", None)
     assert job["starts_at"] == job["created_at"]
+
+
+async def test_the_graph_of_a_recurring_job_runs_after_its_job(api: Api) -> None:
+    job = await made(api, "/jobs", {**NIGHTLY, "name": "nightly"})
+    assert job["graph"] == NIGHTLY["graph"]
+    assert (await api.ask("GET", f"/jobs/{job['job_id']}")).json()["graph"] == NIGHTLY["graph"]
+    [listed] = (await api.ask("GET", "/jobs?trigger=CRON")).json()["items"]
+    assert listed["graph"] == NIGHTLY["graph"]
+    api.run("update jobq_private.schedule set next_run_at = now() - interval '1 s'")
+    api.run("select jobq.tick()")
+    for kind in ("open_day", "total", "balance"):
+        claimed = await api.claim()
+        assert claimed["kind"] == kind
+        await api.ask("POST", f"/jobs/{claimed['job_id']}/attempts/1/complete")
+
+
+async def test_an_update_changes_the_graph_or_takes_it_away(api: Api) -> None:
+    old = await made(api, "/jobs", NIGHTLY)
+    path = f"/jobs/{old['job_id']}"
+    same = (await api.ask("PUT", path, json={"graph": old["graph"]})).json()
+    assert same["job_id"] == old["job_id"]
+    shorter = (await api.ask("PUT", path, json={"graph": {"jobs": [FIRST]}})).json()
+    assert (shorter["version"], shorter["graph"]) == (2, {"jobs": [FIRST]})
+    path = f"/jobs/{shorter['job_id']}"
+    kept = (await api.ask("PUT", path, json={"cron": "0 4 * * *"})).json()
+    assert kept["graph"] == {"jobs": [FIRST]}
+    gone = await api.ask("PUT", f"/jobs/{kept['job_id']}", json={"graph": None})
+    assert (gone.json()["version"], gone.json()["graph"]) == (4, None)
+
+
+@pytest.mark.parametrize("case", UNFIT_GRAPHS)
+async def test_a_graph_that_could_not_run_is_refused(api: Api, case: str) -> None:
+    api.run("""select jobq.put_kind('strict', payload_schema => '{"required": ["to"]}')""")
+    jobs, status, code = UNFIT_GRAPHS[case]
+    old = await made(api, "/jobs", {**NIGHTLY, "graph": None})
+    answers = [
+        await api.ask("POST", "/jobs", json={**NIGHTLY, "graph": {"jobs": jobs}}),
+        await api.ask("PUT", f"/jobs/{old['job_id']}", json={"graph": {"jobs": jobs}}),
+    ]
+    for answer in answers:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+
+
+async def test_a_graph_needs_the_job_that_it_runs_after(api: Api) -> None:
+    """It stands beside one kind or one endpoint, and only a recurring job has one."""
+    alone = {name: NIGHTLY[name] for name in NIGHTLY.keys() - {"kind"}}
+    once = {"kind": "open_day", "graph": NIGHTLY["graph"]}
+    for body in (alone, {**NIGHTLY, "endpoint": "other"}, once):
+        refused = await api.ask("POST", "/jobs", json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+    made_of_endpoint = await made(api, "/jobs", {**CRON, "graph": NIGHTLY["graph"]})
+    assert made_of_endpoint["graph"] == NIGHTLY["graph"]
 
 
 async def test_previews_show_the_clocks_of_the_zone(api: Api) -> None:

@@ -49,6 +49,7 @@ begin
         'kind', schedule.kind,
         'queue', schedule.queue,
         'metadata', schedule.metadata,
+        'graph', jobq_private.graph_document(schedule.graph),
         'priority', schedule.priority,
         'max_attempts', schedule.max_attempts,
         'timeout_ms', jobq_private.milliseconds(schedule.timeout),

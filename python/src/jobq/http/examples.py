@@ -110,6 +110,18 @@ NEW_JOBS: Final[dict[str, Any]] = {
             "body": "Here's your weekly report",
         },
     },
+    "jobs that run after each other, every night": {
+        "kind": "open_day",
+        "trigger": "CRON",
+        "cron": "0 3 * * *",
+        "timezone": "UTC",
+        "graph": {
+            "jobs": [
+                {"name": "orders", "kind": "total_orders"},
+                {"name": "balance", "kind": "balance", "after": ["orders"]},
+            ]
+        },
+    },
     "an endpoint, later": {
         "endpoint": "send-welcome-email",
         "trigger": "DELAYED",
@@ -314,6 +326,7 @@ RECURRING: Final[dict[str, Any]] = {
     "kind": "push-notification",
     "queue": None,
     "metadata": {},
+    "graph": None,
     "priority": None,
     "max_attempts": None,
     "timeout_ms": None,

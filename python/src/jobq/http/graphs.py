@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from jobq.http.new_jobs import enqueued
+from jobq.http.enqueued import enqueued, inputs_of
 from jobq.http.operation import Answer, Operation, encoded, json, text
 from jobq.http.values import (
     TEXT,
@@ -34,17 +34,13 @@ NodeName = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
 NodeNames = Annotated[list[NodeName], Meta(max_length=10_000)]
 
 
-class NewNode(Request, kw_only=True, omit_defaults=True):
-    """A job of a graph."""
+class SlotNode(Request, kw_only=True, omit_defaults=True):
+    """A job of the graph of a recurring job."""
 
     name: NodeName
     kind: Name
     payload: Json | UnsetType = UNSET
-    after: Annotated[NodeNames, Meta(description="Names in the graph, or ids.")] | None = None
-    before: (
-        Annotated[NodeNames, Meta(description="Blocked jobs of the graph that this one joins.")]
-        | None
-    ) = None
+    after: Annotated[NodeNames, Meta(description="Names in the graph.")] | None = None
     after_failure: AfterFailure | None = None
     run_at: Moment | None = None
     queue: Name | None = None
@@ -53,6 +49,26 @@ class NewNode(Request, kw_only=True, omit_defaults=True):
     timeout_ms: Milliseconds | None = None
     metadata: JsonMembers | None = None
     concurrency_key: KeyText | None = None
+
+
+class SlotGraph(Request, kw_only=True):
+    """Jobs that run after each job of a recurring job; those without `after` wait for it alone."""
+
+    jobs: Annotated[list[SlotNode], Meta(min_length=1, max_length=10_000)]
+
+    def declared(self) -> dict[str, Any]:
+        """Return the object that the database takes."""
+        return {"jobs": [enqueued(node) for node in self.jobs]}
+
+
+class NewNode(SlotNode, kw_only=True, omit_defaults=True):
+    """A job of a graph."""
+
+    after: Annotated[NodeNames, Meta(description="Names in the graph, or ids.")] | None = None
+    before: (
+        Annotated[NodeNames, Meta(description="Blocked jobs of the graph that this one joins.")]
+        | None
+    ) = None
     batch_id: UUID | None = None
 
 
@@ -148,7 +164,7 @@ async def create_graph(call: Call) -> Response:
     """Create the jobs of a graph, all or none."""
     body = await call.body(NewGraph, envelope=3)
     jobs = [enqueued(node) for node in body.jobs]
-    await call.check([(job["kind"], job.get("payload")) for job in jobs])
+    await call.check(inputs_of(jobs))
     given = {} if body.graph_of is None else {"graph_of": body.graph_of}
     rows = await call.fetch("enqueue_graph", graph=text({"jobs": jobs}), **given)
     return encoded({"items": [{"name": name, "job_id": job_id} for name, job_id in rows]}, 201)

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from jobq.http import examples, metrics
+from jobq.http.enqueued import enqueued, given_of, inputs_of
 from jobq.http.errors import ApiError
 from jobq.http.jobs import Job
 from jobq.http.operation import Answer, Operation, encoded, json, text
-from jobq.http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind
+from jobq.http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, graph_inputs
 from jobq.http.values import (
     AfterFailure,
     Attempts,
@@ -117,21 +118,6 @@ class BatchJob(Options, kw_only=True, omit_defaults=True):
         return model(**given)
 
 
-def given_of(job: Struct) -> dict[str, Any]:
-    """Return what a request says of a job."""
-    given = msgspec.structs.asdict(job)
-    return {k: v for k, v in given.items() if v is not None and v is not UNSET}
-
-
-def enqueued(job: Struct) -> dict[str, Any]:
-    """Return what a request says of a job as the object that the database takes."""
-    given = given_of(job)
-    milliseconds = given.pop("timeout_ms", None)
-    if milliseconds is not None:
-        given["timeout"] = f"{milliseconds} ms"
-    return given
-
-
 class Batch(Request):
     """Many jobs, all or none."""
 
@@ -174,14 +160,14 @@ class BatchAnswer(Struct):
 
 async def create_job(call: Call) -> Response:
     """Create a job, or return the one that its key has made: 201, then 200."""
-    body = await call.body(Raw)
+    body = await call.body(Raw, envelope=4)
     model = msgspec.json.decode(body, type=Vocabulary).model
     job = msgspec.json.decode(body, type=model)
     is_endpoint = isinstance(job, Invocation | Recurrence)
     if isinstance(job, Recurrence | RecurrenceOfKind):
         declared = job.declared()
         key = None if job.name else one_key(call.request.headers, None)
-        await call.check([(declared["kind"], declared.get("payload"))])
+        await call.check([*inputs_of([declared]), *graph_inputs(declared)])
         rows = await call.fetch(
             "jobq_http.submit_schedule",
             given=text(declared),
@@ -191,7 +177,7 @@ async def create_job(call: Call) -> Response:
     else:
         job.idempotency_key = one_key(call.request.headers, job.idempotency_key)
         arguments = job.enqueued()
-        await call.check([(arguments["kind"], arguments.get("payload"))])
+        await call.check(inputs_of([arguments]))
         for name in arguments.keys() & {"payload", "metadata"}:
             arguments[name] = text(arguments[name])
         rows = await call.fetch("jobq_http.submit_job", is_endpoint=is_endpoint, **arguments)
@@ -223,7 +209,7 @@ async def create_jobs(call: Call) -> Response:
     batch = await call.body(Batch, envelope=3)
     given = [job.job() for job in batch.jobs]
     jobs = [job.enqueued() for job in given]
-    await call.check([(job["kind"], job.get("payload")) for job in jobs])
+    await call.check(inputs_of(jobs))
     endpoints = sorted({job.endpoint for job in given if isinstance(job, Invocation)})
     rows = await call.fetch("jobq_http.submit_jobs", jobs=text(jobs), endpoints=endpoints)
     items = [{"job_id": job_id, "created": created} for _, job_id, created in rows]
@@ -251,6 +237,7 @@ OPERATIONS = (
             ),
         },
         {
+            400: ["GRAPH_CYCLE"],
             404: ["ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "BATCH_NOT_FOUND"],
             409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS", "ILLEGAL_STATE"],
             413: ["MESSAGE_TOO_LARGE"],

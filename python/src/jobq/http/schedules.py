@@ -9,7 +9,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from jobq.http import examples
+from jobq.http.enqueued import inputs_of
 from jobq.http.errors import ApiError
+from jobq.http.graphs import SlotGraph
 from jobq.http.operation import Answer, Operation, encoded, json, text
 from jobq.http.page import Next, Paging, page
 from jobq.http.queues import Pause
@@ -67,6 +69,7 @@ class Timing(Request, kw_only=True):
     dedup_key: KeyText | UnsetType | None = UNSET
     concurrency_key: KeyText | UnsetType | None = UNSET
     metadata: JsonMembers | UnsetType = UNSET
+    graph: SlotGraph | UnsetType | None = UNSET
 
     def declared(self) -> dict[str, Any]:
         """Return the object that the database takes."""
@@ -76,7 +79,14 @@ class Timing(Request, kw_only=True):
                 given[name] = f"{given[name]} ms"
             if name in given:
                 given[column] = given.pop(name)
+        if isinstance(self.graph, SlotGraph):
+            given["graph"] = self.graph.declared()
         return {COLUMNS.get(name, name): value for name, value in given.items()}
+
+
+def graph_inputs(declared: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the kinds and payloads of the graph of what the database takes."""
+    return inputs_of((declared.get("graph") or {"jobs": []})["jobs"])
 
 
 class Revision(Timing, kw_only=True):
@@ -150,6 +160,10 @@ class RecurringJob(Struct, kw_only=True):
     queue: str | None
     payload: AnyJson | UnsetType = UNSET
     metadata: JsonObject
+    graph: Annotated[
+        JsonObject | None,
+        Meta(description="The jobs that run after each of its own; null for none."),
+    ]
     priority: int | None
     max_attempts: int | None
     timeout_ms: int | None
@@ -278,13 +292,15 @@ class BackfilledSlots(Struct):
 async def update_job(call: Call) -> Response:
     """Change a recurring job: a new version takes over, the old one is RETIRED."""
     job_id = call.job_id()
-    revision = await call.body(Revision)
+    revision = await call.body(Revision, envelope=4)
+    changes = revision.declared()
+    inputs = graph_inputs(changes)
     if revision.input is not UNSET:
         [(item,)] = await call.fetch("jobq_http.show_job", job_id=job_id)
-        kind = msgspec.json.decode(item, type=Kind).kind
-        await call.check([(kind, revision.input)])
-    changes = text(revision.declared())
-    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=changes)
+        inputs.append((msgspec.json.decode(item, type=Kind).kind, revision.input))
+    if inputs:
+        await call.check(inputs)
+    [(item,)] = await call.fetch("jobq_http.revise_job", job_id=job_id, changes=text(changes))
     if item is None:
         raise ApiError("JOB_NOT_UPDATABLE")
     return json(item)
@@ -363,6 +379,7 @@ OPERATIONS = (
         ("produce", "operate"),
         {200: Answer("The new version.", RecurringJob, example=examples.RECURRING)},
         {
+            400: ["GRAPH_CYCLE"],
             404: ["JOB_NOT_FOUND"],
             409: ["JOB_NOT_UPDATABLE", "SCHEDULE_RETIRED"],
             422: [
