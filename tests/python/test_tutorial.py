@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from site_links import broken_links
 from test_docs import module_of, snippets
 from waiting import until
 
@@ -204,3 +205,19 @@ def test_the_site_builds_and_no_link_is_broken(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Twenty minutes" in (tmp_path / "tutorial.html").read_text()
+    assert broken_links(tmp_path) == []
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    good = ["#here", "b.html", "b.html#there", "sub/c.html", "b.css?v=1", "https://a.example/x#y"]
+    bad = ["#there", "c.html", "b.html#here", "sub/", "http://", "https://a b.example", "file:x"]
+    links = "".join(f'<a href="{link}"></a>' for link in good + bad)
+    (tmp_path / "a.html").write_text(f'<p id="here">{links}<img src="gone.png">')
+    (tmp_path / "b.html").write_text('<section id="there">')
+    (tmp_path / "b.css").touch()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/c.html").write_text('<a href="../b.html#there"></a><a href="b.html"></a>')
+    assert broken_links(tmp_path) == [
+        *(f"a.html: {link}" for link in [*bad, "gone.png"]),
+        "sub/c.html: b.html",
+    ]
