@@ -83,7 +83,7 @@ select is(
         "catch_up_ms": null, "dedup": "enqueue", "dedup_key": null, "concurrency_key": null, "jitter_ms": 0,
         "starts_at": "2099-03-16T00:00:00+00:00", "ends_at": null,
         "next_run_at": "2099-03-16T09:00:00+05:30", "last_tick_at": null,
-        "input": {"user_id": "u_abc"}, "kind": "push-notification", "queue": null, "metadata": {}, "priority": null,
+        "input": {"user_id": "u_abc"}, "kind": "push-notification", "queue": null, "metadata": {}, "graph": null, "priority": null,
         "max_attempts": null, "timeout_ms": null, "paused_at": null, "pause_reason": null,
         "region": "default", "retired_at": null
     }',
