@@ -866,7 +866,7 @@ create or replace trigger schedule_version
 before update of
 schedule_id, name, version, previous_version_id, kind, queue, payload, metadata,
 priority, max_attempts, timeout, cron, parsed, every, from_completion, time_zone, gap,
-fold, missed, catch_up, dedup, dedup_key, concurrency_key, jitter, starts_at, ends_at, created_at
+fold, missed, catch_up, dedup, dedup_key, concurrency_key, graph, jitter, starts_at, ends_at, created_at
 on jobq_private.schedule
 for each row execute function jobq_private.refuse_schedule_change();
 

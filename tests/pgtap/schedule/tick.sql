@@ -1,6 +1,6 @@
 -- What jobq.tick() promises: each slot once, missed ones by policy, overlap by strategy.
 begin;
-select plan(59);
+select plan(60);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -408,6 +408,8 @@ from (
     values
     ($$ update jobq_private.schedule set cron = '@daily' where name = 'report' $$,
         'JQ002 SCHEDULE_IMMUTABLE', 'a version never changes'),
+    ($$ update jobq_private.schedule set graph = '{}' where name = 'report' $$,
+        'JQ002 SCHEDULE_IMMUTABLE', 'nor does its graph'),
     ($$ update jobq_private.schedule set status = 'active', retired_at = null
         where name = 'old' $$, 'JQ002 SCHEDULE_IMMUTABLE', 'a retired one stays retired'),
     ('select jobq.tick(null)', '22004 NULL_ARGUMENT', 'null is refused'),
