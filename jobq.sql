@@ -3849,7 +3849,11 @@ declare
         then 'events are read at the isolation level read committed'
     end;
 begin
-    if max_events is null
+    if array_ndims(queues) > 1 or array_ndims(kinds) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues and kinds must have one dimension'
+        );
+    elsif max_events is null
         or array_position(queues, null) is not null
         or array_position(kinds, null) is not null
     then
@@ -9412,7 +9416,7 @@ comment on function jobq_private.has_rules is
 -- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean, kinds text[] default null
+    has_gates boolean, kinds text[] default null, except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -9467,14 +9471,16 @@ begin
                 _lanes, clock_timestamp(), _left, _needs_places
             ) as b;
             _others := 0;
-            if claim_lanes.kinds is not null and _jobs <> '{}' then
+            if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
+            then
                 _others := cardinality(_jobs);
                 select coalesce(array_agg(u.job order by u.n), '{}'),
                     array_agg(u.place order by u.n), _others - count(*)
                 into _jobs, _places, _others
                 from unnest(_jobs, _places) with ordinality as u (job, place, n)
                 join jobq_private.job as j on j.ctid = u.job
-                where j.kind = any (claim_lanes.kinds);
+                where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
+                and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
             if has_gates and _jobs <> '{}' then
                 select p.jobs, p.places, p.barred, p.gates
@@ -18747,7 +18753,8 @@ begin
                     select c.*
                     from jobq_private.claim_lanes(
                         _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates
+                        _look.is_limited, _look.has_gates,
+                        except_kinds => claim.except_kinds
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;
@@ -18862,7 +18869,7 @@ declare
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
     perform jobq_private.resolve();
-    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    select coalesce(array_agg(k.kind), '{}'), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
@@ -20109,7 +20116,8 @@ set local role jobq_owner;
 
 -- Purpose: what a client and the database disagree about: the time, and the release.
 -- Invariant: reads only; what is null is not compared. release has for each function's
--- name the MD5 sums that its body may have. Raises: nothing.
+-- name the MD5 sums that its body may have; that of own_shard() is the database's own.
+-- Raises: nothing.
 create or replace function jobq_private.client_health(client_time timestamptz, release jsonb)
 returns table (subject text, is_ok boolean, finding text, remedy text)
 language sql
@@ -20147,6 +20155,7 @@ as $$
             from pg_proc as s
             join pg_namespace as n on n.oid = s.pronamespace
             where n.nspname in ('jobq', 'jobq_http', 'jobq_private')
+            and (n.nspname, s.proname) <> ('jobq_private', 'own_shard')
         ) as p
         full join jsonb_each(client_health.release) as r (function, sums)
             on r.function = p.function

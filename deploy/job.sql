@@ -521,7 +521,11 @@ declare
         then 'events are read at the isolation level read committed'
     end;
 begin
-    if max_events is null
+    if array_ndims(queues) > 1 or array_ndims(kinds) > 1 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'queues and kinds must have one dimension'
+        );
+    elsif max_events is null
         or array_position(queues, null) is not null
         or array_position(kinds, null) is not null
     then

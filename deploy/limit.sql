@@ -705,7 +705,7 @@ comment on function jobq_private.has_rules is
 -- was found is closed, and no other is written to. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean, kinds text[] default null
+    has_gates boolean, kinds text[] default null, except_kinds text[] default null
 )
 returns setof jobq.claimed_job
 language plpgsql
@@ -760,14 +760,16 @@ begin
                 _lanes, clock_timestamp(), _left, _needs_places
             ) as b;
             _others := 0;
-            if claim_lanes.kinds is not null and _jobs <> '{}' then
+            if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
+            then
                 _others := cardinality(_jobs);
                 select coalesce(array_agg(u.job order by u.n), '{}'),
                     array_agg(u.place order by u.n), _others - count(*)
                 into _jobs, _places, _others
                 from unnest(_jobs, _places) with ordinality as u (job, place, n)
                 join jobq_private.job as j on j.ctid = u.job
-                where j.kind = any (claim_lanes.kinds);
+                where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
+                and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
             if has_gates and _jobs <> '{}' then
                 select p.jobs, p.places, p.barred, p.gates

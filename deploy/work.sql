@@ -1154,7 +1154,8 @@ begin
                     select c.*
                     from jobq_private.claim_lanes(
                         _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates
+                        _look.is_limited, _look.has_gates,
+                        except_kinds => claim.except_kinds
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;
@@ -1269,7 +1270,7 @@ declare
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
     perform jobq_private.resolve();
-    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    select coalesce(array_agg(k.kind), '{}'), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f

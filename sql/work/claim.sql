@@ -83,7 +83,8 @@ begin
                     select c.*
                     from jobq_private.claim_lanes(
                         _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates
+                        _look.is_limited, _look.has_gates,
+                        except_kinds => claim.except_kinds
                     ) as c;
                     get diagnostics _taken = row_count;
                     _left := _left - _taken;

@@ -37,7 +37,7 @@ declare
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
     perform jobq_private.resolve();
-    select array_agg(k.kind), array_agg(k.kind) filter (where f.is_batch)
+    select coalesce(array_agg(k.kind), '{}'), array_agg(k.kind) filter (where f.is_batch)
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f

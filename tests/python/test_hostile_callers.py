@@ -130,9 +130,16 @@ def test_batches_that_mix_keys_of_both_sorts_do_not_deadlock(connect: Connect) -
         chance = random.Random(number)
         for _ in range(25):
             batch = [
-                {"kind": "k", "dedup": chance.choice(["skip", "replace"])}
+                {"kind": "k"}
                 | ({"idempotency_key": str(chance.randrange(200))} if chance.random() < 0.7 else {})
-                | ({"dedup_key": str(chance.randrange(20))} if chance.random() < 0.7 else {})
+                | (
+                    {
+                        "dedup_key": str(chance.randrange(20)),
+                        "dedup": chance.choice(["skip", "replace"]),
+                    }
+                    if chance.random() < 0.7
+                    else {}
+                )
                 for _ in range(12)
             ]
             connections[number].execute("select jobq.enqueue_many(%s)", [Jsonb(batch)])

@@ -280,6 +280,7 @@ async def test_the_specification_holds_against_schemathesis(brief: Api, tmp_path
         os.environ.get("JOBQ_API_EXAMPLES", "4"),
         "--request-timeout",
         "40",
+        "--suppress-health-check=too_slow",
         "--generation-database",
         "none",
         "--no-color",

@@ -1,6 +1,6 @@
 -- What jobq.claim_calls() promises of jobs that limits bind.
 begin;
-select plan(8);
+select plan(10);
 
 create schema analytics;
 create function analytics.refresh(payload jsonb)
@@ -47,6 +47,15 @@ select is(pg_temp.work('rated'), '{}', 'from call to call');
 select jobq.put_kind('refresh', run => 'analytics.refresh', max_running => 1);
 select jobq.enqueue('refresh') from generate_series(1, 3);
 select is(pg_temp.work('default'), '{succeeded}', 'and that of the kind');
+
+-- Where no kind is a function, nothing is
+update jobq_private.kind set run = null;
+select jobq.enqueue('other', queue => 'left', concurrency_key => 'key');
+select is(pg_temp.work('left'), '{}', 'where no kind has a function, all is left to workers');
+select is(
+    (select count(*) from jobq.job as j where j.queue = 'left' and j.state = 'queued'),
+    1::bigint, 'and nothing is started'
+);
 
 select * from finish();
 rollback;
