@@ -698,8 +698,8 @@ comment on function jobq_private.has_rules is
 
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
--- at that priority; all where there are none (null). Only of these kinds, null for any: where
--- another goes first in a lane, that is left.
+-- at that priority; all where there are none (null). Only of these kinds, and none of those
+-- excepted, null for any: where another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
 -- was found is closed, and no other is written to. Raises: nothing.
@@ -805,7 +805,7 @@ begin
                 perform jobq_private.charge_gates(_ids);
             end if;
             exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and _others = 0;
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;
     end loop;
