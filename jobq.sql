@@ -10433,8 +10433,9 @@ comment on function jobq_private.look_at is
 'What a claim must know of a queue before it looks for jobs.';
 
 -- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. Raises: nothing.
-create or replace function jobq_private.next_lane(queue text)
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
+-- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
+create or replace function jobq_private.next_lane(queue text, except_kinds text[])
 returns timestamptz
 language plpgsql
 stable
@@ -10452,6 +10453,19 @@ begin
             select l.open_at
             from jobq_private.lane as l
             where l.queue = next_lane.queue and l.state <> 'full'
+            and (
+                next_lane.except_kinds is null
+                or (
+                    select j.kind
+                    from jobq_private.job as j
+                    where j.queue = l.queue
+                    and j.lane_id = l.lane_id
+                    and j.priority = l.priority
+                    and j.state in ('queued', 'retrying')
+                    order by j.run_at, j.job_id
+                    limit 1
+                ) <> all (next_lane.except_kinds)
+            )
             order by l.open_at
             limit 1
         ),
@@ -17704,7 +17718,7 @@ begin
             cross join lateral (
                 select least(
                     f.run_at, e.run_at,
-                    case when _has_lanes then jobq_private.next_lane(q.queue) end
+                    case when _has_lanes then jobq_private.next_lane(q.queue, next_due.except_kinds) end
                 )
             ) as d (run_at)
             left join lateral (

@@ -75,7 +75,7 @@ begin
             cross join lateral (
                 select least(
                     f.run_at, e.run_at,
-                    case when _has_lanes then jobq_private.next_lane(q.queue) end
+                    case when _has_lanes then jobq_private.next_lane(q.queue, next_due.except_kinds) end
                 )
             ) as d (run_at)
             left join lateral (

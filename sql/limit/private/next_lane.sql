@@ -1,6 +1,7 @@
 -- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. Raises: nothing.
-create or replace function jobq_private.next_lane(queue text)
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
+-- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
+create or replace function jobq_private.next_lane(queue text, except_kinds text[])
 returns timestamptz
 language plpgsql
 stable
@@ -18,6 +19,19 @@ begin
             select l.open_at
             from jobq_private.lane as l
             where l.queue = next_lane.queue and l.state <> 'full'
+            and (
+                next_lane.except_kinds is null
+                or (
+                    select j.kind
+                    from jobq_private.job as j
+                    where j.queue = l.queue
+                    and j.lane_id = l.lane_id
+                    and j.priority = l.priority
+                    and j.state in ('queued', 'retrying')
+                    order by j.run_at, j.job_id
+                    limit 1
+                ) <> all (next_lane.except_kinds)
+            )
             order by l.open_at
             limit 1
         ),

@@ -1,6 +1,6 @@
 -- A worker leaves kinds that it has no handler for to others, and everybody can see which.
 begin;
-select plan(18);
+select plan(20);
 
 select jobq.enqueue('new', priority => 9) as new \gset
 select jobq.enqueue('old') as old \gset
@@ -27,6 +27,10 @@ select is_empty(
     $$ select from jobq.claim('{keyed}', 'older', 10, except_kinds => '{new}') $$,
     'a job with a key is passed over as well'
 );
+select is(
+    jobq.due_in('{keyed}', '{new}'), null, 'and does not keep the worker from sleeping either'
+);
+select ok(jobq.due_in('{keyed}') <= '0', 'which it would without');
 select is(
     (select count(*) from jobq.claim('{keyed}', 'newer', 10)), 1::bigint,
     'and there at once for who knows its kind'
