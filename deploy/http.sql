@@ -641,7 +641,8 @@ comment on function jobq_http.page_executions is
 'Returns a page of the executions of a job as JSON documents, the newest first.';
 
 -- Purpose: a page of jobs as documents, newest first; cursor is null in the last row of
--- all, else it is what `before` takes for the page that follows that row.
+-- all, else it is what `before` takes for the page that follows that row. A search that has
+-- looked at 100,000 jobs ends with a row whose item is null, if the page is not full.
 -- Invariant: ids are ordered by time, so pages stay the same while jobs are added, and
 -- each starts with a descent of the primary keys, wherever it lies. The times compare the
 -- moment in the id. A page ends early at about 4 MB. Raises: 22004, 22023.
@@ -692,6 +693,17 @@ declare
         page_jobs.before, jobq_private.id_floor(page_jobs.created_before),
         'ffffffff-ffff-ffff-ffff-ffffffffffff'
     );
+    _states constant text[] := case
+        when page_jobs.is_finished is null then page_jobs.states
+        else array(
+            select s.state
+            from unnest(case
+                when page_jobs.is_finished then '{succeeded,dead,cancelled}'::text[]
+                else '{blocked,queued,running,retrying}'
+            end) as s (state)
+            where page_jobs.states is null or s.state = any(page_jobs.states)
+        )
+    end;
     _rows integer := 0;
     _bytes bigint := 0;
     _job jobq.job;
@@ -710,26 +722,11 @@ begin
     end if;
 
     for _job in
-        select j.*
-        from jobq.job as j
-        where j.job_id < _to and j.job_id >= _from
-        and (page_jobs.states is null or j.state = any (page_jobs.states))
-        and (page_jobs.kind is null or j.kind = page_jobs.kind)
-        and (page_jobs.queue is null or j.queue = page_jobs.queue)
-        and (page_jobs.metadata is null or j.metadata @> page_jobs.metadata)
-        and (
-            page_jobs.idempotency_key is null
-            or j.idempotency_key = page_jobs.idempotency_key
-        )
-        and (
-            page_jobs.trigger is null or jobq_private.job_trigger(j) = page_jobs.trigger
-        )
-        and (
-            page_jobs.is_finished is null
-            or (j.finished_at is not null) = page_jobs.is_finished
-        )
-        order by j.job_id desc
-        limit page_jobs.max_jobs + 1
+        select s.*
+        from jobq_private.search_jobs(
+            _states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
+            page_jobs.idempotency_key, page_jobs.trigger, _from, _to, page_jobs.max_jobs + 1
+        ) as s
     loop
         if _rows > 0 then
             return next;
@@ -737,13 +734,16 @@ begin
                 return;
             end if;
         end if;
-        item := jobq_private.job_document(_job, page_jobs.vocabulary);
         cursor := _job.job_id;
-        _bytes := _bytes + octet_length(item::text);
+        item := case
+            when _job.state is not null
+            then jobq_private.job_document(_job, page_jobs.vocabulary)
+        end;
+        _bytes := _bytes + coalesce(octet_length(item::text), 0);
         _rows := _rows + 1;
     end loop;
     if _rows > 0 then
-        cursor := null;
+        cursor := case when item is null then cursor end;
         return next;
     end if;
 end
@@ -1433,9 +1433,13 @@ begin
                         j.claimed_at, null::timestamptz, j.worker, j.priority,
                         j.attempt - j.uncounted, j.max_attempts,
                         j.last_error_code, j.last_error, j.metadata
-                    from jobq_private.job as j
-                    where _is_leased and j.state = 'running'
-                    and j.job_id < _to and j.job_id >= _from
+                    from (
+                        select l.*
+                        from jobq_private.job as l
+                        where _is_leased and l.state = 'running'
+                        offset 0
+                    ) as j
+                    where j.job_id < _to and j.job_id >= _from
                     order by j.job_id desc
                     limit show_jobs.max_looked + 1
                 )

@@ -2044,6 +2044,84 @@ revoke all on function jobq_private.jobs_ahead from public;
 comment on function jobq_private.jobs_ahead is
 'Counts the jobs of a queue that are claimed before the one with this place.';
 
+-- Purpose: how far down the ids a search of max_looked jobs reaches, the newest first, of those
+-- made before one: the id of the last it looks at; null where there are fewer.
+-- Invariant: counts what a search for these states has to look at, by descents of indexes that
+-- are in the order of ids, whatever the statistics say; what runs, workers keep few, and its own
+-- index finds it. Raises: nothing.
+create or replace function jobq_private.look_floor(
+    states text[], oldest uuid, before uuid, max_looked integer
+)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashagg = off
+as $$
+    select l.job_id
+    from (
+        (
+            select j.job_id
+            from jobq_private.job as j
+            where (states is null or states && '{blocked,queued,retrying}')
+            and j.job_id < before and j.job_id >= oldest
+            order by j.job_id desc
+            limit max_looked
+        )
+        union all
+        (
+            select r.job_id
+            from (
+                select j.job_id
+                from jobq_private.job as j
+                where j.state = 'running'
+                and 'running' = any(states) and not states && '{blocked,queued,retrying}'
+                offset 0
+            ) as r
+            where r.job_id < before and r.job_id >= oldest
+            order by r.job_id desc
+            limit max_looked
+        )
+        union all
+        (
+            select a.job_id
+            from jobq_private.job_archive as a
+            where (states is null or 'succeeded' = any(states))
+            and a.job_id < before and a.job_id >= oldest
+            order by a.job_id desc
+            limit max_looked
+        )
+        union all
+        (
+            select r.job_id
+            from unnest('{dead,cancelled}'::text[]) as s (state)
+            cross join lateral (
+                select a.job_id
+                from jobq_private.job_archive as a
+                where s.state = any(states) and 'succeeded' <> all(states)
+                and a.state = s.state and a.state <> 'succeeded'
+                and a.job_id < before and a.job_id >= oldest
+                order by a.job_id desc
+                limit max_looked
+            ) as r
+        )
+    ) as l
+    order by l.job_id desc
+    offset max_looked - 1
+    limit 1
+$$;
+
+revoke all on function jobq_private.look_floor from public;
+
+comment on function jobq_private.look_floor is
+'How far down the ids a search of so many jobs reaches.';
+
 -- Purpose: make a history table ready for one day (UTC).
 -- Invariant: rows that came to the default partition meanwhile are moved. The parent is
 -- locked first, so that a completion waits there and not with its row on the way to the
@@ -2446,6 +2524,75 @@ revoke all on function jobq_private.refuse_redrive from public;
 
 comment on function jobq_private.refuse_redrive is
 'Raises which job holds a key of a finished job that was not redriven.';
+
+-- Purpose: jobs that fit a filter, the newest first. When it has looked at 100,000 without finding
+-- max_jobs, a last row has nothing but a job_id, which `before` takes to go on from there.
+-- Invariant: looks at a thousand first, so that a page that fills costs little, and never at
+-- more than that, so that a filter which nothing fits costs what it may. Raises: nothing.
+create or replace function jobq_private.search_jobs(
+    states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
+    oldest uuid, before uuid, max_jobs integer
+)
+returns setof jobq.job
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _most constant integer := 100000;
+    _is_ended constant boolean := coalesce(states <@ '{succeeded,dead,cancelled}', false);
+    _until uuid := search_jobs.before;
+    _looked integer := 0;
+    _part integer := 1000;
+    _left integer := search_jobs.max_jobs;
+    _floor uuid;
+    _found integer;
+    _mark jobq.job;
+begin
+    while _looked < _most loop
+        _floor := jobq_private.look_floor(search_jobs.states, oldest, _until, _part);
+        return query
+        select j.*
+        from jobq.job as j
+        where j.job_id < _until and j.job_id >= coalesce(_floor, oldest)
+        and (search_jobs.states is null or j.state = any(search_jobs.states))
+        and (j.finished_at is not null or not _is_ended)
+        and (search_jobs.kind is null or j.kind = search_jobs.kind)
+        and (search_jobs.queue is null or j.queue = search_jobs.queue)
+        and (search_jobs.metadata is null or j.metadata @> search_jobs.metadata)
+        and (
+            search_jobs.idempotency_key is null
+            or j.idempotency_key = search_jobs.idempotency_key
+        )
+        and (
+            search_jobs.trigger is null
+            or jobq_private.job_trigger(j) = search_jobs.trigger
+        )
+        order by j.job_id desc
+        limit _left;
+        get diagnostics _found = row_count;
+        _left := _left - _found;
+        if _left = 0 or _floor is null then
+            return;
+        end if;
+        _until := _floor;
+        _looked := _looked + _part;
+        _part := least(10 * _part, _most - _looked);
+    end loop;
+    _mark.job_id := _floor;
+    return next _mark;
+end
+$$;
+
+revoke all on function jobq_private.search_jobs from public;
+
+comment on function jobq_private.search_jobs is
+'Jobs that fit a filter, and where to go on when too many were looked at.';
 
 -- Purpose: an instant before which no end can be added to the archive any more.
 -- Invariant: who ends jobs locks the archive (ROW EXCLUSIVE) before it reads the clock, and
@@ -3537,7 +3684,8 @@ grant execute on function jobq.list_attempts to jobq_worker, jobq_operator, jobq
 comment on function jobq.list_attempts is
 'Returns the attempts of one job, in their order.';
 
--- Purpose: a page of jobs, newest first.
+-- Purpose: a page of jobs, newest first. A search that has looked at 100,000 jobs ends with a row
+-- whose state is null, if the page is not full: from its job_id on it goes on.
 -- Invariant: before is the last id of the page before: ids are ordered by time, so pages
 -- are stable while jobs are added. Raises: 22004, 22023.
 -- Argument state: only this one; null means all.
@@ -3545,7 +3693,8 @@ comment on function jobq.list_attempts is
 -- Argument queue: only this queue; null means all.
 -- Argument before: only jobs made before this one: the last id of the page before.
 -- Argument max_jobs: at most so many, 1 to 1000.
--- Returns: rows of jobq.job.
+-- Returns: rows of jobq.job; the last one may be a mark, of nothing but the job_id that before
+-- takes to go on.
 -- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
 create or replace function jobq.list_jobs(
     state text default null,
@@ -3560,7 +3709,6 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
 as $$
 begin
     if list_jobs.max_jobs is null then
@@ -3576,14 +3724,12 @@ begin
             'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
     end if;
     return query
-    select j.*
-    from jobq.job as j
-    where (list_jobs.state is null or j.state = list_jobs.state)
-    and (list_jobs.kind is null or j.kind = list_jobs.kind)
-    and (list_jobs.queue is null or j.queue = list_jobs.queue)
-    and (list_jobs.before is null or j.job_id < list_jobs.before)
-    order by j.job_id desc
-    limit list_jobs.max_jobs;
+    select s.*
+    from jobq_private.search_jobs(
+        nullif(array[list_jobs.state], '{null}'), list_jobs.kind, list_jobs.queue, null, null,
+        null, '00000000-0000-0000-0000-000000000000',
+        coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
+    ) as s;
 end
 $$;
 

@@ -106,9 +106,13 @@ begin
                         j.claimed_at, null::timestamptz, j.worker, j.priority,
                         j.attempt - j.uncounted, j.max_attempts,
                         j.last_error_code, j.last_error, j.metadata
-                    from jobq_private.job as j
-                    where _is_leased and j.state = 'running'
-                    and j.job_id < _to and j.job_id >= _from
+                    from (
+                        select l.*
+                        from jobq_private.job as l
+                        where _is_leased and l.state = 'running'
+                        offset 0
+                    ) as j
+                    where j.job_id < _to and j.job_id >= _from
                     order by j.job_id desc
                     limit show_jobs.max_looked + 1
                 )

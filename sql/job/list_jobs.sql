@@ -1,4 +1,5 @@
--- Purpose: a page of jobs, newest first.
+-- Purpose: a page of jobs, newest first. A search that has looked at 100,000 jobs ends with a row
+-- whose state is null, if the page is not full: from its job_id on it goes on.
 -- Invariant: before is the last id of the page before: ids are ordered by time, so pages
 -- are stable while jobs are added. Raises: 22004, 22023.
 -- Argument state: only this one; null means all.
@@ -6,7 +7,8 @@
 -- Argument queue: only this queue; null means all.
 -- Argument before: only jobs made before this one: the last id of the page before.
 -- Argument max_jobs: at most so many, 1 to 1000.
--- Returns: rows of jobq.job.
+-- Returns: rows of jobq.job; the last one may be a mark, of nothing but the job_id that before
+-- takes to go on.
 -- Example: select job_id, state from jobq.list_jobs('dead', max_jobs => 10);
 create or replace function jobq.list_jobs(
     state text default null,
@@ -21,7 +23,6 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
 as $$
 begin
     if list_jobs.max_jobs is null then
@@ -37,14 +38,12 @@ begin
             'state must be blocked, queued, running, retrying, succeeded, dead or cancelled');
     end if;
     return query
-    select j.*
-    from jobq.job as j
-    where (list_jobs.state is null or j.state = list_jobs.state)
-    and (list_jobs.kind is null or j.kind = list_jobs.kind)
-    and (list_jobs.queue is null or j.queue = list_jobs.queue)
-    and (list_jobs.before is null or j.job_id < list_jobs.before)
-    order by j.job_id desc
-    limit list_jobs.max_jobs;
+    select s.*
+    from jobq_private.search_jobs(
+        nullif(array[list_jobs.state], '{null}'), list_jobs.kind, list_jobs.queue, null, null,
+        null, '00000000-0000-0000-0000-000000000000',
+        coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
+    ) as s;
 end
 $$;
 

@@ -93,7 +93,8 @@ def test_a_cluster_is_one_queue(shards: list[str]) -> None:
         assert shard_of(child.job_id) == shard_of(singles[0].job_id)
 
         page = client.list_jobs(max_jobs=50)
-        rest = client.list_jobs(before=page[-1].job_id, max_jobs=50)
+        rest = client.list_jobs(before=page.cursor, max_jobs=50)
+        assert rest.cursor is None
         ids = [job.job_id for job in (*page, *rest)]
         assert ids == sorted(ids, reverse=True) and len(set(ids)) == 71
         (stats,) = client.queue_stats()

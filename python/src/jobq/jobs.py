@@ -18,6 +18,7 @@ from jobq.models import (
     Enqueued,
     Explanation,
     Job,
+    JobPage,
     Json,
     LogLine,
     State,
@@ -170,14 +171,17 @@ def list_jobs(
     queue: str | None = None,
     before: UUID | str | None = None,
     max_jobs: int = 50,
-) -> Call[list[Job]]:
+) -> Call[JobPage]:
     """Return a page of jobs, newest first.
+
+    A page may have few jobs or none, and still a ``cursor``: the search has looked at 100,000 jobs,
+    and goes on from there.
 
     Args:
         state: only jobs in this state.
         kind: only jobs of this kind.
         queue: only jobs of this queue.
-        before: the last id of the page before.
+        before: the ``cursor`` of the page before, or any job's id.
         max_jobs: 1 to 1000.
     """
     arguments = {
@@ -187,7 +191,13 @@ def list_jobs(
         "before": None if before is None else as_uuid(before),
         "max_jobs": max_jobs,
     }
-    return Call("list_jobs", arguments, list, record(Job), may_lag=True)
+
+    def read(rows: list[Job]) -> JobPage:
+        is_cut = bool(rows) and not rows[-1].state
+        cursor = rows[-1].job_id if is_cut or len(rows) == max_jobs else None
+        return JobPage(rows[:-1] if is_cut else rows, cursor)
+
+    return Call("list_jobs", arguments, read, record(Job), may_lag=True)
 
 
 def attempts(job_id: UUID | str) -> Call[list[Attempt]]:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime, timedelta
     from uuid import UUID
 
@@ -32,6 +32,7 @@ __all__ = [
     "Explanation",
     "Input",
     "Job",
+    "JobPage",
     "Json",
     "Limit",
     "LiveWorker",
@@ -181,6 +182,19 @@ class Job:
     def is_finished(self) -> bool:
         """Whether the job has ended, and only a redrive can change it."""
         return self.finished_at is not None
+
+
+class JobPage(list[Job]):
+    """Jobs, the newest first.
+
+    Attributes:
+        cursor: what ``before`` takes to go on from here; None when there are no more. It may stand
+            beside fewer jobs than asked for, or none: each page looks through 100,000 jobs at most.
+    """
+
+    def __init__(self, jobs: Iterable[Job], cursor: UUID | None) -> None:
+        super().__init__(jobs)
+        self.cursor = cursor
 
 
 @dataclass(frozen=True, slots=True)

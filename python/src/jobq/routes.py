@@ -14,6 +14,7 @@ from psycopg.rows import tuple_row
 from jobq.arguments import as_jsonb
 from jobq.call import scalar
 from jobq.errors import InvalidArgument
+from jobq.models import JobPage
 from jobq.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ ANY: Final = {
     "list_kinds", "list_payload_schemas", "list_queue_grants", "list_queues", "list_versions",
     "page_definitions", "preview_cron", "settings", "show_definition",
 }  # fmt: skip
-# Lists, whose order is that of ids, the newest first, where they are pages.
-PAGES: Final = {"list_jobs": "job_id", "list_schedules": "schedule_id"}
+# Lists, in any order.
 LISTS: Final = {"list_limits", "list_workers"}
 # What changes jobs by their ids, or at most so many that fit.
 SOME: Final = {"cancel_many", "change_many", "delete_many", "redrive_many"}
@@ -212,14 +212,25 @@ def _first(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whate
     return answers[0]
 
 
-def _joined(answers: list[list[Any]], _call: Call[Any]) -> list[Any]:
+def _joined(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
     return [row for answer in answers for row in answer]
 
 
-def _page(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
-    key = PAGES[call.function]
-    rows = sorted(_joined(answers, call), key=lambda row: getattr(row, key), reverse=True)
-    return rows[: int(str(call.arguments.get("max_jobs") or call.arguments.get("max_schedules")))]
+def _jobs(answers: list[JobPage], call: Call[Any]) -> JobPage:
+    """Merge pages down to where the first of them ends, as other shards may have gone further."""
+    cursors = [page.cursor for page in answers if page.cursor is not None]
+    floor = max(cursors, default=UUID(int=0))
+    jobs = [job for job in _joined(answers, call) if job.job_id >= floor]
+    most = int(str(call.arguments["max_jobs"]))
+    page = sorted(jobs, key=lambda job: job.job_id, reverse=True)[:most]
+    if len(page) == most:
+        return JobPage(page, page[-1].job_id)
+    return JobPage(page, floor if cursors else None)
+
+
+def _schedules(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    found = sorted(_joined(answers, call), key=lambda row: row.schedule_id, reverse=True)
+    return found[: int(str(call.arguments["max_schedules"]))]
 
 
 def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id, or none
@@ -252,7 +263,8 @@ def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
 _MERGES: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(EVERY, _first),
     **dict.fromkeys(LISTS, _joined),
-    **dict.fromkeys(PAGES, _page),
     "find_job": _found,
+    "list_jobs": _jobs,
+    "list_schedules": _schedules,
     "queue_stats": _summed,
 }

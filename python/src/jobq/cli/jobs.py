@@ -27,6 +27,7 @@ from jobq.models import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from jobq.models import Job
 
@@ -101,6 +102,7 @@ def enqueue(
 @click.option("--kind", help="Only jobs of this kind.")
 @click.option("--queue", help="Only jobs of this queue.")
 @click.option("--limit", default=20, type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--before", type=click.UUID, help="Only jobs made before this one.")
 @click.option("--follow", is_flag=True, help="Go on: print jobs when they come or change.")
 @as_json
 @database
@@ -110,17 +112,20 @@ def jobs(
     kind: str | None,
     queue: str | None,
     limit: int,
+    before: UUID | None,
     follow: bool,
     is_json: bool,
     database_url: str,
 ) -> None:
-    """List jobs, newest first.
+    """List jobs, newest first; a search that looks at 100,000 jobs in vain says how to go on.
 
     With --follow it looks again each second, and prints what is new among the newest --limit jobs.
     """
     with asking(database_url) as client:
-        found = client.list_jobs(state, kind, queue, max_jobs=limit)
+        found = client.list_jobs(state, kind, queue, before, max_jobs=limit)
         list_found(found, is_json=is_json)
+        if found.cursor and len(found) < limit:
+            click.echo(f"looked at 100,000 jobs; go on with --before {found.cursor}", err=True)
         seen = {job.job_id: (job.state, job.attempt) for job in found}
         while follow:
             time.sleep(1)

@@ -92,7 +92,10 @@ class Job(Struct, kw_only=True):
 
 
 class JobPage(Struct):
-    """A page of jobs, the newest first."""
+    """A page of jobs, the newest first.
+
+    It may have few jobs or none, and still a cursor: a page looks through 100,000 jobs at most.
+    """
 
     items: list[Job]
     cursor: Next

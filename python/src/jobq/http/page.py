@@ -66,7 +66,10 @@ def next_of(last: object) -> str | None:
 
 
 def page(rows: Sequence[tuple[Any, ...]]) -> Response:
-    """Answer with the rows (item, cursor) of a function, and the last one's cursor."""
+    """Answer with the rows (item, cursor) of a function, and the last one's cursor.
+
+    A last row may have a cursor alone: a search has stopped there.
+    """
     cursor = msgspec.json.encode(next_of(rows[-1][1] if rows else None))
-    items = b",".join(item for item, _ in rows)
+    items = b",".join(item for item, _ in rows if item is not None)
     return json(b'{"items":[' + items + b'],"cursor":' + cursor + b"}")
