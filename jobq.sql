@@ -1837,6 +1837,48 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
+-- else the global default. A call's own argument goes before all three, at the call.
+-- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
+-- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.settings_for(kind text, queue text)
+returns setof jobq_private.settings
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(settings_for.queue, k.queue, 'default'),
+        coalesce(k.priority, q.priority, g.priority),
+        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
+        coalesce(k.timeout, q.timeout, g.timeout),
+        coalesce(k.lease, q.lease, g.lease),
+        coalesce(k.dedup, g.dedup),
+        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
+        k.payload_schema,
+        k.json_schema,
+        g.max_payload_bytes,
+        g.max_payload_depth,
+        q.max_depth,
+        k.delivery_version,
+        k.concurrency_key,
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
+        coalesce(k.dedup_period, interval '10 s'),
+        k.dedup_max_wait,
+        k.keep
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
+$$;
+
+revoke all on function jobq_private.settings_for from public;
+
+comment on function jobq_private.settings_for is
+'Resolves the settings of a new job: kind, else queue, else global default.';
+
 -- Purpose: refuse to have a kind run what is not there or has another signature, and what
 -- whoever declares it may not execute.
 -- Invariant: reads only. Raises: 42501, JQ007.
@@ -2333,48 +2375,6 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
-
--- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
--- else the global default. A call's own argument goes before all three, at the call.
--- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
--- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.settings_for(kind text, queue text)
-returns setof jobq_private.settings
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(settings_for.queue, k.queue, 'default'),
-        coalesce(k.priority, q.priority, g.priority),
-        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
-        coalesce(k.timeout, q.timeout, g.timeout),
-        coalesce(k.lease, q.lease, g.lease),
-        coalesce(k.dedup, g.dedup),
-        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
-        k.payload_schema,
-        k.json_schema,
-        g.max_payload_bytes,
-        g.max_payload_depth,
-        q.max_depth,
-        k.delivery_version,
-        k.concurrency_key,
-        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
-        coalesce(k.dedup_period, interval '10 s'),
-        k.dedup_max_wait,
-        k.keep
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = settings_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
-$$;
-
-revoke all on function jobq_private.settings_for from public;
-
-comment on function jobq_private.settings_for is
-'Resolves the settings of a new job: kind, else queue, else global default.';
 
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.
@@ -3007,6 +3007,2819 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.settings is
 'Shows what holds for a job of this kind in this queue: kind, else queue, else default.';
+
+reset role;
+
+-- Deploy jobq:limit to pg
+-- Made by sql/snapshot.py from sql/limit/: edit that.
+set local role jobq_owner;
+
+-- Purpose: the lane of a job: its queue and concurrency key; null without a key.
+-- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
+-- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
+-- called. Not inlined: a statement would set up each function within for every job.
+-- Raises: nothing.
+create or replace function jobq_private.lane_id(queue text, concurrency_key text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            pg_catalog.length(queue) || ':'
+            || queue || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.lane_id from public;
+
+comment on function jobq_private.lane_id is
+'The lane of a queue and a concurrency key.';
+
+-- Purpose: the lane of jobs without a key, of a kind that has limits.
+-- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
+create or replace function jobq_private.kind_lane_id(queue text, kind text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            'kind ' || pg_catalog.length(queue)
+            || ':' || queue
+            || kind, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.kind_lane_id from public;
+
+comment on function jobq_private.kind_lane_id is
+'The lane of a queue''s jobs without a key, of a kind that has limits.';
+
+-- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
+-- has limits; null for all others.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_of(
+    queue text, concurrency_key text, kind text, is_limited boolean
+)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when is_limited then jobq_private.kind_lane_id(queue, kind)
+    end
+$$;
+
+revoke all on function jobq_private.lane_of from public;
+
+comment on function jobq_private.lane_of is
+'The lane in which a new job waits.';
+
+-- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
+-- start (null for any number), and when that changes by itself.
+-- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
+create or replace function jobq_private.awaited_gates(queue text, now timestamptz)
+returns table (gate_id uuid, room integer, open_at timestamptz)
+language plpgsql
+stable
+parallel safe
+security invoker
+rows 10
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+#variable_conflict use_column
+begin
+    return query
+    with recursive awaited as (
+        (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id is not null
+            order by l.gate_id
+            limit 1
+        )
+        union all
+        select n.gate_id
+        from awaited as a
+        cross join lateral (
+            select l.gate_id
+            from jobq_private.lane as l
+            where l.queue = awaited_gates.queue and l.gate_id > a.gate_id
+            order by l.gate_id
+            limit 1
+        ) as n
+    )
+    select a.gate_id, r.room, r.open_at
+    from awaited as a
+    left join jobq_private.gate as g on g.gate_id = a.gate_id
+    cross join lateral jobq_private.gate_room(null, g.kind, awaited_gates.now) as r;
+end
+$$;
+
+revoke all on function jobq_private.awaited_gates from public;
+
+comment on function jobq_private.awaited_gates is
+'The gates of kinds for which lanes of a queue wait, with how many jobs each lets start.';
+
+-- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
+-- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
+-- claim, so nobody must open it. Raises: nothing.
+create or replace function jobq_private.bar_lanes(
+    lanes uuid[], gates uuid[], queue text, priority integer
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.lane as l
+    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
+    from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
+    where l.lane_id = b.lane_id
+    and l.priority = bar_lanes.priority
+    and l.queue = bar_lanes.queue
+$$;
+
+revoke all on function jobq_private.bar_lanes from public;
+
+comment on function jobq_private.bar_lanes is
+'Has lanes wait for the gates of kinds.';
+
+-- Purpose: the microseconds from one start to the next that a rate asks for; null without a
+-- rate.
+-- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
+returns bigint
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.ceil(
+        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
+    )::bigint
+$$;
+
+revoke all on function jobq_private.spacing from public;
+
+comment on function jobq_private.spacing is
+'The microseconds from one start to the next that a rate asks for.';
+
+-- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
+-- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
+-- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
+create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
+returns setof jobq_private.lane_rule
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        case
+            when lane_rule.concurrency_key is null then null
+            when q.ordered then 1
+            else coalesce(l.max_running, q.key_max_running)
+        end,
+        case
+            when lane_rule.concurrency_key is null then null
+            when l.rate_limit is not null
+            then jobq_private.spacing(l.rate_limit, l.rate_period)
+            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
+        end,
+        coalesce(
+            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
+        ),
+        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
+        coalesce(q.on_dead = 'hold', false)
+    from (values (1)) as v
+    left join jobq_private.queue as q on q.queue = lane_rule.queue
+    left join jobq_private.key_limit as l
+        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
+    offset 0
+$$;
+
+revoke all on function jobq_private.lane_rule from public;
+
+comment on function jobq_private.lane_rule is
+'What holds for a lane: the key''s own limits, else what its queue says for each key.';
+
+-- Purpose: the first of the gates that a job passes, or its lane, that lets it not start now; null
+-- when it may start. Reason is held, rate_limited, ordered_behind, key_busy, kind_busy or queue_busy.
+-- Invariant: a look, no promise, for who does not hold the gates. Raises: nothing.
+create or replace function jobq_private.barrier(
+    job jobq_private.job, now timestamptz,
+    out reason text, out scope text, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _gate record;
+    _rule jobq_private.lane_rule;
+begin
+    for _gate in
+        select j.*, g.held_until, g.hold_reason, g.passed_until, g.head_job_id
+        from jobq_private.job_gates(job) as j
+        left join jobq_private.gate as g on g.gate_id = j.gate_id
+    loop
+        scope := _gate.scope;
+        if _gate.held_until > barrier.now then
+            reason := 'held';
+            scope := concat_ws(': ', scope, _gate.hold_reason);
+            open_at := _gate.held_until;
+            return;
+        end if;
+        open_at := jobq_private.token_at(
+            _gate.passed_until, _gate.spacing, _gate.burst, barrier.now
+        );
+        if open_at is not null then
+            reason := 'rate_limited';
+            return;
+        end if;
+        if _gate.is_ordered and exists (
+            select from jobq_private.job as h
+            where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
+            and h.lane_id = job.lane_id
+        ) then
+            reason := 'ordered_behind';
+            scope := format('%s: job %s', scope, _gate.head_job_id);
+            return;
+        end if;
+    end loop;
+    open_at := null;
+    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
+        reason := 'queue_busy';
+        scope := 'queue ' || job.queue;
+        return;
+    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
+        reason := 'kind_busy';
+        scope := 'kind ' || job.kind;
+        return;
+    end if;
+    select r.* into _rule
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
+    if exists (
+        select from jobq_private.free_places(job.queue, job.lane_id, _rule.max_running, 1)
+            as p (places)
+        where p.places = '{}'
+    ) then
+        reason := 'key_busy';
+        scope := format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
+            _rule.max_running);
+        return;
+    end if;
+    scope := null;
+end
+$$;
+
+revoke all on function jobq_private.barrier from public;
+
+comment on function jobq_private.barrier is
+'What lets a job not start now, if anything does.';
+
+-- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- opened that were full, or may have waited for one of them in an order, and wake the queues in
+-- which others may start now.
+-- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
+-- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
+-- Raises: nothing.
+create or replace function jobq_private.call_full_lanes(
+    queues text[], lanes uuid[], kinds text[]
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _seen uuid[] := '{}'::uuid[];
+    _called text[];
+begin
+    if current_setting('transaction_isolation') = 'read committed' then
+        _seen := array(
+            select u.lane_id
+            from unnest(call_full_lanes.lanes) as u (lane_id)
+            where pg_try_advisory_xact_lock_shared(
+                _closing, jobq_private.lane_slot(u.lane_id)
+            )
+        );
+    end if;
+    with called as (
+        insert into jobq_private.lane_call as c (queue, lane_id)
+        select distinct u.queue, u.lane_id
+        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
+        where u.lane_id is not null
+        and (
+            u.lane_id <> all (_seen)
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id
+                and (
+                    l.state = 'full'
+                    or l.state = 'later' and exists (
+                        select from jobq_private.gate as g
+                        where g.gate_id = l.lane_id and g.head_job_id is not null
+                    )
+                )
+            )
+        )
+        returning c.queue
+    )
+    select array_agg(distinct w.queue) into _called
+    from (
+        select c.queue from called as c
+        union all
+        select q.queue
+        from jobq_private.queue as q
+        where q.queue = any (call_full_lanes.queues) and q.max_running is not null
+        union all
+        select l.queue
+        from jobq_private.gate as g
+        join jobq_private.lane as l on l.gate_id = g.gate_id
+        where g.kind = any (call_full_lanes.kinds) and g.queue is null
+        union all
+        select u.queue
+        from unnest(call_full_lanes.queues, call_full_lanes.kinds) as u (queue, kind)
+        where exists (
+            select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
+        )
+    ) as w;
+    if _called is not null then
+        perform jobq_private.wake(_called);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.call_full_lanes from public;
+
+comment on function jobq_private.call_full_lanes is
+'Has lanes opened, and queues woken, that jobs have left.';
+
+-- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
+-- full, so that the end of a job opens it.
+-- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
+-- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
+-- So one of the two always sees the other, and neither waits: who cannot have the lock calls
+-- in any case. A repeatable snapshot is too old to look with. Raises: nothing.
+create or replace function jobq_private.call_lane(
+    lane_id uuid, queue text, concurrency_key text, priority integer, run_at timestamptz
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+begin
+    if current_setting('transaction_isolation') = 'read committed'
+        and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(lane_id))
+    then
+        perform from jobq_private.lane as l
+        where l.lane_id = call_lane.lane_id
+        and l.priority = call_lane.priority
+        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
+        if found then
+            return;
+        end if;
+    end if;
+    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, priority)
+    values (
+        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key, call_lane.priority
+    );
+end
+$$;
+
+revoke all on function jobq_private.call_lane from public;
+
+comment on function jobq_private.call_lane is
+'Has a lane opened that a job has come into.';
+
+-- Purpose: call_lane() for each lane of these new jobs.
+-- Invariant: once for a lane and priority, with the time of its earliest job. Raises: nothing.
+create or replace function jobq_private.call_lanes(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.call_lane(
+        l.lane_id, l.queue, l.concurrency_key, l.priority, l.run_at
+    )
+    from (
+        select j.lane_id, j.queue, j.concurrency_key, j.priority, min(j.run_at) as run_at
+        from jobq_private.job as j
+        where j.job_id = any (call_lanes.job_ids) and j.lane_id is not null
+        group by j.lane_id, j.queue, j.concurrency_key, j.priority
+        offset 0
+    ) as l
+$$;
+
+revoke all on function jobq_private.call_lanes from public;
+
+comment on function jobq_private.call_lanes is
+'Has the lanes opened that new jobs have come into.';
+
+-- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
+-- them, as in an ordered lane.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
+create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.call_full_lanes(
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+    )
+    from jobq_private.job as j
+    where j.job_id = any (call_left_lanes.job_ids)
+    and j.lane_id is not null
+    and j.queue <> call_left_lanes.queue
+    having count(*) > 0
+$$;
+
+revoke all on function jobq_private.call_left_lanes from public;
+
+comment on function jobq_private.call_left_lanes is
+'Has lanes opened that waiting jobs are about to leave.';
+
+-- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
+-- which job is the last of an ordered lane.
+-- Invariant: the caller holds the gates. Raises: nothing.
+create or replace function jobq_private.charge_gates(job_ids uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, r.spacing, r.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when r.is_ordered then s.last end
+    from (
+        select
+            j.lane_id, j.queue, j.concurrency_key, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.lane_id, j.queue, j.concurrency_key
+        offset 0
+    ) as s
+    cross join lateral jobq_private.lane_rule(s.queue, s.concurrency_key) as r
+    where g.gate_id = s.lane_id and (r.spacing is not null or r.is_ordered);
+
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(k.rate_limit, k.rate_period),
+        coalesce(k.rate_burst, 1), s.jobs, clock_timestamp()
+    )
+    from (
+        select j.kind, count(*) as jobs
+        from jobq_private.job as j
+        where j.job_id = any (charge_gates.job_ids)
+        group by j.kind
+        offset 0
+    ) as s
+    join jobq_private.kind as k on k.kind = s.kind
+    where g.kind = s.kind and g.queue is null;
+end
+$$;
+
+revoke all on function jobq_private.charge_gates from public;
+
+comment on function jobq_private.charge_gates is
+'What the rates of keys and kinds have let pass by the start of these jobs.';
+
+-- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
+-- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.gate_id(queue text, kind text)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
+$$;
+
+revoke all on function jobq_private.gate_id from public;
+
+comment on function jobq_private.gate_id is
+'The gate of a whole queue, or of a whole kind.';
+
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
+-- these have limits, and where it has no key that of its kind in its queue.
+-- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
+create or replace function jobq_private.job_gates(job jobq_private.job)
+returns table (
+    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
+)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
+        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
+    from jobq_private.queue as q
+    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
+    union all
+    select g.gate_id, 'kind ' || g.kind, g.kind,
+        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
+    from jobq_private.gate as g
+    left join jobq_private.kind as k on k.kind = g.kind
+    where g.kind = job.kind and g.queue is null
+    union all
+    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
+    from jobq_private.gate as g
+    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
+$$;
+
+revoke all on function jobq_private.job_gates from public;
+
+comment on function jobq_private.job_gates is
+'The gates that a job passes when it starts.';
+
+-- Purpose: until when a rate is spent, once so many jobs have started.
+-- Invariant: counted from the clock after the starts, so that none lies closer to the next
+-- than its rate says. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.spent(
+    passed_until timestamptz, spacing bigint, burst integer, jobs bigint, now timestamptz
+)
+returns timestamptz
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case when spacing is null then passed_until else
+        greatest(now, least(passed_until, now + burst * spacing * interval '1 us'))
+        + jobs * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.spent from public;
+
+comment on function jobq_private.spent is
+'Until when a rate is spent, once so many jobs have started.';
+
+-- Purpose: a job has started by no claim of a batch: the gates that it has passed know of it.
+-- Invariant: the caller holds them since find_place(), and has stamped the start. All are written
+-- to, so that a repeatable snapshot that has not seen the start fails at them. Raises: nothing.
+create or replace function jobq_private.charge_job(job jobq_private.job)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
+        ),
+        head_job_id = case when j.is_ordered then job.job_id end
+    from jobq_private.job_gates(job) as j
+    where g.gate_id = j.gate_id
+$$;
+
+revoke all on function jobq_private.charge_job from public;
+
+comment on function jobq_private.charge_job is
+'Has the gates that a job has passed know of its start.';
+
+-- Purpose: so many jobs of a queue that has limits as a whole have started.
+-- Invariant: the caller holds the queue's gate. It is written to even without a rate, so that a
+-- repeatable snapshot that has not seen these starts fails at the gate. Raises: nothing.
+create or replace function jobq_private.charge_queue(queue text, jobs integer)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set passed_until = jobq_private.spent(
+        g.passed_until, jobq_private.spacing(q.rate_limit, q.rate_period),
+        coalesce(q.rate_burst, 1), charge_queue.jobs, clock_timestamp()
+    )
+    from jobq_private.queue as q
+    where q.queue = charge_queue.queue
+    and g.gate_id = jobq_private.gate_id(q.queue, null)
+    and charge_queue.jobs > 0
+$$;
+
+revoke all on function jobq_private.charge_queue from public;
+
+comment on function jobq_private.charge_queue is
+'So many jobs of a queue that has limits as a whole have started.';
+
+-- Purpose: refuse a job whose kind takes its concurrency key from the payload, where what
+-- stands there is no key.
+-- Invariant: a path that names nothing, or null, means no key. Raises: JQ006.
+create or replace function jobq_private.check_concurrency_key(
+    job jobq_private.new_job, path text[]
+)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.concurrency_key is not null then
+        return;
+    elsif jsonb_typeof(job.payload #> path) in ('object', 'array') then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
+            'job %s: %s is an %s, and no concurrency key', job.ordinal,
+            '/' || array_to_string(path, '/'), jsonb_typeof(job.payload #> path)
+        ));
+    elsif octet_length(job.payload #>> path) not between 1 and 1024 then
+        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
+            'job %s: %s: a concurrency key has 1 to 1024 bytes', job.ordinal,
+            '/' || array_to_string(path, '/')
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_concurrency_key from public;
+
+comment on function jobq_private.check_concurrency_key is
+'Refuses a payload that has no concurrency key where its kind looks for it.';
+
+-- Purpose: check_concurrency_key() for a batch of new jobs.
+-- Invariant: looks at the jobs only where a kind has a path. Raises: JQ006.
+create or replace function jobq_private.check_concurrency_keys(jobs jobq_private.new_job[])
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (select from jobq_private.kind as k where k.concurrency_key is not null) then
+        perform jobq_private.check_concurrency_key(j, k.concurrency_key)
+        from unnest(check_concurrency_keys.jobs) as j
+        join jobq_private.kind as k on k.kind = j.kind
+        where k.concurrency_key is not null;
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_concurrency_keys from public;
+
+comment on function jobq_private.check_concurrency_keys is
+'Refuses payloads that have no concurrency key where their kinds look for it.';
+
+-- Purpose: whether rates or an order bind lanes of a queue.
+-- Invariant: two index probes. Raises: nothing.
+create or replace function jobq_private.has_rules(queue text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    return exists (
+        select from jobq_private.queue as q
+        where q.queue = has_rules.queue and (q.key_rate_limit is not null or q.ordered)
+    )
+    or exists (
+        select from jobq_private.key_limit as l
+        where l.queue = has_rules.queue and l.rate_limit is not null
+    );
+end
+$$;
+
+revoke all on function jobq_private.has_rules from public;
+
+comment on function jobq_private.has_rules is
+'Whether rates or an order bind lanes of a queue.';
+
+-- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
+-- than the given one, at which a claim finds jobs without a lane, and half of what it wants
+-- at that priority; all where there are none (null). Only of these kinds, and none of those
+-- excepted, null for any: where another goes first in a lane, that is left.
+-- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
+-- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
+-- was found is closed, and no other is written to. Raises: nothing.
+create or replace function jobq_private.claim_lanes(
+    queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
+    has_gates boolean, kinds text[] default null, except_kinds text[] default null
+)
+returns setof jobq.claimed_job
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _has_rules constant boolean := jobq_private.has_rules(queue);
+    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
+    _now constant timestamptz := clock_timestamp();
+    _left integer := max_jobs;
+    _level integer := 32768;
+    _width integer;
+    _lanes jobq_private.lane[];
+    _jobs tid[];
+    _places smallint[];
+    _idle jobq_private.lane[];
+    _others integer;
+    _barred uuid[];
+    _gates uuid[];
+    _ids uuid[];
+begin
+    perform jobq_private.open_lanes(queue, _now, has_gates);
+    loop
+        select l.priority into _level
+        from jobq_private.lane as l
+        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
+        order by l.priority desc
+        limit 1;
+        exit when not found or _level < claim_lanes.priority;
+        if _level = claim_lanes.priority then
+            _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
+        end if;
+        _width := least(_left, 100);
+        for _round in 1 .. 50 loop
+            exit when _left = 0;
+            _lanes := jobq_private.pick_lanes(queue, _level, _width);
+            exit when _lanes = '{}';
+            _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
+            if _has_rules and _lanes <> '{}' then
+                _lanes := jobq_private.hold_ruled_lanes(_lanes);
+            end if;
+            continue when _lanes = '{}';
+            select b.jobs, b.places, b.idle into _jobs, _places, _idle
+            from jobq_private.take_from_lanes(
+                _lanes, clock_timestamp(), _left, _needs_places
+            ) as b;
+            _others := 0;
+            if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
+            then
+                _others := cardinality(_jobs);
+                select coalesce(array_agg(u.job order by u.n), '{}'),
+                    array_agg(u.place order by u.n), _others - count(*)
+                into _jobs, _places, _others
+                from unnest(_jobs, _places) with ordinality as u (job, place, n)
+                join jobq_private.job as j on j.ctid = u.job
+                where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
+                and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
+            end if;
+            if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.barred, p.gates
+                into _jobs, _places, _barred, _gates
+                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                if _barred <> '{}' then
+                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
+                end if;
+            end if;
+            if has_gates or _has_rules then
+                _ids := array(
+                    select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
+                );
+            end if;
+            return query
+            with taken as (
+                update jobq_private.job as j
+                set
+                    state = 'running', worker = claim_lanes.worker,
+                    place = _places[array_position(_jobs, j.ctid)]
+                where j.ctid = any (_jobs)
+                returning
+                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
+                    j.idempotency_key, j.lease, j.delivery_version
+            )
+            select t.* from taken as t
+            where t.lease_expires_at is not null
+            order by t.run_at, t.job_id;
+            _left := _left - cardinality(_jobs);
+            _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
+            if _ids <> '{}' then
+                perform jobq_private.charge_gates(_ids);
+            end if;
+            exit when jobq_private.close_lanes(_idle) = 0
+                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and 2 * _others < _width;
+        end loop;
+        exit when _left = 0;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.claim_lanes from public;
+
+comment on function jobq_private.claim_lanes is
+'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
+
+-- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
+-- due, or for good; returns how many were closed.
+-- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
+-- exclusive lock, and after another look under it; while somebody holds the lock who may be
+-- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
+-- Raises: nothing.
+create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _mine uuid[];
+    _closed bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    if close_lanes.lanes = '{}' then
+        return 0;
+    end if;
+    _mine := array(
+        select l.lane_id
+        from unnest(close_lanes.lanes) as l
+        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
+    );
+    with found as materialized (
+        select
+            l.lane_id, l.priority, t.open_at,
+            case
+                when l.lane_id <> all (_mine) then 'busy'
+                when w.run_at is null then 'empty'
+                when t.open_at > n.now then 'later'
+                when p.places = '{}' or h.priority <> l.priority then 'full'
+                else 'busy'
+            end as state
+        from unnest(close_lanes.lanes) as l
+        cross join (select clock_timestamp()) as n (now)
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
+            as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+            and h.state <> 'running'
+        left join lateral (
+            select j.run_at
+            from jobq_private.job as j
+            where j.queue = l.queue
+            and j.lane_id = l.lane_id
+            and j.priority = l.priority
+            and j.state in ('queued', 'retrying')
+            order by j.run_at
+            limit 1
+        ) as w on true
+        cross join lateral (
+            select greatest(
+                case when h.priority = l.priority then h.run_at else w.run_at end,
+                g.held_until,
+                jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
+            )
+        ) as t (open_at)
+    ),
+    gone as (
+        delete from jobq_private.lane as l
+        using found as f
+        where f.state = 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    ),
+    closed as (
+        update jobq_private.lane as l
+        set
+            state = case f.state when 'full' then 'full' else 'later' end,
+            open_at = case f.state
+                when 'busy' then clock_timestamp() + interval '5 ms'
+                when 'full' then '-infinity'
+                else f.open_at
+            end
+        from found as f
+        where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
+        returning l.lane_id
+    )
+    select (select count(*) from gone as g) + (select count(*) from closed as c)
+    into _closed;
+    return _closed;
+end
+$$;
+
+revoke all on function jobq_private.close_lanes from public;
+
+comment on function jobq_private.close_lanes is
+'Closes lanes in which a claim has found nothing.';
+
+-- Purpose: of jobs that a claim has locked outside lanes, those whose kinds have no gate; the
+-- others go into the lanes of their kinds.
+-- Invariant: only what was made before its kind got a gate comes here. Raises: nothing.
+create or replace function jobq_private.divert_jobs(jobs tid[])
+returns tid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gated tid[];
+    _moved uuid[];
+begin
+    _gated := array(
+        select j.ctid
+        from jobq_private.job as j
+        where j.ctid = any (divert_jobs.jobs)
+        and exists (
+            select from jobq_private.gate as g
+            where g.kind = j.kind and (g.queue is null or g.queue = j.queue)
+        )
+    );
+    if _gated = '{}' then
+        return jobs;
+    end if;
+    with moved as (
+        update jobq_private.job as j
+        set lane_id = jobq_private.kind_lane_id(j.queue, j.kind)
+        where j.ctid = any (_gated)
+        returning j.job_id
+    )
+    select array_agg(m.job_id) into _moved from moved as m;
+    perform jobq_private.call_lanes(_moved);
+    return array(
+        select u.job from unnest(divert_jobs.jobs) as u (job) where u.job <> all (_gated)
+    );
+end
+$$;
+
+revoke all on function jobq_private.divert_jobs from public;
+
+comment on function jobq_private.divert_jobs is
+'Has jobs whose kinds have a gate wait in lanes, and returns the others.';
+
+-- Purpose: how many jobs a claim may start in a queue that has limits as a whole.
+-- Invariant: the queue's gate is the caller's until the commit; zero while it is somebody
+-- else's. Each look has a snapshot of its own. Raises: nothing.
+create or replace function jobq_private.enter_queue(
+    queue text, wanted integer, now timestamptz
+)
+returns integer
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if jobq_private.hold_gates(
+        queue, array[jobq_private.gate_id(queue, null)]
+    ) = '{}' then
+        return 0;
+    end if;
+    return least(
+        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
+    );
+end
+$$;
+
+revoke all on function jobq_private.enter_queue from public;
+
+comment on function jobq_private.enter_queue is
+'How many jobs a claim may start in a queue that has limits as a whole.';
+
+-- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
+-- Invariant: reads only; no row when none does. Raises: nothing.
+create or replace function jobq_private.explain_barrier(job_id uuid)
+returns table (reason text, explanation text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select b.reason, case b.reason
+        when 'held' then format('%s, held until %s', b.scope, b.open_at)
+        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
+        when 'ordered_behind' then format('%s goes first', b.scope)
+        when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
+        else format('%s: as many run as its limit says', b.scope)
+    end
+    from jobq_private.job as j
+    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
+    cross join lateral (
+        select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
+        from (
+            select o.job_id, o.worker
+            from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            limit 3
+        ) as t
+    ) as h
+    where j.job_id = explain_barrier.job_id
+    and j.state in ('queued', 'retrying')
+    and b.reason is not null
+$$;
+
+revoke all on function jobq_private.explain_barrier from public;
+
+comment on function jobq_private.explain_barrier is
+'Says which limit, rate, hold or order keeps a waiting job from starting.';
+
+-- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
+-- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
+-- Invariant: waits for the locks of all gates that the job passes, and of its lane, and then looks;
+-- the caller charges them. Raises: nothing.
+create or replace function jobq_private.find_place(
+    job jobq_private.job, out place smallint, out barrier text
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _max_running integer;
+begin
+    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(job.queue);
+    end if;
+    if not jobq_private.has_counted() then
+        barrier := 'limits have just changed';
+        return;
+    end if;
+    perform jobq_private.wait_for_gates(job);
+    barrier := (
+        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
+        where b.reason is not null
+    );
+    if barrier is not null then
+        return;
+    end if;
+    _max_running := (
+        select coalesce(r.max_running, case
+            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
+        end)
+        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        left join jobq_private.queue as q on q.queue = job.queue
+        left join jobq_private.kind as k on k.kind = job.kind
+    );
+    if job.lane_id is null then
+        place := case when _max_running is not null then 1 end;
+        return;
+    end if;
+    place := (
+        select p.places[1]
+        from jobq_private.free_places(job.queue, job.lane_id, _max_running, 1) as p (places)
+    );
+end
+$$;
+
+revoke all on function jobq_private.find_place from public;
+
+comment on function jobq_private.find_place is
+'Finds the place of a job that is to start, or what keeps it from that.';
+
+-- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
+-- and may be taken; null without a limit.
+-- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
+-- ended in whatever way is free. What runs above a limit that was lowered counts too. One
+-- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
+-- Raises: nothing.
+create or replace function jobq_private.free_places(
+    queue text, lane_id uuid, max_running integer, wanted integer
+)
+returns setof smallint[]
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select case when max_running is not null then array(
+        select n::smallint
+        from pg_catalog.generate_series(
+            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
+        ) as n
+        where n <> all (t.places)
+        order by n
+        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
+    ) end
+    from (
+        select array(
+            select j.place
+            from jobq_private.job as j
+            where j.queue = free_places.queue
+            and j.lane_id = free_places.lane_id
+            and j.place is not null
+        ) as places
+        offset 0
+    ) as t
+    offset 0
+$$;
+
+revoke all on function jobq_private.free_places from public;
+
+comment on function jobq_private.free_places is
+'The free places of a lane below its limit, as many as are wanted and may be taken.';
+
+-- Purpose: how many jobs of a whole queue (kind null) or of a whole kind (queue null) may start now,
+-- null for any number; and when that changes by itself.
+-- Invariant: exact for who holds the gate; counts what runs, from job_place_idx. Raises: nothing.
+create or replace function jobq_private.gate_room(
+    queue text, kind text, now timestamptz, out room integer, out open_at timestamptz
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _gate jobq_private.gate;
+    _rule record;
+    _spacing bigint;
+begin
+    select g.* into _gate
+    from jobq_private.gate as g
+    where g.gate_id = jobq_private.gate_id(gate_room.queue, gate_room.kind);
+    if _gate.held_until > now then
+        room := 0;
+        open_at := _gate.held_until;
+        return;
+    end if;
+    select r.* into _rule
+    from (
+        select q.max_running, q.rate_limit, q.rate_period, coalesce(q.rate_burst, 1) as burst
+        from jobq_private.queue as q
+        where q.queue = gate_room.queue
+        union all
+        select k.max_running, k.rate_limit, k.rate_period, coalesce(k.rate_burst, 1)
+        from jobq_private.kind as k
+        where k.kind = gate_room.kind
+    ) as r;
+    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
+    room := jobq_private.tokens(_gate.passed_until, _spacing, _rule.burst, now);
+    open_at := jobq_private.token_at(_gate.passed_until, _spacing, _rule.burst, now);
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - case
+            when gate_room.queue is not null then (
+                select count(*) from jobq_private.job as j
+                where j.queue = gate_room.queue and j.place is not null
+            )
+            else (
+                select count(*) from jobq_private.job as j
+                where j.kind = gate_room.kind and j.place is not null
+            )
+        end));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.gate_room from public;
+
+comment on function jobq_private.gate_room is
+'How many jobs of a queue or a kind may start now, and when that changes by itself.';
+
+-- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
+-- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
+-- nothing.
+create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+    return array(
+        select o.lane
+        from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
+        cross join lateral (
+            select t as lane
+            from jobq_private.lane as t
+            where t.queue = gated_lanes.queue and t.gate_id = a.gate_id
+            order by t.lane_id, t.priority
+            limit least(coalesce(a.room, 100), 100)
+            for update skip locked
+        ) as o
+    );
+end
+$$;
+
+revoke all on function jobq_private.gated_lanes from public;
+
+comment on function jobq_private.gated_lanes is
+'Locks lanes that wait for gates of kinds, as many as these let pass.';
+
+-- Purpose: whether all that runs has its place where limits count it: after a change of limits by a
+-- repeatable snapshot, which may not have seen all that ran, the next claim of any queue gives them.
+-- Invariant: one claim does, and nobody waits: false for all others meanwhile, and while another
+-- transaction has one of these jobs. Raises: nothing.
+create or replace function jobq_private.has_counted()
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _uncounted uuid[];
+begin
+    if not exists (select from jobq_private.kind_gate as k where k.gate_id is null) then
+        return true;
+    elsif not pg_try_advisory_xact_lock(_limits, 256) then
+        return false;
+    end if;
+    _uncounted := array(select jobq_private.uncounted(null));
+    if cardinality(_uncounted) > cardinality(array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any (_uncounted)
+        for update skip locked
+    )) then
+        return false;
+    end if;
+    perform jobq_private.number_running(null);
+    delete from jobq_private.kind_gate as k where k.gate_id is null;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.has_counted from public;
+
+comment on function jobq_private.has_counted is
+'Says whether all that runs has its place where limits count it.';
+
+-- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
+-- the key released.
+-- Invariant: in the transaction in which it died. Raises: nothing.
+create or replace function jobq_private.hold_after_dead(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+        where r.is_ordered and r.holds_on_dead
+    ) then
+        perform jobq_private.store_hold(
+            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),
+            job.concurrency_key
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.hold_after_dead from public;
+
+comment on function jobq_private.hold_after_dead is
+'Holds the lane of a dead job where its order asks for that.';
+
+-- Purpose: lock these gates of a queue or its lanes, and return those that were free.
+-- Invariant: SKIP LOCKED, and a gate that has no row is made under an advisory lock that is
+-- only tried, so nobody waits. A repeatable snapshot that is older than somebody's passing
+-- fails here. Raises: nothing.
+create or replace function jobq_private.hold_gates(queue text, gates uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
+begin
+    insert into jobq_private.gate (gate_id, queue)
+    select n.gate_id, hold_gates.queue
+    from (
+        select u.gate_id
+        from unnest(hold_gates.gates) as u (gate_id)
+        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
+        offset 0
+    ) as n
+    where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(n.gate_id))
+    on conflict on constraint gate_pkey do nothing;
+    return array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.gate_id = any (hold_gates.gates)
+        for update skip locked
+    );
+end
+$$;
+
+revoke all on function jobq_private.hold_gates from public;
+
+comment on function jobq_private.hold_gates is
+'Locks gates, and returns those that were free.';
+
+-- Purpose: of these lanes of one queue those that a claim may take from: all without a rate or an order, and
+-- of the others those whose gates it could lock.
+-- Invariant: as hold_gates(). Raises: nothing.
+create or replace function jobq_private.hold_ruled_lanes(lanes jobq_private.lane[])
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _ruled uuid[];
+    _held uuid[];
+begin
+    _ruled := array(
+        select l.lane_id
+        from unnest(hold_ruled_lanes.lanes) as l
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        where r.spacing is not null or r.is_ordered
+    );
+    _held := jobq_private.hold_gates((lanes[1]).queue, _ruled);
+    return array(
+        select hold_ruled_lanes.lanes[l.ordinality]
+        from unnest(hold_ruled_lanes.lanes) with ordinality as l
+        where l.lane_id <> all (_ruled) or l.lane_id = any (_held)
+        order by l.ordinality
+    );
+end
+$$;
+
+revoke all on function jobq_private.hold_ruled_lanes from public;
+
+comment on function jobq_private.hold_ruled_lanes is
+'Of these lanes those that a claim may take from.';
+
+-- Purpose: the gates of kinds are known to claims.
+-- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
+create or replace function jobq_private.follow_gates()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if tg_op = 'INSERT' then
+        insert into jobq_private.kind_gate (gate_id) values (new.gate_id);
+    else
+        delete from jobq_private.kind_gate as k where k.gate_id = old.gate_id;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_gates from public;
+
+comment on function jobq_private.follow_gates is
+'Has claims know of the gates of kinds.';
+
+create or replace trigger kind_gate_birth
+after insert on jobq_private.gate
+for each row when (new.kind is not null)
+execute function jobq_private.follow_gates();
+
+create or replace trigger kind_gate_end
+after delete on jobq_private.gate
+for each row when (old.kind is not null)
+execute function jobq_private.follow_gates();
+
+-- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
+-- Invariant: fires for a change alone, also by raw SQL. Waits for claims of all queues, since jobs of
+-- the kind may come into any, and then writes to its gate, so that who starts a job can hold that
+-- meanwhile. Raises: nothing.
+create or replace function jobq_private.follow_kind_limits()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _kind constant text := coalesce(new.kind, old.kind);
+    _queue text;
+begin
+    perform pg_advisory_xact_lock(_limits, n.slot)
+    from generate_series(0, 255) as n (slot);
+    update jobq_private.limit_change as c set changed_at = clock_timestamp() where c.slot = 256;
+    if num_nonnulls(new.max_running, new.rate_limit) > 0 then
+        insert into jobq_private.gate as g (gate_id, kind)
+        values (jobq_private.gate_id(null, _kind), _kind)
+        on conflict on constraint gate_pkey do nothing;
+    else
+        delete from jobq_private.gate as g
+        where g.kind = _kind and g.queue is null;
+    end if;
+    for _queue in
+        select q.queue
+        from (
+            select j.queue from jobq_private.job as j where j.kind = _kind
+            union
+            select unnest(w.queues) from jobq_private.worker as w
+        ) as q
+        order by q.queue
+    loop
+        perform jobq_private.limits_changed(_queue);
+    end loop;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_kind_limits from public;
+
+comment on function jobq_private.follow_kind_limits is
+'Has claims follow a change of a kind''s limits.';
+
+create or replace trigger kind_limits
+after update on jobq_private.kind
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
+    )
+)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_birth_limits
+after insert on jobq_private.kind
+for each row
+when (num_nonnulls(new.max_running, new.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+create or replace trigger kind_end_limits
+after delete on jobq_private.kind
+for each row
+when (num_nonnulls(old.max_running, old.rate_limit) > 0)
+execute function jobq_private.follow_kind_limits();
+
+-- Purpose: which of 256 advisory locks guards the closing of a lane.
+-- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.lane_slot(lane_id uuid)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.uuid_hash(lane_id) & 255
+$$;
+
+revoke all on function jobq_private.lane_slot from public;
+
+comment on function jobq_private.lane_slot is
+'Which of 256 advisory locks guards the closing of a lane.';
+
+-- Purpose: after an attempt that ended without success: its place is free, and the job
+-- waits in its lane again if it has attempts left.
+-- The lane of a dead job may have to wait for an operator.
+-- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
+-- archive_jobs(). Raises: nothing.
+create or replace function jobq_private.leave_lane(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if job.state = 'dead' then
+        perform jobq_private.hold_after_dead(job);
+    elsif job.state <> 'cancelled' then
+        if job.lane_id is not null then
+            perform jobq_private.call_lane(
+                job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
+            );
+        end if;
+        perform jobq_private.call_full_lanes(
+            array[job.queue], array[job.lane_id], array[job.kind]
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.leave_lane from public;
+
+comment on function jobq_private.leave_lane is
+'Has a lane opened that an attempt has left.';
+
+-- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
+-- without, and open the lanes that are closed.
+-- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
+-- new ones off until the commit; so none starts unseen, and no lane stays closed. A repeatable
+-- snapshot may not see all that those claims have started: has_counted(). Raises: nothing.
+create or replace function jobq_private.limits_changed(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+    _slot constant integer := hashtext(queue) & 255;
+begin
+    perform pg_advisory_xact_lock(_limits, _slot);
+    update jobq_private.limit_change as c
+    set changed_at = clock_timestamp()
+    where c.slot = _slot;
+    if current_setting('transaction_isolation') = 'read committed' then
+        perform jobq_private.number_running(queue);
+    else
+        insert into jobq_private.kind_gate (gate_id) values (null);
+    end if;
+
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.queue = limits_changed.queue and l.state <> 'open';
+    perform jobq_private.wake(array[limits_changed.queue]);
+end
+$$;
+
+revoke all on function jobq_private.limits_changed from public;
+
+comment on function jobq_private.limits_changed is
+'Has a queue''s lanes follow a change of its limits.';
+
+-- Purpose: lock the rows of these lanes, of whatever priority, and return the lanes of which no
+-- other has one: what runs in a lane is counted for all its priorities.
+-- Invariant: SKIP LOCKED. A lane that has no row counts as free: open_called_lanes() makes it under
+-- a lock of its own. Raises: nothing.
+create or replace function jobq_private.lock_lanes(lanes uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _mine tid[];
+begin
+    _mine := array(
+        select l.ctid
+        from jobq_private.lane as l
+        where l.lane_id = any (lock_lanes.lanes)
+        for update skip locked
+    );
+    return array(
+        select distinct u.lane_id
+        from unnest(lock_lanes.lanes) as u (lane_id)
+        where u.lane_id not in (
+            select l.lane_id
+            from jobq_private.lane as l
+            where l.lane_id = any (lock_lanes.lanes) and l.ctid <> all (_mine)
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.lock_lanes from public;
+
+comment on function jobq_private.lock_lanes is
+'Of these lanes those of which no other has a row, locked.';
+
+-- Purpose: what a claim must know of a queue before it looks for jobs.
+-- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
+-- under way, or what runs has not been counted since, the queue looks paused for now, so that no
+-- claim waits. Raises: nothing.
+create or replace function jobq_private.look_at(
+    queue text, now timestamptz,
+    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _limits constant integer := jobq_private.lock_class('limiting');
+begin
+    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
+        is_paused := true;
+        return;
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        perform jobq_private.see_limits(queue);
+    end if;
+    select
+        q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
+        g.has_gates,
+        exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue
+            and l.state <> 'full'
+            and l.open_at <= look_at.now
+        )
+        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+        or g.has_gates and exists (
+            select from jobq_private.lane as l
+            where l.queue = look_at.queue and l.gate_id is not null
+        )
+    into is_paused, is_limited, has_gates, has_lanes
+    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
+    left join jobq_private.queue as q on q.queue = look_at.queue;
+    is_paused := is_paused or has_gates and not jobq_private.has_counted();
+end
+$$;
+
+revoke all on function jobq_private.look_at from public;
+
+comment on function jobq_private.look_at is
+'What a claim must know of a queue before it looks for jobs.';
+
+-- Purpose: when the next lane of a queue may have work; a moment in the past means now.
+-- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
+-- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
+create or replace function jobq_private.next_lane(queue text, except_kinds text[])
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
+        return '-infinity'::timestamptz;
+    end if;
+    return least(
+        (
+            select l.open_at
+            from jobq_private.lane as l
+            where l.queue = next_lane.queue and l.state <> 'full'
+            and (
+                next_lane.except_kinds is null
+                or (
+                    select j.kind
+                    from jobq_private.job as j
+                    where j.queue = l.queue
+                    and j.lane_id = l.lane_id
+                    and j.priority = l.priority
+                    and j.state in ('queued', 'retrying')
+                    order by j.run_at, j.job_id
+                    limit 1
+                ) <> all (next_lane.except_kinds)
+            )
+            order by l.open_at
+            limit 1
+        ),
+        (
+            select min(case
+                when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
+            end)
+            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.next_lane from public;
+
+comment on function jobq_private.next_lane is
+'Says when the next lane of a queue may have work.';
+
+-- Purpose: the jobs that run without a place where limits count what runs, of a queue, null for all.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.uncounted(queue text)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select j.job_id
+    from jobq_private.job as j
+    cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
+    left join jobq_private.queue as q on q.queue = j.queue
+    left join jobq_private.kind as k on k.kind = j.kind
+    where (uncounted.queue is null or j.queue = uncounted.queue)
+    and j.state = 'running'
+    and j.place is null
+    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+$$;
+
+revoke all on function jobq_private.uncounted from public;
+
+comment on function jobq_private.uncounted is
+'The jobs that run without a place where limits count what runs.';
+
+-- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
+-- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
+create or replace function jobq_private.number_running(queue text)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with numbered as materialized (
+        select j.job_id, case when j.lane_id is null then 1 else coalesce((
+            select max(o.place) from jobq_private.job as o
+            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
+        from jobq_private.uncounted(number_running.queue) as u (job_id)
+        join jobq_private.job as j on j.job_id = u.job_id
+    )
+    update jobq_private.job as j
+    set place = n.place
+    from numbered as n
+    where j.job_id = n.job_id and n.place <= 32767
+$$;
+
+revoke all on function jobq_private.number_running from public;
+
+comment on function jobq_private.number_running is
+'Gives places to what runs without in a queue, where limits count what runs.';
+
+-- Purpose: open the lanes of a queue that were called for.
+-- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
+-- lock of call_lane(), and under the locks of all rows of the lane; a lane that has none is made
+-- under a lock that whoever starts a job by hand holds too. Else the call stays for the next
+-- claim. Raises: nothing.
+create or replace function jobq_private.open_called_lanes(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _making constant integer := jobq_private.lock_class('laning');
+    _calls jobq_private.lane_call[];
+    _free bigint[];
+    _lanes uuid[];
+    _new uuid[];
+    _made uuid[];
+begin
+    _calls := array(
+        select c
+        from jobq_private.lane_call as c
+        where c.queue = open_called_lanes.queue
+        limit 500
+        for update skip locked
+    );
+    if _calls = '{}' then
+        return;
+    end if;
+    _free := array(
+        select c.call_id
+        from unnest(_calls) as c
+        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
+    );
+    _lanes := jobq_private.lock_lanes(array(
+        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
+    ));
+    _new := array(
+        select u.lane_id
+        from unnest(_lanes) as u (lane_id)
+        where not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+    );
+    if _new <> '{}' then
+        _made := array(
+            select u.lane_id
+            from unnest(_new) as u (lane_id)
+            where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(u.lane_id))
+        );
+        _lanes := array(
+            select u.lane_id
+            from unnest(_lanes) as u (lane_id)
+            where u.lane_id not in (select unnest(_new))
+            or u.lane_id in (select unnest(_made))
+            and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
+        );
+    end if;
+    delete from jobq_private.lane_call as d
+    using unnest(_calls) as c
+    where d.queue = c.queue and d.call_id = c.call_id
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
+
+    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
+    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
+    from unnest(_calls) as c
+    where c.priority is not null
+    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
+    order by c.lane_id, c.priority
+    on conflict on constraint lane_pkey do update
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.state <> 'open';
+
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.lane_id = any (_lanes)
+    and (
+        l.state = 'full'
+        or l.state = 'later' and l.lane_id in (
+            select c.lane_id from unnest(_calls) as c where c.priority is null
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.open_called_lanes from public;
+
+comment on function jobq_private.open_called_lanes is
+'Opens the lanes of a queue that were called for.';
+
+-- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
+-- many as the gates of their kinds let pass.
+-- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who
+-- has made an open row sees who claims from another. Raises: nothing.
+create or replace function jobq_private.open_lanes(
+    queue text, now timestamptz, has_gates boolean
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _due jobq_private.lane[];
+begin
+    perform jobq_private.open_called_lanes(queue);
+    _due := array(
+        select t
+        from jobq_private.lane as t
+        where t.queue = open_lanes.queue
+        and t.state <> 'full'
+        and t.open_at > '-infinity'
+        and t.open_at <= open_lanes.now
+        order by t.open_at
+        limit 200
+        for update skip locked
+    );
+    if has_gates then
+        _due := _due || jobq_private.gated_lanes(queue, open_lanes.now);
+    end if;
+    if _due <> '{}' then
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity', gate_id = null
+        from unnest(_due) as d
+        where l.lane_id = d.lane_id and l.priority = d.priority
+        and l.lane_id in (
+            select unnest(jobq_private.lock_lanes(array(select w.lane_id from unnest(_due) as w)))
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.open_lanes from public;
+
+comment on function jobq_private.open_lanes is
+'Opens the lanes of a queue that were called for, and those whose time has come.';
+
+-- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
+-- pass; and the lanes of the others, with the gates that they are to wait for.
+-- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
+-- it, the lane stays open. Raises: nothing.
+create or replace function jobq_private.pass_kinds(
+    now timestamptz, inout jobs tid[], inout places smallint[],
+    out barred uuid[], out gates uuid[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _held uuid[];
+begin
+    _held := array(
+        select g.gate_id
+        from jobq_private.gate as g
+        where g.kind = any (array(
+            select j.kind from jobq_private.job as j where j.ctid = any (pass_kinds.jobs)
+        ))
+        and g.queue is null
+        for update skip locked
+    );
+    with candidate as materialized (
+        select
+            u.job, u.place, u.n, j.lane_id, g.gate_id, g.kind,
+            row_number() over (partition by g.gate_id order by u.n) as nth
+        from unnest(pass_kinds.jobs, pass_kinds.places)
+            with ordinality as u (job, place, n)
+        join jobq_private.job as j on j.ctid = u.job
+        left join jobq_private.gate as g on g.kind = j.kind and g.queue is null
+    ),
+    room as materialized (
+        select d.gate_id, case
+            when d.gate_id <> all (_held) then 0
+            else (select r.room from jobq_private.gate_room(null, d.kind, pass_kinds.now) as r)
+        end as room
+        from (
+            select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
+        ) as d
+    ),
+    judged as materialized (
+        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
+        from candidate as c
+        left join room as r on r.gate_id = c.gate_id
+    ),
+    closed as (
+        select distinct on (j.lane_id) j.lane_id, j.gate_id
+        from judged as j
+        where not j.may_pass and j.gate_id = any (_held)
+    )
+    select
+        coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
+        (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
+        coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
+        coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
+    into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
+end
+$$;
+
+revoke all on function jobq_private.pass_kinds from public;
+
+comment on function jobq_private.pass_kinds is
+'Of jobs in lanes those that the gates of their kinds let pass.';
+
+-- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
+-- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
+-- themselves, each from where it was; a forgotten place, as behind a pooler, only starts
+-- the round anew. Raises: nothing.
+create or replace function jobq_private.pick_lanes(
+    queue text, priority integer, max_lanes integer
+)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);
+    _last uuid := coalesce(nullif(current_setting(_name, true), '')::uuid, gen_random_uuid());
+    _picked jobq_private.lane[];
+    _more jobq_private.lane[];
+begin
+    _picked := array(
+        select l
+        from jobq_private.lane as l
+        where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
+        and l.state = 'open' and l.lane_id > _last
+        order by l.lane_id
+        limit pick_lanes.max_lanes
+        for update skip locked
+    );
+    if cardinality(_picked) < pick_lanes.max_lanes then
+        _more := array(
+            select l
+            from jobq_private.lane as l
+            where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
+            and l.state = 'open' and l.lane_id <= _last
+            order by l.lane_id
+            limit pick_lanes.max_lanes - cardinality(_picked)
+            for update skip locked
+        );
+        _picked := _picked || _more;
+    end if;
+    if _picked <> '{}' then
+        perform set_config(_name, (_picked[cardinality(_picked)]).lane_id::text, false);
+    end if;
+    return _picked;
+end
+$$;
+
+revoke all on function jobq_private.pick_lanes from public;
+
+comment on function jobq_private.pick_lanes is
+'Locks the next open lanes of a queue and priority in the session''s turn.';
+
+-- Purpose: a change of a queue's limits holds at once for its lanes.
+-- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
+create or replace function jobq_private.follow_limits()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.limits_changed(coalesce(new.queue, old.queue));
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.follow_limits from public;
+
+comment on function jobq_private.follow_limits is
+'Has a queue''s lanes follow a change of its limits.';
+
+create or replace trigger queue_limits
+after update on jobq_private.queue
+for each row
+when (
+    (
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
+    ) is distinct from (
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
+    )
+)
+execute function jobq_private.follow_limits();
+
+create or replace trigger queue_birth_limits
+after insert on jobq_private.queue
+for each row
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
+execute function jobq_private.follow_limits();
+
+create or replace trigger queue_end_limits
+after delete on jobq_private.queue
+for each row
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
+execute function jobq_private.follow_limits();
+
+create or replace trigger key_limits
+after insert or update or delete on jobq_private.key_limit
+for each row execute function jobq_private.follow_limits();
+
+-- Purpose: when the limits of a whole queue let its next job start: at a time; at once (-infinity);
+-- or when one has ended (infinity).
+-- Invariant: one index probe where there is no such limit. Raises: nothing.
+create or replace function jobq_private.queue_opens_at(queue text)
+returns timestamptz
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (
+        select from jobq_private.queue as q
+        where q.queue = queue_opens_at.queue
+        and num_nonnulls(q.max_running, q.rate_limit) > 0
+    ) then
+        return '-infinity'::timestamptz;
+    end if;
+    return (
+        select case
+            when coalesce(r.room, 1) > 0 then '-infinity'
+            else coalesce(r.open_at, 'infinity')
+        end
+        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
+    );
+end
+$$;
+
+revoke all on function jobq_private.queue_opens_at from public;
+
+comment on function jobq_private.queue_opens_at is
+'When the limits of a whole queue let its next job start.';
+
+-- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
+-- job, as after a raw delete, or repeatable snapshots that crossed.
+-- Invariant: 200 lanes at a call, from where the session's last call ended. Raises: nothing.
+create or replace function jobq_private.reopen_lanes()
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _name constant text := 'jobq.reopened';
+    _from constant uuid := coalesce(
+        nullif(current_setting(_name, true), '')::uuid,
+        '00000000-0000-0000-0000-000000000000'
+    );
+    _lanes uuid[];
+    _queues text[];
+begin
+    _lanes := array(
+        select l.lane_id
+        from jobq_private.lane as l
+        where l.lane_id > _from
+        order by l.lane_id, l.priority
+        limit 200
+    );
+    perform set_config(_name, coalesce(_lanes[200]::text, ''), false);
+    with opened as (
+        update jobq_private.lane as l
+        set state = 'open', open_at = '-infinity'
+        where l.ctid = any (array(
+            select t.ctid
+            from jobq_private.lane as t
+            cross join lateral jobq_private.lane_rule(t.queue, t.concurrency_key) as r
+            cross join lateral jobq_private.free_places(
+                t.queue, t.lane_id, r.max_running, 1
+            ) as p (places)
+            where t.lane_id = any (_lanes)
+            and t.state = 'full'
+            and t.gate_id is null
+            and p.places is distinct from '{}'
+            for update of t skip locked
+        ))
+        returning l.queue
+    )
+    select array_agg(distinct o.queue) into _queues from opened as o;
+    if _queues is not null then
+        perform jobq_private.wake(_queues);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.reopen_lanes from public;
+
+comment on function jobq_private.reopen_lanes is
+'Opens lanes that are closed as full though they are not.';
+
+-- Purpose: have a repeatable snapshot that is older than the last change of a queue's or a kind's
+-- limits fail with 40001: it would start jobs unseen.
+-- Invariant: the caller holds the lock of the queue's limits, so that nobody waits. Raises:
+-- nothing.
+create or replace function jobq_private.see_limits(queue text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform from jobq_private.limit_change as c
+    where c.slot in (hashtext(see_limits.queue) & 255, 256)
+    for share;
+end
+$$;
+
+revoke all on function jobq_private.see_limits from public;
+
+comment on function jobq_private.see_limits is
+'Has a snapshot that is older than the last change of limits fail.';
+
+-- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
+-- The key stands beside it for who looks.
+-- Invariant: waits for claims that pass the gate; a gate that has no row is made under the lock
+-- that claims try before they make one, so that none waits for this. Raises: nothing.
+create or replace function jobq_private.store_hold(
+    gate_id uuid, queue text, kind text, until timestamptz, reason text,
+    concurrency_key text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _making constant integer := jobq_private.lock_class('gating');
+begin
+    perform pg_advisory_xact_lock(_making, jobq_private.lane_slot(gate_id));
+    insert into jobq_private.gate as g (
+        gate_id, queue, kind, held_until, hold_reason, concurrency_key
+    )
+    values (
+        store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
+        left(store_hold.reason, 512), store_hold.concurrency_key
+    )
+    on conflict on constraint gate_pkey do update
+    set
+        concurrency_key = excluded.concurrency_key,
+        hold_reason = case
+            when excluded.held_until >= g.held_until then excluded.hold_reason
+            else g.hold_reason
+        end,
+        held_until = greatest(g.held_until, excluded.held_until);
+end
+$$;
+
+revoke all on function jobq_private.store_hold from public;
+
+comment on function jobq_private.store_hold is
+'Holds the gate of a lane or a kind until a time.';
+
+-- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
+-- lanes in which there was none, or that may not start one.
+-- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
+-- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
+-- ordered lane's last job waits again, no other may start. Places are told below zero, as the
+-- trigger takes them from a claim. Raises: nothing.
+create or replace function jobq_private.take_from_lanes(
+    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
+)
+returns jobq_private.lane_batch
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _share constant integer := case cardinality(lanes)
+        when least(wanted, 100) then 1
+        else ceil(wanted::numeric / cardinality(lanes))
+    end;
+    _batch jobq_private.lane_batch;
+begin
+    with tried as materialized (
+        select l.ordinality as n, p.places, array(
+            select j.ctid
+            from jobq_private.job as j
+            where j.queue = l.queue
+            and j.lane_id = l.lane_id
+            and j.priority = l.priority
+            and j.state in ('queued', 'retrying')
+            and j.run_at <= take_from_lanes.now
+            and (h.job_id is null or j.job_id = h.job_id)
+            order by j.run_at, j.job_id
+            limit least(
+                _share,
+                case when g.held_until > take_from_lanes.now then 0 end,
+                jobq_private.tokens(
+                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
+                ),
+                case
+                    when needs_places or r.max_running is not null
+                    then coalesce(cardinality(p.places), 0)
+                end
+            )
+            for update skip locked
+        ) as jobs
+        from unnest(take_from_lanes.lanes) with ordinality as l
+        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral jobq_private.free_places(
+            l.queue, l.lane_id,
+            coalesce(r.max_running, case when needs_places then 32767 end), _share
+        ) as p (places)
+        left join jobq_private.gate as g on g.gate_id = l.lane_id
+        left join jobq_private.job as h
+            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+    ),
+    taken as materialized (
+        select u.job, t.places[u.k] as place
+        from tried as t
+        cross join lateral unnest(t.jobs) with ordinality as u (job, k)
+        order by u.k, t.n
+        limit wanted
+    )
+    select
+        coalesce((select array_agg(t.job) from taken as t), '{}'),
+        (select array_agg(coalesce(-t.place, 0)) from taken as t),
+        array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
+    into _batch;
+    return _batch;
+end
+$$;
+
+revoke all on function jobq_private.take_from_lanes from public;
+
+comment on function jobq_private.take_from_lanes is
+'The next due jobs of lanes, with the places that they get.';
+
+-- Purpose: the place of a job that starts by raw SQL; null where nothing counts what runs.
+-- Invariant: as find_place(); a claim has looked, and says the place. Raises: JQ011.
+create or replace function jobq_private.take_place(job jobq_private.job)
+returns smallint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _found record;
+begin
+    select f.* into _found from jobq_private.find_place(job) as f;
+    if _found.barrier is not null then
+        perform jobq_private.raise_error('LIMIT_REACHED', _found.barrier);
+    end if;
+    return _found.place;
+end
+$$;
+
+revoke all on function jobq_private.take_place from public;
+
+comment on function jobq_private.take_place is
+'Gives a job that starts its place, or refuses it.';
+
+-- Purpose: how many jobs a rate lets start now: the generic cell rate algorithm, whose state
+-- is the time until which the rate is spent. Null without a rate.
+-- Invariant: never more than burst. What is spent lies at most a whole burst ahead; where it
+-- lies further, the clock went back, and it counts as a whole burst. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.tokens(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns integer
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when spacing is null then null
+        when passed_until is null or passed_until <= now then burst
+        when passed_until >= now + burst * spacing * interval '1 us' then 0
+        else ((
+            burst * spacing - (extract(epoch from passed_until - now) * 1000000)::bigint
+        ) / spacing)::integer
+    end
+$$;
+
+revoke all on function jobq_private.tokens from public;
+
+comment on function jobq_private.tokens is
+'How many jobs a rate lets start now.';
+
+-- Purpose: when a rate lets the next job start; null for at once.
+-- Invariant: as tokens(). No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.token_at(
+    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
+)
+returns timestamptz
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when jobq_private.tokens(passed_until, spacing, burst, now) = 0
+        then least(passed_until, now + burst * spacing * interval '1 us')
+            - (burst - 1) * spacing * interval '1 us'
+    end
+$$;
+
+revoke all on function jobq_private.token_at from public;
+
+comment on function jobq_private.token_at is
+'When a rate lets the next job start.';
+
+-- Purpose: lock the gates that a job passes, and its lane.
+-- Invariant: waits, in the order of gates; gates that are missing are made. A lane that no claim has
+-- opened has no row: then the lock under which claims make it stands for one. Raises: nothing.
+create or replace function jobq_private.wait_for_gates(job jobq_private.job)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _making_gates constant integer := jobq_private.lock_class('gating');
+    _making_lanes constant integer := jobq_private.lock_class('laning');
+    _gates uuid[];
+begin
+    _gates := array(
+        select g.gate_id from jobq_private.job_gates(job) as g
+        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
+        or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
+    );
+    perform pg_advisory_xact_lock(_making_gates, n.slot)
+    from (
+        select distinct jobq_private.lane_slot(u.gate_id) as slot
+        from unnest(_gates) as u (gate_id)
+        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
+        order by slot
+        offset 0
+    ) as n;
+    insert into jobq_private.gate (gate_id, queue)
+    select u.gate_id, job.queue from unnest(_gates) as u (gate_id) order by u.gate_id
+    on conflict on constraint gate_pkey do nothing;
+    perform from jobq_private.gate as g
+    where g.gate_id = any (_gates)
+    order by g.gate_id
+    for update;
+    for _look in 1 .. 2 loop
+        perform from jobq_private.lane as l
+        where l.lane_id = job.lane_id
+        order by l.priority
+        for update;
+        exit when found or job.lane_id is null;
+        perform pg_advisory_xact_lock(_making_lanes, jobq_private.lane_slot(job.lane_id));
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.wait_for_gates from public;
+
+comment on function jobq_private.wait_for_gates is
+'Locks the gates that a job passes, and its lane.';
+
+-- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
+-- a lane is counted for all priorities.
+-- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
+-- ones: who opens a row has all of its lane. Raises: nothing.
+create or replace function jobq_private.whole_lanes(
+    lanes jobq_private.lane[], queue text, priority integer
+)
+returns jobq_private.lane[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _whole uuid[];
+begin
+    if not exists (
+        select from jobq_private.lane as l
+        where l.queue = whole_lanes.queue and l.state = 'open'
+        and l.priority < whole_lanes.priority
+    ) and not exists (
+        select from jobq_private.lane as l
+        where l.queue = whole_lanes.queue and l.state = 'open'
+        and l.priority > whole_lanes.priority
+    ) then
+        return lanes;
+    end if;
+    _whole := jobq_private.lock_lanes(
+        array(select g.lane_id from unnest(whole_lanes.lanes) as g)
+    );
+    return array(
+        select whole_lanes.lanes[g.ordinality]
+        from unnest(whole_lanes.lanes) with ordinality as g
+        where g.lane_id = any (_whole)
+        order by g.ordinality
+    );
+end
+$$;
+
+revoke all on function jobq_private.whole_lanes from public;
+
+comment on function jobq_private.whole_lanes is
+'Of these lanes those of which no other claim has a row.';
+
+-- Purpose: have one key follow again what its queue says for each.
+-- Invariant: holds at once for what starts. Raises: 22004, JQ007.
+-- Returns: nothing.
+-- Example: select jobq.delete_limit('mail', 'customer-42');
+create or replace function jobq.delete_limit(queue text, concurrency_key text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    delete from jobq_private.key_limit as l
+    where l.queue = delete_limit.queue
+    and l.concurrency_key = delete_limit.concurrency_key;
+    if not found then
+        perform jobq_private.raise_error('LIMIT_NOT_FOUND', format(
+            'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
+        ));
+    end if;
+    perform jobq_private.record_audit(
+        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
+    );
+end
+$$;
+
+revoke all on function jobq.delete_limit from public;
+grant execute on function jobq.delete_limit to jobq_operator;
+
+comment on function jobq.delete_limit is
+'Has one concurrency key follow again what its queue says for each.';
+
+-- Purpose: start no job of one concurrency key of a queue until a time.
+-- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
+-- Argument until: until then, or infinity until release_key() is called.
+-- Argument reason: why, for explain(); 512 characters at most are kept.
+-- Returns: nothing.
+-- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');
+create or replace function jobq.hold_key(
+    queue text, concurrency_key text, until timestamptz, reason text default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
+    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
+        or length(hold_key.queue) not between 1 and 128
+    then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
+        );
+    end if;
+    perform jobq_private.store_hold(
+        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
+        null, hold_key.until, hold_key.reason, hold_key.concurrency_key
+    );
+    perform jobq_private.record_audit(
+        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
+    );
+end
+$$;
+
+revoke all on function jobq.hold_key from public;
+grant execute on function jobq.hold_key to jobq_operator;
+
+comment on function jobq.hold_key is
+'Starts no job of one concurrency key of a queue until a time.';
+
+-- Purpose: the limits of single keys, and how many jobs of each run.
+-- Invariant: reads only. Raises: nothing.
+-- Argument queue: of this queue alone; null means of all.
+-- Column updated_at: when the limit was put.
+-- Returns: a row for each limit.
+-- Example: select * from jobq.list_limits('mail');
+create or replace function jobq.list_limits(queue text default null)
+returns table (
+    queue text,
+    concurrency_key text,
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
+    running bigint,
+    updated_at timestamptz
+)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
+        l.rate_burst, r.running, l.updated_at
+    from jobq_private.key_limit as l
+    cross join lateral (
+        select count(*) as running
+        from jobq_private.job as j
+        where j.queue = l.queue
+        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
+        and j.place is not null
+    ) as r
+    where list_limits.queue is null or l.queue = list_limits.queue
+    order by l.queue, l.concurrency_key
+$$;
+
+revoke all on function jobq.list_limits from public;
+grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
+
+comment on function jobq.list_limits is
+'Lists the limits of single concurrency keys, with how many jobs of each run.';
+
+-- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
+-- period, in place of what the queue says for each key.
+-- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
+-- Raises: 22004, 22023.
+-- Argument concurrency_key: the key, of 1 to 1024 bytes.
+-- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
+-- means what the queue says.
+-- Returns: nothing.
+-- Example: select jobq.put_limit('mail', 'customer-7', 3);
+create or replace function jobq.put_limit(
+    queue text, concurrency_key text, max_running integer default null,
+    rate_limit integer default null, rate_period interval default null,
+    rate_burst integer default null
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    insert into jobq_private.key_limit as l (
+        queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
+    )
+    values (
+        put_limit.queue, put_limit.concurrency_key, put_limit.max_running,
+        put_limit.rate_limit, put_limit.rate_period, put_limit.rate_burst
+    )
+    on conflict on constraint key_limit_pkey do update
+    set
+        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
+        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
+        updated_at = now();
+    perform jobq_private.record_audit(
+        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
+        concat_ws(', ',
+            'max_running ' || put_limit.max_running,
+            format('rate_limit %s in %s', put_limit.rate_limit,
+                coalesce(put_limit.rate_period, '1 s'))
+        )
+    );
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.key_limit', _violated);
+end
+$$;
+
+revoke all on function jobq.put_limit from public;
+grant execute on function jobq.put_limit to jobq_operator;
+
+comment on function jobq.put_limit is
+'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';
+
+-- Purpose: let the jobs of a held concurrency key start again.
+-- Invariant: at once; what the key's limits say goes on to hold. Raises: 22004.
+-- Returns: whether the key was held.
+-- Example: select jobq.release_key('mail', 'customer-7');
+create or replace function jobq.release_key(queue text, concurrency_key text)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _lane_id constant uuid := jobq_private.lane_id(queue, concurrency_key);
+begin
+    if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
+    end if;
+    perform from jobq_private.lane as l
+    where l.lane_id = _lane_id
+    order by l.priority
+    for update;
+    update jobq_private.gate as g
+    set held_until = '-infinity', hold_reason = null
+    where g.gate_id = _lane_id and g.held_until > clock_timestamp();
+    if not found then
+        return false;
+    end if;
+    update jobq_private.lane as l
+    set state = 'open', open_at = '-infinity', gate_id = null
+    where l.lane_id = _lane_id and l.state <> 'open';
+    perform jobq_private.wake(array[release_key.queue]);
+    perform jobq_private.record_audit(
+        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
+    );
+    return true;
+end
+$$;
+
+revoke all on function jobq.release_key from public;
+grant execute on function jobq.release_key to jobq_operator;
+
+comment on function jobq.release_key is
+'Lets the jobs of a held concurrency key start again, and says whether it was held.';
 
 reset role;
 
@@ -5149,6 +7962,54 @@ create or replace trigger job_insert
 instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
+-- Purpose: make the rows of checked new jobs: what each leaves open is filled in from the
+-- settings of its kind and queue.
+-- Invariant: it is inlined into the statement that stores the rows, so it has no settings
+-- of its own; the settings are read once for each kind and queue. ids has the id of each
+-- job, in the order of jobs. Raises: nothing.
+create or replace function jobq_private.job_rows(jobs jobq_private.new_job[], ids uuid[])
+returns table (
+    job_id uuid, kind text, payload jsonb, queue text, run_at timestamptz,
+    priority integer, max_attempts integer, timeout interval, lease interval,
+    idempotency_key text, dedup_key text, dedup jobq_private.dedup, metadata jsonb,
+    schedule_id uuid, slot_at timestamptz, delivery_version integer, concurrency_key text,
+    lane_id uuid, expires_at timestamptz, keep interval[], state text, batch_id uuid,
+    is_awaited boolean
+)
+language sql
+stable
+parallel unsafe
+security invoker
+as $$
+    with policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct j.kind, coalesce(j.queue, '') from unnest(jobs) as j)
+            as d (kind, queue)
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    )
+    select
+        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, now()),
+        coalesce(j.priority, p.priority), coalesce(j.max_attempts, p.max_attempts),
+        coalesce(j.timeout, p.timeout), p.lease, j.idempotency_key, j.dedup_key,
+        case when j.dedup_key is not null then j.dedup end, coalesce(j.metadata, '{}'),
+        j.schedule_id, j.slot_at, p.delivery_version, k.concurrency_key,
+        jobq_private.lane_of(p.queue, k.concurrency_key, j.kind, p.is_limited), j.expires_at,
+        p.keep,
+        case when j.after is null and j.callback_of is null then 'queued' else 'blocked' end,
+        j.batch_id, coalesce(j.is_awaited, false)
+    from unnest(jobs) with ordinality as j
+    join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
+    cross join lateral (
+        select coalesce(j.concurrency_key, j.payload #>> p.concurrency_key)
+    ) as k (concurrency_key)
+$$;
+
+revoke all on function jobq_private.job_rows from public;
+
+comment on function jobq_private.job_rows is
+'Makes the rows of checked new jobs, with what the settings of their kinds and queues say.';
+
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
 -- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
@@ -6119,77 +8980,46 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    _ordinals integer[];
-    _ids uuid[];
+    _ids constant uuid[] := array(
+        select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
+        from unnest(store_jobs.jobs) as j
+    );
     _queues text[];
     _has_keys boolean;
     _has_links boolean;
 begin
-    with given as materialized (
-        select
-            coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
-            j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
-            coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at, j.batch_id,
-            j.is_awaited,
-            case
-                when j.after is null and j.callback_of is null then 'queued' else 'blocked'
-            end as state
-        from unnest(store_jobs.jobs) as j
-    ),
-    policy as materialized (
-        select d.kind as of_kind, d.queue as of_queue, s.*
-        from (select distinct g.kind, g.queue from given as g) as d
-        cross join lateral
-            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
-    ),
-    stored as (
-        insert into jobq_private.job (
+    with stored as (
+        insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep,
-            state, batch_id, is_awaited
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at,
+            keep, state, batch_id, is_awaited
         )
         select
-            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
-            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
-            coalesce(g.metadata, '{}'), p.delivery_version,
-            k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
-            g.expires_at, p.keep,
-            g.state, g.batch_id, coalesce(g.is_awaited, false)
-        from given as g
-        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
-        cross join lateral (
-            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
-        ) as k (concurrency_key)
+            r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
+            r.timeout, r.lease, r.idempotency_key, r.metadata, r.delivery_version,
+            r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
+            r.is_awaited
+        from jobq_private.job_rows(store_jobs.jobs, _ids) as r
         where store_jobs.is_checked
         or (select jobq_private.check_payload_schemas(store_jobs.jobs))
+        returning
+            case when j.run_at < now() + interval '60 s' then j.queue end as queue,
+            j.lane_id is not null as has_key,
+            j.state = 'blocked' or j.batch_id is not null as has_link
+    ),
+    kinds as (
+        select s.queue, bool_or(s.has_key) as has_keys, bool_or(s.has_link) as has_links
+        from stored as s
+        group by s.queue
     )
     select
-        array_agg(g.ordinal),
-        array_agg(g.job_id),
-        (
-            select array_agg(distinct p.queue)
-            from policy as p
-            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
-            where s.run_at < now() + interval '60 s'
-        ),
-        bool_or(g.concurrency_key is not null)
-        or exists (
-            select from policy as p where p.concurrency_key is not null or p.is_limited
-        ),
-        bool_or(g.state = 'blocked' or g.batch_id is not null)
-    into _ordinals, _ids, _queues, _has_keys, _has_links
-    from given as g;
+        array_agg(k.queue) filter (where k.queue is not null), bool_or(k.has_keys),
+        bool_or(k.has_links)
+    into _queues, _has_keys, _has_links
+    from kinds as k;
 
     if _has_links then
-        perform jobq_private.follow(store_jobs.jobs, array(
-            select i.job_id
-            from unnest(store_jobs.jobs) with ordinality as j
-            join unnest(_ordinals, _ids) as i (ordinal, job_id) on i.ordinal = j.ordinal
-            order by j.ordinality
-        ));
+        perform jobq_private.follow(store_jobs.jobs, _ids);
     end if;
     if _has_keys then
         perform jobq_private.call_lanes(_ids);
@@ -6197,7 +9027,9 @@ begin
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
-    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+    return query
+    select j.ordinal, _ids[j.ordinality]
+    from unnest(store_jobs.jobs) with ordinality as j;
 end
 $$;
 
@@ -8856,2819 +11688,6 @@ comment on function jobq.preview_cron is
 
 reset role;
 
--- Deploy jobq:limit to pg
--- Made by sql/snapshot.py from sql/limit/: edit that.
-set local role jobq_owner;
-
--- Purpose: the lane of a job: its queue and concurrency key; null without a key.
--- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
--- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
--- called. Not inlined: a statement would set up each function within for every job.
--- Raises: nothing.
-create or replace function jobq_private.lane_id(queue text, concurrency_key text)
-returns uuid
-language plpgsql
-stable
-strict
-parallel safe
-security invoker
-as $$
-begin
-    return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            pg_catalog.length(queue) || ':'
-            || queue || concurrency_key, 'UTF8'
-        )), 1, 16), 'hex'
-    )::pg_catalog.uuid;
-end
-$$;
-
-revoke all on function jobq_private.lane_id from public;
-
-comment on function jobq_private.lane_id is
-'The lane of a queue and a concurrency key.';
-
--- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
--- start (null for any number), and when that changes by itself.
--- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
-create or replace function jobq_private.awaited_gates(queue text, now timestamptz)
-returns table (gate_id uuid, room integer, open_at timestamptz)
-language plpgsql
-stable
-parallel safe
-security invoker
-rows 10
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-#variable_conflict use_column
-begin
-    return query
-    with recursive awaited as (
-        (
-            select l.gate_id
-            from jobq_private.lane as l
-            where l.queue = awaited_gates.queue and l.gate_id is not null
-            order by l.gate_id
-            limit 1
-        )
-        union all
-        select n.gate_id
-        from awaited as a
-        cross join lateral (
-            select l.gate_id
-            from jobq_private.lane as l
-            where l.queue = awaited_gates.queue and l.gate_id > a.gate_id
-            order by l.gate_id
-            limit 1
-        ) as n
-    )
-    select a.gate_id, r.room, r.open_at
-    from awaited as a
-    left join jobq_private.gate as g on g.gate_id = a.gate_id
-    cross join lateral jobq_private.gate_room(null, g.kind, awaited_gates.now) as r;
-end
-$$;
-
-revoke all on function jobq_private.awaited_gates from public;
-
-comment on function jobq_private.awaited_gates is
-'The gates of kinds for which lanes of a queue wait, with how many jobs each lets start.';
-
--- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
--- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
--- claim, so nobody must open it. Raises: nothing.
-create or replace function jobq_private.bar_lanes(
-    lanes uuid[], gates uuid[], queue text, priority integer
-)
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    update jobq_private.lane as l
-    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
-    from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
-    where l.lane_id = b.lane_id
-    and l.priority = bar_lanes.priority
-    and l.queue = bar_lanes.queue
-$$;
-
-revoke all on function jobq_private.bar_lanes from public;
-
-comment on function jobq_private.bar_lanes is
-'Has lanes wait for the gates of kinds.';
-
--- Purpose: the microseconds from one start to the next that a rate asks for; null without a
--- rate.
--- Invariant: rounded up, so that no rate is exceeded; at least one. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.spacing(rate_limit integer, rate_period interval)
-returns bigint
-language sql
-immutable
-parallel safe
-security invoker
-as $$
-    select pg_catalog.ceil(
-        extract(epoch from coalesce(rate_period, interval '1 s')) * 1000000 / rate_limit
-    )::bigint
-$$;
-
-revoke all on function jobq_private.spacing from public;
-
-comment on function jobq_private.spacing is
-'The microseconds from one start to the next that a rate asks for.';
-
--- Purpose: what holds for a lane: the key's own limits, else what the queue says for each key.
--- Invariant: one row; all null for jobs without a key. An ordered lane runs one job at a time.
--- No SET clause, so that it is inlined, and offset 0, so that it is evaluated once. Raises: nothing.
-create or replace function jobq_private.lane_rule(queue text, concurrency_key text)
-returns setof jobq_private.lane_rule
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        case
-            when lane_rule.concurrency_key is null then null
-            when q.ordered then 1
-            else coalesce(l.max_running, q.key_max_running)
-        end,
-        case
-            when lane_rule.concurrency_key is null then null
-            when l.rate_limit is not null
-            then jobq_private.spacing(l.rate_limit, l.rate_period)
-            else jobq_private.spacing(q.key_rate_limit, q.key_rate_period)
-        end,
-        coalesce(
-            case when l.rate_limit is not null then l.rate_burst else q.key_rate_burst end, 1
-        ),
-        coalesce(q.ordered, false) and lane_rule.concurrency_key is not null,
-        coalesce(q.on_dead = 'hold', false)
-    from (values (1)) as v
-    left join jobq_private.queue as q on q.queue = lane_rule.queue
-    left join jobq_private.key_limit as l
-        on l.queue = lane_rule.queue and l.concurrency_key = lane_rule.concurrency_key
-    offset 0
-$$;
-
-revoke all on function jobq_private.lane_rule from public;
-
-comment on function jobq_private.lane_rule is
-'What holds for a lane: the key''s own limits, else what its queue says for each key.';
-
--- Purpose: the first of the gates that a job passes, or its lane, that lets it not start now; null
--- when it may start. Reason is held, rate_limited, ordered_behind, key_busy, kind_busy or queue_busy.
--- Invariant: a look, no promise, for who does not hold the gates. Raises: nothing.
-create or replace function jobq_private.barrier(
-    job jobq_private.job, now timestamptz,
-    out reason text, out scope text, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _gate record;
-    _rule jobq_private.lane_rule;
-begin
-    for _gate in
-        select j.*, g.held_until, g.hold_reason, g.passed_until, g.head_job_id
-        from jobq_private.job_gates(job) as j
-        left join jobq_private.gate as g on g.gate_id = j.gate_id
-    loop
-        scope := _gate.scope;
-        if _gate.held_until > barrier.now then
-            reason := 'held';
-            scope := concat_ws(': ', scope, _gate.hold_reason);
-            open_at := _gate.held_until;
-            return;
-        end if;
-        open_at := jobq_private.token_at(
-            _gate.passed_until, _gate.spacing, _gate.burst, barrier.now
-        );
-        if open_at is not null then
-            reason := 'rate_limited';
-            return;
-        end if;
-        if _gate.is_ordered and exists (
-            select from jobq_private.job as h
-            where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
-            and h.lane_id = job.lane_id
-        ) then
-            reason := 'ordered_behind';
-            scope := format('%s: job %s', scope, _gate.head_job_id);
-            return;
-        end if;
-    end loop;
-    open_at := null;
-    if (select r.room from jobq_private.gate_room(job.queue, null, barrier.now) as r) = 0 then
-        reason := 'queue_busy';
-        scope := 'queue ' || job.queue;
-        return;
-    elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
-        reason := 'kind_busy';
-        scope := 'kind ' || job.kind;
-        return;
-    end if;
-    select r.* into _rule
-    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r;
-    if exists (
-        select from jobq_private.free_places(job.queue, job.lane_id, _rule.max_running, 1)
-            as p (places)
-        where p.places = '{}'
-    ) then
-        reason := 'key_busy';
-        scope := format('queue %s, concurrency_key %s: %s', job.queue, job.concurrency_key,
-            _rule.max_running);
-        return;
-    end if;
-    scope := null;
-end
-$$;
-
-revoke all on function jobq_private.barrier from public;
-
-comment on function jobq_private.barrier is
-'What lets a job not start now, if anything does.';
-
--- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
--- opened that were full, or may have waited for one of them in an order, and wake the queues in
--- which others may start now.
--- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
--- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
--- Raises: nothing.
-create or replace function jobq_private.call_full_lanes(
-    queues text[], lanes uuid[], kinds text[]
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _closing constant integer := jobq_private.lock_class('closing');
-    _seen uuid[] := '{}'::uuid[];
-    _called text[];
-begin
-    if current_setting('transaction_isolation') = 'read committed' then
-        _seen := array(
-            select u.lane_id
-            from unnest(call_full_lanes.lanes) as u (lane_id)
-            where pg_try_advisory_xact_lock_shared(
-                _closing, jobq_private.lane_slot(u.lane_id)
-            )
-        );
-    end if;
-    with called as (
-        insert into jobq_private.lane_call as c (queue, lane_id)
-        select distinct u.queue, u.lane_id
-        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id is not null
-        and (
-            u.lane_id <> all (_seen)
-            or exists (
-                select from jobq_private.lane as l
-                where l.lane_id = u.lane_id
-                and (
-                    l.state = 'full'
-                    or l.state = 'later' and exists (
-                        select from jobq_private.gate as g
-                        where g.gate_id = l.lane_id and g.head_job_id is not null
-                    )
-                )
-            )
-        )
-        returning c.queue
-    )
-    select array_agg(distinct w.queue) into _called
-    from (
-        select c.queue from called as c
-        union all
-        select q.queue
-        from jobq_private.queue as q
-        where q.queue = any (call_full_lanes.queues) and q.max_running is not null
-        union all
-        select l.queue
-        from jobq_private.gate as g
-        join jobq_private.lane as l on l.gate_id = g.gate_id
-        where g.kind = any (call_full_lanes.kinds) and g.queue is null
-        union all
-        select u.queue
-        from unnest(call_full_lanes.queues, call_full_lanes.kinds) as u (queue, kind)
-        where exists (
-            select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
-        )
-    ) as w;
-    if _called is not null then
-        perform jobq_private.wake(_called);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.call_full_lanes from public;
-
-comment on function jobq_private.call_full_lanes is
-'Has lanes opened, and queues woken, that jobs have left.';
-
--- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
--- full, so that the end of a job opens it.
--- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
--- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
--- So one of the two always sees the other, and neither waits: who cannot have the lock calls
--- in any case. A repeatable snapshot is too old to look with. Raises: nothing.
-create or replace function jobq_private.call_lane(
-    lane_id uuid, queue text, concurrency_key text, priority integer, run_at timestamptz
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _closing constant integer := jobq_private.lock_class('closing');
-begin
-    if current_setting('transaction_isolation') = 'read committed'
-        and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(lane_id))
-    then
-        perform from jobq_private.lane as l
-        where l.lane_id = call_lane.lane_id
-        and l.priority = call_lane.priority
-        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
-        if found then
-            return;
-        end if;
-    end if;
-    insert into jobq_private.lane_call (queue, lane_id, concurrency_key, priority)
-    values (
-        call_lane.queue, call_lane.lane_id, call_lane.concurrency_key, call_lane.priority
-    );
-end
-$$;
-
-revoke all on function jobq_private.call_lane from public;
-
-comment on function jobq_private.call_lane is
-'Has a lane opened that a job has come into.';
-
--- Purpose: call_lane() for each lane of these new jobs.
--- Invariant: once for a lane and priority, with the time of its earliest job. Raises: nothing.
-create or replace function jobq_private.call_lanes(job_ids uuid[])
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jobq_private.call_lane(
-        l.lane_id, l.queue, l.concurrency_key, l.priority, l.run_at
-    )
-    from (
-        select j.lane_id, j.queue, j.concurrency_key, j.priority, min(j.run_at) as run_at
-        from jobq_private.job as j
-        where j.job_id = any (call_lanes.job_ids) and j.lane_id is not null
-        group by j.lane_id, j.queue, j.concurrency_key, j.priority
-        offset 0
-    ) as l
-$$;
-
-revoke all on function jobq_private.call_lanes from public;
-
-comment on function jobq_private.call_lanes is
-'Has the lanes opened that new jobs have come into.';
-
--- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
--- them, as in an ordered lane.
--- Invariant: the protocol of call_lane(). Raises: nothing.
-create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
-    )
-    from jobq_private.job as j
-    where j.job_id = any (call_left_lanes.job_ids)
-    and j.lane_id is not null
-    and j.queue <> call_left_lanes.queue
-    having count(*) > 0
-$$;
-
-revoke all on function jobq_private.call_left_lanes from public;
-
-comment on function jobq_private.call_left_lanes is
-'Has lanes opened that waiting jobs are about to leave.';
-
--- Purpose: these jobs have started: what the rates of their keys and kinds have let pass, and
--- which job is the last of an ordered lane.
--- Invariant: the caller holds the gates. Raises: nothing.
-create or replace function jobq_private.charge_gates(job_ids uuid[])
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-    update jobq_private.gate as g
-    set
-        passed_until = jobq_private.spent(
-            g.passed_until, r.spacing, r.burst, s.jobs, clock_timestamp()
-        ),
-        head_job_id = case when r.is_ordered then s.last end
-    from (
-        select
-            j.lane_id, j.queue, j.concurrency_key, count(*) as jobs,
-            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
-        from jobq_private.job as j
-        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
-        group by j.lane_id, j.queue, j.concurrency_key
-        offset 0
-    ) as s
-    cross join lateral jobq_private.lane_rule(s.queue, s.concurrency_key) as r
-    where g.gate_id = s.lane_id and (r.spacing is not null or r.is_ordered);
-
-    update jobq_private.gate as g
-    set passed_until = jobq_private.spent(
-        g.passed_until, jobq_private.spacing(k.rate_limit, k.rate_period),
-        coalesce(k.rate_burst, 1), s.jobs, clock_timestamp()
-    )
-    from (
-        select j.kind, count(*) as jobs
-        from jobq_private.job as j
-        where j.job_id = any (charge_gates.job_ids)
-        group by j.kind
-        offset 0
-    ) as s
-    join jobq_private.kind as k on k.kind = s.kind
-    where g.kind = s.kind and g.queue is null;
-end
-$$;
-
-revoke all on function jobq_private.charge_gates from public;
-
-comment on function jobq_private.charge_gates is
-'What the rates of keys and kinds have let pass by the start of these jobs.';
-
--- Purpose: the gate of a whole queue, or of a whole kind; that of a lane is its lane_id.
--- Invariant: never a lane's, since neither queues nor keys are empty. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.gate_id(queue text, kind text)
-returns uuid
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select jobq_private.lane_id(coalesce(queue, ''), coalesce(kind, ''))
-$$;
-
-revoke all on function jobq_private.gate_id from public;
-
-comment on function jobq_private.gate_id is
-'The gate of a whole queue, or of a whole kind.';
-
--- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
--- these have limits, and where it has no key that of its kind in its queue.
--- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
-create or replace function jobq_private.job_gates(job jobq_private.job)
-returns table (
-    gate_id uuid, scope text, kind text, spacing bigint, burst integer, is_ordered boolean
-)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jobq_private.gate_id(q.queue, null), 'queue ' || q.queue, null,
-        jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1), false
-    from jobq_private.queue as q
-    where q.queue = job.queue and num_nonnulls(q.max_running, q.rate_limit) > 0
-    union all
-    select g.gate_id, 'kind ' || g.kind, g.kind,
-        jobq_private.spacing(k.rate_limit, k.rate_period), coalesce(k.rate_burst, 1), false
-    from jobq_private.gate as g
-    left join jobq_private.kind as k on k.kind = g.kind
-    where g.kind = job.kind and g.queue is null
-    union all
-    select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
-        null, r.spacing, r.burst, r.is_ordered
-    from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
-    where job.concurrency_key is not null
-    union all
-    select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
-    from jobq_private.gate as g
-    where g.kind = job.kind and g.queue = job.queue and job.concurrency_key is null
-$$;
-
-revoke all on function jobq_private.job_gates from public;
-
-comment on function jobq_private.job_gates is
-'The gates that a job passes when it starts.';
-
--- Purpose: until when a rate is spent, once so many jobs have started.
--- Invariant: counted from the clock after the starts, so that none lies closer to the next
--- than its rate says. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.spent(
-    passed_until timestamptz, spacing bigint, burst integer, jobs bigint, now timestamptz
-)
-returns timestamptz
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case when spacing is null then passed_until else
-        greatest(now, least(passed_until, now + burst * spacing * interval '1 us'))
-        + jobs * spacing * interval '1 us'
-    end
-$$;
-
-revoke all on function jobq_private.spent from public;
-
-comment on function jobq_private.spent is
-'Until when a rate is spent, once so many jobs have started.';
-
--- Purpose: a job has started by no claim of a batch: the gates that it has passed know of it.
--- Invariant: the caller holds them since find_place(), and has stamped the start. All are written
--- to, so that a repeatable snapshot that has not seen the start fails at them. Raises: nothing.
-create or replace function jobq_private.charge_job(job jobq_private.job)
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    update jobq_private.gate as g
-    set
-        passed_until = jobq_private.spent(
-            g.passed_until, j.spacing, j.burst, 1, clock_timestamp()
-        ),
-        head_job_id = case when j.is_ordered then job.job_id end
-    from jobq_private.job_gates(job) as j
-    where g.gate_id = j.gate_id
-$$;
-
-revoke all on function jobq_private.charge_job from public;
-
-comment on function jobq_private.charge_job is
-'Has the gates that a job has passed know of its start.';
-
--- Purpose: so many jobs of a queue that has limits as a whole have started.
--- Invariant: the caller holds the queue's gate. It is written to even without a rate, so that a
--- repeatable snapshot that has not seen these starts fails at the gate. Raises: nothing.
-create or replace function jobq_private.charge_queue(queue text, jobs integer)
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    update jobq_private.gate as g
-    set passed_until = jobq_private.spent(
-        g.passed_until, jobq_private.spacing(q.rate_limit, q.rate_period),
-        coalesce(q.rate_burst, 1), charge_queue.jobs, clock_timestamp()
-    )
-    from jobq_private.queue as q
-    where q.queue = charge_queue.queue
-    and g.gate_id = jobq_private.gate_id(q.queue, null)
-    and charge_queue.jobs > 0
-$$;
-
-revoke all on function jobq_private.charge_queue from public;
-
-comment on function jobq_private.charge_queue is
-'So many jobs of a queue that has limits as a whole have started.';
-
--- Purpose: refuse a job whose kind takes its concurrency key from the payload, where what
--- stands there is no key.
--- Invariant: a path that names nothing, or null, means no key. Raises: JQ006.
-create or replace function jobq_private.check_concurrency_key(
-    job jobq_private.new_job, path text[]
-)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if job.concurrency_key is not null then
-        return;
-    elsif jsonb_typeof(job.payload #> path) in ('object', 'array') then
-        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
-            'job %s: %s is an %s, and no concurrency key', job.ordinal,
-            '/' || array_to_string(path, '/'), jsonb_typeof(job.payload #> path)
-        ));
-    elsif octet_length(job.payload #>> path) not between 1 and 1024 then
-        perform jobq_private.raise_error('PAYLOAD_INVALID', format(
-            'job %s: %s: a concurrency key has 1 to 1024 bytes', job.ordinal,
-            '/' || array_to_string(path, '/')
-        ));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_concurrency_key from public;
-
-comment on function jobq_private.check_concurrency_key is
-'Refuses a payload that has no concurrency key where its kind looks for it.';
-
--- Purpose: check_concurrency_key() for a batch of new jobs.
--- Invariant: looks at the jobs only where a kind has a path. Raises: JQ006.
-create or replace function jobq_private.check_concurrency_keys(jobs jobq_private.new_job[])
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if exists (select from jobq_private.kind as k where k.concurrency_key is not null) then
-        perform jobq_private.check_concurrency_key(j, k.concurrency_key)
-        from unnest(check_concurrency_keys.jobs) as j
-        join jobq_private.kind as k on k.kind = j.kind
-        where k.concurrency_key is not null;
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_concurrency_keys from public;
-
-comment on function jobq_private.check_concurrency_keys is
-'Refuses payloads that have no concurrency key where their kinds look for it.';
-
--- Purpose: whether rates or an order bind lanes of a queue.
--- Invariant: two index probes. Raises: nothing.
-create or replace function jobq_private.has_rules(queue text)
-returns boolean
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-    return exists (
-        select from jobq_private.queue as q
-        where q.queue = has_rules.queue and (q.key_rate_limit is not null or q.ordered)
-    )
-    or exists (
-        select from jobq_private.key_limit as l
-        where l.queue = has_rules.queue and l.rate_limit is not null
-    );
-end
-$$;
-
-revoke all on function jobq_private.has_rules from public;
-
-comment on function jobq_private.has_rules is
-'Whether rates or an order bind lanes of a queue.';
-
--- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
--- than the given one, at which a claim finds jobs without a lane, and half of what it wants
--- at that priority; all where there are none (null). Only of these kinds, and none of those
--- excepted, null for any: where another goes first in a lane, that is left.
--- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
--- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
--- was found is closed, and no other is written to. Raises: nothing.
-create or replace function jobq_private.claim_lanes(
-    queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
-    has_gates boolean, kinds text[] default null, except_kinds text[] default null
-)
-returns setof jobq.claimed_job
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _has_rules constant boolean := jobq_private.has_rules(queue);
-    _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
-    _now constant timestamptz := clock_timestamp();
-    _left integer := max_jobs;
-    _level integer := 32768;
-    _width integer;
-    _lanes jobq_private.lane[];
-    _jobs tid[];
-    _places smallint[];
-    _idle jobq_private.lane[];
-    _others integer;
-    _barred uuid[];
-    _gates uuid[];
-    _ids uuid[];
-begin
-    perform jobq_private.open_lanes(queue, _now, has_gates);
-    loop
-        select l.priority into _level
-        from jobq_private.lane as l
-        where l.queue = claim_lanes.queue and l.state = 'open' and l.priority < _level
-        order by l.priority desc
-        limit 1;
-        exit when not found or _level < claim_lanes.priority;
-        if _level = claim_lanes.priority then
-            _left := least(_left, floor(max_jobs / 2.0 + random())::integer);
-        end if;
-        _width := least(_left, 100);
-        for _round in 1 .. 50 loop
-            exit when _left = 0;
-            _lanes := jobq_private.pick_lanes(queue, _level, _width);
-            exit when _lanes = '{}';
-            _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
-            if _has_rules and _lanes <> '{}' then
-                _lanes := jobq_private.hold_ruled_lanes(_lanes);
-            end if;
-            continue when _lanes = '{}';
-            select b.jobs, b.places, b.idle into _jobs, _places, _idle
-            from jobq_private.take_from_lanes(
-                _lanes, clock_timestamp(), _left, _needs_places
-            ) as b;
-            _others := 0;
-            if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
-            then
-                _others := cardinality(_jobs);
-                select coalesce(array_agg(u.job order by u.n), '{}'),
-                    array_agg(u.place order by u.n), _others - count(*)
-                into _jobs, _places, _others
-                from unnest(_jobs, _places) with ordinality as u (job, place, n)
-                join jobq_private.job as j on j.ctid = u.job
-                where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
-                and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
-            end if;
-            if has_gates and _jobs <> '{}' then
-                select p.jobs, p.places, p.barred, p.gates
-                into _jobs, _places, _barred, _gates
-                from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
-                if _barred <> '{}' then
-                    perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
-                end if;
-            end if;
-            if has_gates or _has_rules then
-                _ids := array(
-                    select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
-                );
-            end if;
-            return query
-            with taken as (
-                update jobq_private.job as j
-                set
-                    state = 'running', worker = claim_lanes.worker,
-                    place = _places[array_position(_jobs, j.ctid)]
-                where j.ctid = any (_jobs)
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                    j.idempotency_key, j.lease, j.delivery_version
-            )
-            select t.* from taken as t
-            where t.lease_expires_at is not null
-            order by t.run_at, t.job_id;
-            _left := _left - cardinality(_jobs);
-            _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
-            if _ids <> '{}' then
-                perform jobq_private.charge_gates(_ids);
-            end if;
-            exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and 2 * _others < _width;
-        end loop;
-        exit when _left = 0;
-    end loop;
-end
-$$;
-
-revoke all on function jobq_private.claim_lanes from public;
-
-comment on function jobq_private.claim_lanes is
-'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
-
--- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
--- due, or for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
--- exclusive lock, and after another look under it; while somebody holds the lock who may be
--- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
--- Raises: nothing.
-create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
-returns bigint
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _closing constant integer := jobq_private.lock_class('closing');
-    _mine uuid[];
-    _closed bigint;
-begin
-    if current_setting('transaction_isolation') <> 'read committed' then
-        return 0;
-    end if;
-    if close_lanes.lanes = '{}' then
-        return 0;
-    end if;
-    _mine := array(
-        select l.lane_id
-        from unnest(close_lanes.lanes) as l
-        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
-    );
-    with found as materialized (
-        select
-            l.lane_id, l.priority, t.open_at,
-            case
-                when l.lane_id <> all (_mine) then 'busy'
-                when w.run_at is null then 'empty'
-                when t.open_at > n.now then 'later'
-                when p.places = '{}' or h.priority <> l.priority then 'full'
-                else 'busy'
-            end as state
-        from unnest(close_lanes.lanes) as l
-        cross join (select clock_timestamp()) as n (now)
-        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
-        cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
-            as p (places)
-        left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
-            and h.state <> 'running'
-        left join lateral (
-            select j.run_at
-            from jobq_private.job as j
-            where j.queue = l.queue
-            and j.lane_id = l.lane_id
-            and j.priority = l.priority
-            and j.state in ('queued', 'retrying')
-            order by j.run_at
-            limit 1
-        ) as w on true
-        cross join lateral (
-            select greatest(
-                case when h.priority = l.priority then h.run_at else w.run_at end,
-                g.held_until,
-                jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
-            )
-        ) as t (open_at)
-    ),
-    gone as (
-        delete from jobq_private.lane as l
-        using found as f
-        where f.state = 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
-        returning l.lane_id
-    ),
-    closed as (
-        update jobq_private.lane as l
-        set
-            state = case f.state when 'full' then 'full' else 'later' end,
-            open_at = case f.state
-                when 'busy' then clock_timestamp() + interval '5 ms'
-                when 'full' then '-infinity'
-                else f.open_at
-            end
-        from found as f
-        where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
-        returning l.lane_id
-    )
-    select (select count(*) from gone as g) + (select count(*) from closed as c)
-    into _closed;
-    return _closed;
-end
-$$;
-
-revoke all on function jobq_private.close_lanes from public;
-
-comment on function jobq_private.close_lanes is
-'Closes lanes in which a claim has found nothing.';
-
--- Purpose: of jobs that a claim has locked outside lanes, those whose kinds have no gate; the
--- others go into the lanes of their kinds.
--- Invariant: only what was made before its kind got a gate comes here. Raises: nothing.
-create or replace function jobq_private.divert_jobs(jobs tid[])
-returns tid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _gated tid[];
-    _moved uuid[];
-begin
-    _gated := array(
-        select j.ctid
-        from jobq_private.job as j
-        where j.ctid = any (divert_jobs.jobs)
-        and exists (
-            select from jobq_private.gate as g
-            where g.kind = j.kind and (g.queue is null or g.queue = j.queue)
-        )
-    );
-    if _gated = '{}' then
-        return jobs;
-    end if;
-    with moved as (
-        update jobq_private.job as j
-        set lane_id = jobq_private.kind_lane_id(j.queue, j.kind)
-        where j.ctid = any (_gated)
-        returning j.job_id
-    )
-    select array_agg(m.job_id) into _moved from moved as m;
-    perform jobq_private.call_lanes(_moved);
-    return array(
-        select u.job from unnest(divert_jobs.jobs) as u (job) where u.job <> all (_gated)
-    );
-end
-$$;
-
-revoke all on function jobq_private.divert_jobs from public;
-
-comment on function jobq_private.divert_jobs is
-'Has jobs whose kinds have a gate wait in lanes, and returns the others.';
-
--- Purpose: how many jobs a claim may start in a queue that has limits as a whole.
--- Invariant: the queue's gate is the caller's until the commit; zero while it is somebody
--- else's. Each look has a snapshot of its own. Raises: nothing.
-create or replace function jobq_private.enter_queue(
-    queue text, wanted integer, now timestamptz
-)
-returns integer
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if jobq_private.hold_gates(
-        queue, array[jobq_private.gate_id(queue, null)]
-    ) = '{}' then
-        return 0;
-    end if;
-    return least(
-        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
-    );
-end
-$$;
-
-revoke all on function jobq_private.enter_queue from public;
-
-comment on function jobq_private.enter_queue is
-'How many jobs a claim may start in a queue that has limits as a whole.';
-
--- Purpose: in words, which limit, rate, hold or order keeps a waiting job from starting.
--- Invariant: reads only; no row when none does. Raises: nothing.
-create or replace function jobq_private.explain_barrier(job_id uuid)
-returns table (reason text, explanation text)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select b.reason, case b.reason
-        when 'held' then format('%s, held until %s', b.scope, b.open_at)
-        when 'rate_limited' then format('%s: the next starts at %s', b.scope, b.open_at)
-        when 'ordered_behind' then format('%s goes first', b.scope)
-        when 'key_busy' then format('%s at once, and so many run: %s', b.scope, h.holders)
-        else format('%s: as many run as its limit says', b.scope)
-    end
-    from jobq_private.job as j
-    cross join lateral jobq_private.barrier(j, clock_timestamp()) as b
-    cross join lateral (
-        select string_agg(format('job %s on %s', t.job_id, t.worker), ', ') as holders
-        from (
-            select o.job_id, o.worker
-            from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
-            limit 3
-        ) as t
-    ) as h
-    where j.job_id = explain_barrier.job_id
-    and j.state in ('queued', 'retrying')
-    and b.reason is not null
-$$;
-
-revoke all on function jobq_private.explain_barrier from public;
-
-comment on function jobq_private.explain_barrier is
-'Says which limit, rate, hold or order keeps a waiting job from starting.';
-
--- Purpose: the place of a job that is to start by no claim of a batch: a claim of one job, or raw
--- SQL; null where nothing counts what runs, and where the job may not start: barrier says why.
--- Invariant: waits for the locks of all gates that the job passes, and of its lane, and then looks;
--- the caller charges them. Raises: nothing.
-create or replace function jobq_private.find_place(
-    job jobq_private.job, out place smallint, out barrier text
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _max_running integer;
-begin
-    perform pg_advisory_xact_lock_shared(_limits, hashtext(job.queue) & 255);
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform jobq_private.see_limits(job.queue);
-    end if;
-    if not jobq_private.has_counted() then
-        barrier := 'limits have just changed';
-        return;
-    end if;
-    perform jobq_private.wait_for_gates(job);
-    barrier := (
-        select b.scope from jobq_private.barrier(job, clock_timestamp()) as b
-        where b.reason is not null
-    );
-    if barrier is not null then
-        return;
-    end if;
-    _max_running := (
-        select coalesce(r.max_running, case
-            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
-        end)
-        from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
-        left join jobq_private.queue as q on q.queue = job.queue
-        left join jobq_private.kind as k on k.kind = job.kind
-    );
-    if job.lane_id is null then
-        place := case when _max_running is not null then 1 end;
-        return;
-    end if;
-    place := (
-        select p.places[1]
-        from jobq_private.free_places(job.queue, job.lane_id, _max_running, 1) as p (places)
-    );
-end
-$$;
-
-revoke all on function jobq_private.find_place from public;
-
-comment on function jobq_private.find_place is
-'Finds the place of a job that is to start, or what keeps it from that.';
-
--- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
--- and may be taken; null without a limit.
--- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
--- ended in whatever way is free. What runs above a limit that was lowered counts too. One
--- row; no SET clause, so that it is inlined, and offset 0, so that it is evaluated once.
--- Raises: nothing.
-create or replace function jobq_private.free_places(
-    queue text, lane_id uuid, max_running integer, wanted integer
-)
-returns setof smallint[]
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select case when max_running is not null then array(
-        select n::smallint
-        from pg_catalog.generate_series(
-            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
-        ) as n
-        where n <> all (t.places)
-        order by n
-        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
-    ) end
-    from (
-        select array(
-            select j.place
-            from jobq_private.job as j
-            where j.queue = free_places.queue
-            and j.lane_id = free_places.lane_id
-            and j.place is not null
-        ) as places
-        offset 0
-    ) as t
-    offset 0
-$$;
-
-revoke all on function jobq_private.free_places from public;
-
-comment on function jobq_private.free_places is
-'The free places of a lane below its limit, as many as are wanted and may be taken.';
-
--- Purpose: how many jobs of a whole queue (kind null) or of a whole kind (queue null) may start now,
--- null for any number; and when that changes by itself.
--- Invariant: exact for who holds the gate; counts what runs, from job_place_idx. Raises: nothing.
-create or replace function jobq_private.gate_room(
-    queue text, kind text, now timestamptz, out room integer, out open_at timestamptz
-)
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _gate jobq_private.gate;
-    _rule record;
-    _spacing bigint;
-begin
-    select g.* into _gate
-    from jobq_private.gate as g
-    where g.gate_id = jobq_private.gate_id(gate_room.queue, gate_room.kind);
-    if _gate.held_until > now then
-        room := 0;
-        open_at := _gate.held_until;
-        return;
-    end if;
-    select r.* into _rule
-    from (
-        select q.max_running, q.rate_limit, q.rate_period, coalesce(q.rate_burst, 1) as burst
-        from jobq_private.queue as q
-        where q.queue = gate_room.queue
-        union all
-        select k.max_running, k.rate_limit, k.rate_period, coalesce(k.rate_burst, 1)
-        from jobq_private.kind as k
-        where k.kind = gate_room.kind
-    ) as r;
-    _spacing := jobq_private.spacing(_rule.rate_limit, _rule.rate_period);
-    room := jobq_private.tokens(_gate.passed_until, _spacing, _rule.burst, now);
-    open_at := jobq_private.token_at(_gate.passed_until, _spacing, _rule.burst, now);
-    if _rule.max_running is not null then
-        room := least(room, greatest(0, _rule.max_running - case
-            when gate_room.queue is not null then (
-                select count(*) from jobq_private.job as j
-                where j.queue = gate_room.queue and j.place is not null
-            )
-            else (
-                select count(*) from jobq_private.job as j
-                where j.kind = gate_room.kind and j.place is not null
-            )
-        end));
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.gate_room from public;
-
-comment on function jobq_private.gate_room is
-'How many jobs of a queue or a kind may start now, and when that changes by itself.';
-
--- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
--- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
--- nothing.
-create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
-returns jobq_private.lane[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-begin
-    return array(
-        select o.lane
-        from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
-        cross join lateral (
-            select t as lane
-            from jobq_private.lane as t
-            where t.queue = gated_lanes.queue and t.gate_id = a.gate_id
-            order by t.lane_id, t.priority
-            limit least(coalesce(a.room, 100), 100)
-            for update skip locked
-        ) as o
-    );
-end
-$$;
-
-revoke all on function jobq_private.gated_lanes from public;
-
-comment on function jobq_private.gated_lanes is
-'Locks lanes that wait for gates of kinds, as many as these let pass.';
-
--- Purpose: whether all that runs has its place where limits count it: after a change of limits by a
--- repeatable snapshot, which may not have seen all that ran, the next claim of any queue gives them.
--- Invariant: one claim does, and nobody waits: false for all others meanwhile, and while another
--- transaction has one of these jobs. Raises: nothing.
-create or replace function jobq_private.has_counted()
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _uncounted uuid[];
-begin
-    if not exists (select from jobq_private.kind_gate as k where k.gate_id is null) then
-        return true;
-    elsif not pg_try_advisory_xact_lock(_limits, 256) then
-        return false;
-    end if;
-    _uncounted := array(select jobq_private.uncounted(null));
-    if cardinality(_uncounted) > cardinality(array(
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = any (_uncounted)
-        for update skip locked
-    )) then
-        return false;
-    end if;
-    perform jobq_private.number_running(null);
-    delete from jobq_private.kind_gate as k where k.gate_id is null;
-    return true;
-end
-$$;
-
-revoke all on function jobq_private.has_counted from public;
-
-comment on function jobq_private.has_counted is
-'Says whether all that runs has its place where limits count it.';
-
--- Purpose: hold the lane of a dead job where its order asks for that: until the job is redriven or
--- the key released.
--- Invariant: in the transaction in which it died. Raises: nothing.
-create or replace function jobq_private.hold_after_dead(job jobq_private.job)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if exists (
-        select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
-        where r.is_ordered and r.holds_on_dead
-    ) then
-        perform jobq_private.store_hold(
-            job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),
-            job.concurrency_key
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.hold_after_dead from public;
-
-comment on function jobq_private.hold_after_dead is
-'Holds the lane of a dead job where its order asks for that.';
-
--- Purpose: lock these gates of a queue or its lanes, and return those that were free.
--- Invariant: SKIP LOCKED, and a gate that has no row is made under an advisory lock that is
--- only tried, so nobody waits. A repeatable snapshot that is older than somebody's passing
--- fails here. Raises: nothing.
-create or replace function jobq_private.hold_gates(queue text, gates uuid[])
-returns uuid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _making constant integer := jobq_private.lock_class('gating');
-begin
-    insert into jobq_private.gate (gate_id, queue)
-    select n.gate_id, hold_gates.queue
-    from (
-        select u.gate_id
-        from unnest(hold_gates.gates) as u (gate_id)
-        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
-        offset 0
-    ) as n
-    where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(n.gate_id))
-    on conflict on constraint gate_pkey do nothing;
-    return array(
-        select g.gate_id
-        from jobq_private.gate as g
-        where g.gate_id = any (hold_gates.gates)
-        for update skip locked
-    );
-end
-$$;
-
-revoke all on function jobq_private.hold_gates from public;
-
-comment on function jobq_private.hold_gates is
-'Locks gates, and returns those that were free.';
-
--- Purpose: of these lanes of one queue those that a claim may take from: all without a rate or an order, and
--- of the others those whose gates it could lock.
--- Invariant: as hold_gates(). Raises: nothing.
-create or replace function jobq_private.hold_ruled_lanes(lanes jobq_private.lane[])
-returns jobq_private.lane[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _ruled uuid[];
-    _held uuid[];
-begin
-    _ruled := array(
-        select l.lane_id
-        from unnest(hold_ruled_lanes.lanes) as l
-        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
-        where r.spacing is not null or r.is_ordered
-    );
-    _held := jobq_private.hold_gates((lanes[1]).queue, _ruled);
-    return array(
-        select hold_ruled_lanes.lanes[l.ordinality]
-        from unnest(hold_ruled_lanes.lanes) with ordinality as l
-        where l.lane_id <> all (_ruled) or l.lane_id = any (_held)
-        order by l.ordinality
-    );
-end
-$$;
-
-revoke all on function jobq_private.hold_ruled_lanes from public;
-
-comment on function jobq_private.hold_ruled_lanes is
-'Of these lanes those that a claim may take from.';
-
--- Purpose: the gates of kinds are known to claims.
--- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
-create or replace function jobq_private.follow_gates()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if tg_op = 'INSERT' then
-        insert into jobq_private.kind_gate (gate_id) values (new.gate_id);
-    else
-        delete from jobq_private.kind_gate as k where k.gate_id = old.gate_id;
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.follow_gates from public;
-
-comment on function jobq_private.follow_gates is
-'Has claims know of the gates of kinds.';
-
-create or replace trigger kind_gate_birth
-after insert on jobq_private.gate
-for each row when (new.kind is not null)
-execute function jobq_private.follow_gates();
-
-create or replace trigger kind_gate_end
-after delete on jobq_private.gate
-for each row when (old.kind is not null)
-execute function jobq_private.follow_gates();
-
--- Purpose: the lane of jobs without a key, of a kind that has limits.
--- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
--- lane_id(). Raises: nothing.
-create or replace function jobq_private.kind_lane_id(queue text, kind text)
-returns uuid
-language plpgsql
-stable
-strict
-parallel safe
-security invoker
-as $$
-begin
-    return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            'kind ' || pg_catalog.length(queue)
-            || ':' || queue
-            || kind, 'UTF8'
-        )), 1, 16), 'hex'
-    )::pg_catalog.uuid;
-end
-$$;
-
-revoke all on function jobq_private.kind_lane_id from public;
-
-comment on function jobq_private.kind_lane_id is
-'The lane of a queue''s jobs without a key, of a kind that has limits.';
-
--- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
--- Invariant: fires for a change alone, also by raw SQL. Waits for claims of all queues, since jobs of
--- the kind may come into any, and then writes to its gate, so that who starts a job can hold that
--- meanwhile. Raises: nothing.
-create or replace function jobq_private.follow_kind_limits()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _kind constant text := coalesce(new.kind, old.kind);
-    _queue text;
-begin
-    perform pg_advisory_xact_lock(_limits, n.slot)
-    from generate_series(0, 255) as n (slot);
-    update jobq_private.limit_change as c set changed_at = clock_timestamp() where c.slot = 256;
-    if num_nonnulls(new.max_running, new.rate_limit) > 0 then
-        insert into jobq_private.gate as g (gate_id, kind)
-        values (jobq_private.gate_id(null, _kind), _kind)
-        on conflict on constraint gate_pkey do nothing;
-    else
-        delete from jobq_private.gate as g
-        where g.kind = _kind and g.queue is null;
-    end if;
-    for _queue in
-        select q.queue
-        from (
-            select j.queue from jobq_private.job as j where j.kind = _kind
-            union
-            select unnest(w.queues) from jobq_private.worker as w
-        ) as q
-        order by q.queue
-    loop
-        perform jobq_private.limits_changed(_queue);
-    end loop;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.follow_kind_limits from public;
-
-comment on function jobq_private.follow_kind_limits is
-'Has claims follow a change of a kind''s limits.';
-
-create or replace trigger kind_limits
-after update on jobq_private.kind
-for each row
-when (
-    (
-        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
-    ) is distinct from (
-        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
-    )
-)
-execute function jobq_private.follow_kind_limits();
-
-create or replace trigger kind_birth_limits
-after insert on jobq_private.kind
-for each row
-when (num_nonnulls(new.max_running, new.rate_limit) > 0)
-execute function jobq_private.follow_kind_limits();
-
-create or replace trigger kind_end_limits
-after delete on jobq_private.kind
-for each row
-when (num_nonnulls(old.max_running, old.rate_limit) > 0)
-execute function jobq_private.follow_kind_limits();
-
--- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
--- has limits; null for all others.
--- Invariant: no SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.lane_of(
-    queue text, concurrency_key text, kind text, is_limited boolean
-)
-returns uuid
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case
-        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
-        when is_limited then jobq_private.kind_lane_id(queue, kind)
-    end
-$$;
-
-revoke all on function jobq_private.lane_of from public;
-
-comment on function jobq_private.lane_of is
-'The lane in which a new job waits.';
-
--- Purpose: which of 256 advisory locks guards the closing of a lane.
--- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.lane_slot(lane_id uuid)
-returns integer
-language sql
-immutable
-parallel safe
-security invoker
-as $$
-    select pg_catalog.uuid_hash(lane_id) & 255
-$$;
-
-revoke all on function jobq_private.lane_slot from public;
-
-comment on function jobq_private.lane_slot is
-'Which of 256 advisory locks guards the closing of a lane.';
-
--- Purpose: after an attempt that ended without success: its place is free, and the job
--- waits in its lane again if it has attempts left.
--- The lane of a dead job may have to wait for an operator.
--- Invariant: the protocol of call_lane(). Jobs that are dead or cancelled are told of by
--- archive_jobs(). Raises: nothing.
-create or replace function jobq_private.leave_lane(job jobq_private.job)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if job.state = 'dead' then
-        perform jobq_private.hold_after_dead(job);
-    elsif job.state <> 'cancelled' then
-        if job.lane_id is not null then
-            perform jobq_private.call_lane(
-                job.lane_id, job.queue, job.concurrency_key, job.priority, job.run_at
-            );
-        end if;
-        perform jobq_private.call_full_lanes(
-            array[job.queue], array[job.lane_id], array[job.kind]
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.leave_lane from public;
-
-comment on function jobq_private.leave_lane is
-'Has a lane opened that an attempt has left.';
-
--- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
--- without, and open the lanes that are closed.
--- Invariant: the exclusive lock waits for the claims that looked at the old limit, and keeps
--- new ones off until the commit; so none starts unseen, and no lane stays closed. A repeatable
--- snapshot may not see all that those claims have started: has_counted(). Raises: nothing.
-create or replace function jobq_private.limits_changed(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-    _slot constant integer := hashtext(queue) & 255;
-begin
-    perform pg_advisory_xact_lock(_limits, _slot);
-    update jobq_private.limit_change as c
-    set changed_at = clock_timestamp()
-    where c.slot = _slot;
-    if current_setting('transaction_isolation') = 'read committed' then
-        perform jobq_private.number_running(queue);
-    else
-        insert into jobq_private.kind_gate (gate_id) values (null);
-    end if;
-
-    update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.queue = limits_changed.queue and l.state <> 'open';
-    perform jobq_private.wake(array[limits_changed.queue]);
-end
-$$;
-
-revoke all on function jobq_private.limits_changed from public;
-
-comment on function jobq_private.limits_changed is
-'Has a queue''s lanes follow a change of its limits.';
-
--- Purpose: lock the rows of these lanes, of whatever priority, and return the lanes of which no
--- other has one: what runs in a lane is counted for all its priorities.
--- Invariant: SKIP LOCKED. A lane that has no row counts as free: open_called_lanes() makes it under
--- a lock of its own. Raises: nothing.
-create or replace function jobq_private.lock_lanes(lanes uuid[])
-returns uuid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _mine tid[];
-begin
-    _mine := array(
-        select l.ctid
-        from jobq_private.lane as l
-        where l.lane_id = any (lock_lanes.lanes)
-        for update skip locked
-    );
-    return array(
-        select distinct u.lane_id
-        from unnest(lock_lanes.lanes) as u (lane_id)
-        where u.lane_id not in (
-            select l.lane_id
-            from jobq_private.lane as l
-            where l.lane_id = any (lock_lanes.lanes) and l.ctid <> all (_mine)
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.lock_lanes from public;
-
-comment on function jobq_private.lock_lanes is
-'Of these lanes those of which no other has a row, locked.';
-
--- Purpose: what a claim must know of a queue before it looks for jobs.
--- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
--- under way, or what runs has not been counted since, the queue looks paused for now, so that no
--- claim waits. Raises: nothing.
-create or replace function jobq_private.look_at(
-    queue text, now timestamptz,
-    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-declare
-    _limits constant integer := jobq_private.lock_class('limiting');
-begin
-    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
-        is_paused := true;
-        return;
-    end if;
-    if current_setting('transaction_isolation') <> 'read committed' then
-        perform jobq_private.see_limits(queue);
-    end if;
-    select
-        q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
-        g.has_gates,
-        exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue
-            and l.state <> 'full'
-            and l.open_at <= look_at.now
-        )
-        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-        or g.has_gates and exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue and l.gate_id is not null
-        )
-    into is_paused, is_limited, has_gates, has_lanes
-    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
-    left join jobq_private.queue as q on q.queue = look_at.queue;
-    is_paused := is_paused or has_gates and not jobq_private.has_counted();
-end
-$$;
-
-revoke all on function jobq_private.look_at from public;
-
-comment on function jobq_private.look_at is
-'What a claim must know of a queue before it looks for jobs.';
-
--- Purpose: when the next lane of a queue may have work; a moment in the past means now.
--- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
--- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
-create or replace function jobq_private.next_lane(queue text, except_kinds text[])
-returns timestamptz
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-as $$
-begin
-    if exists (select from jobq_private.lane_call as c where c.queue = next_lane.queue) then
-        return '-infinity'::timestamptz;
-    end if;
-    return least(
-        (
-            select l.open_at
-            from jobq_private.lane as l
-            where l.queue = next_lane.queue and l.state <> 'full'
-            and (
-                next_lane.except_kinds is null
-                or (
-                    select j.kind
-                    from jobq_private.job as j
-                    where j.queue = l.queue
-                    and j.lane_id = l.lane_id
-                    and j.priority = l.priority
-                    and j.state in ('queued', 'retrying')
-                    order by j.run_at, j.job_id
-                    limit 1
-                ) <> all (next_lane.except_kinds)
-            )
-            order by l.open_at
-            limit 1
-        ),
-        (
-            select min(case
-                when coalesce(a.room, 1) > 0 then '-infinity' else a.open_at
-            end)
-            from jobq_private.awaited_gates(next_lane.queue, clock_timestamp()) as a
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.next_lane from public;
-
-comment on function jobq_private.next_lane is
-'Says when the next lane of a queue may have work.';
-
--- Purpose: the jobs that run without a place where limits count what runs, of a queue, null for all.
--- Invariant: reads only. Raises: nothing.
-create or replace function jobq_private.uncounted(queue text)
-returns setof uuid
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select j.job_id
-    from jobq_private.job as j
-    cross join lateral jobq_private.lane_rule(j.queue, j.concurrency_key) as r
-    left join jobq_private.queue as q on q.queue = j.queue
-    left join jobq_private.kind as k on k.kind = j.kind
-    where (uncounted.queue is null or j.queue = uncounted.queue)
-    and j.state = 'running'
-    and j.place is null
-    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
-$$;
-
-revoke all on function jobq_private.uncounted from public;
-
-comment on function jobq_private.uncounted is
-'The jobs that run without a place where limits count what runs.';
-
--- Purpose: give places to what runs without in a queue (null for all), where limits count what runs.
--- Invariant: the caller keeps others from starting jobs there. Raises: nothing.
-create or replace function jobq_private.number_running(queue text)
-returns void
-language sql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    with numbered as materialized (
-        select j.job_id, case when j.lane_id is null then 1 else coalesce((
-            select max(o.place) from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
-        ), 0) + row_number() over (partition by j.lane_id order by j.job_id) end as place
-        from jobq_private.uncounted(number_running.queue) as u (job_id)
-        join jobq_private.job as j on j.job_id = u.job_id
-    )
-    update jobq_private.job as j
-    set place = n.place
-    from numbered as n
-    where j.job_id = n.job_id and n.place <= 32767
-$$;
-
-revoke all on function jobq_private.number_running from public;
-
-comment on function jobq_private.number_running is
-'Gives places to what runs without in a queue, where limits count what runs.';
-
--- Purpose: open the lanes of a queue that were called for.
--- Invariant: bounded; SKIP LOCKED. A call is used up only while nobody closes its lane, by the
--- lock of call_lane(), and under the locks of all rows of the lane; a lane that has none is made
--- under a lock that whoever starts a job by hand holds too. Else the call stays for the next
--- claim. Raises: nothing.
-create or replace function jobq_private.open_called_lanes(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _closing constant integer := jobq_private.lock_class('closing');
-    _making constant integer := jobq_private.lock_class('laning');
-    _calls jobq_private.lane_call[];
-    _free bigint[];
-    _lanes uuid[];
-    _new uuid[];
-    _made uuid[];
-begin
-    _calls := array(
-        select c
-        from jobq_private.lane_call as c
-        where c.queue = open_called_lanes.queue
-        limit 500
-        for update skip locked
-    );
-    if _calls = '{}' then
-        return;
-    end if;
-    _free := array(
-        select c.call_id
-        from unnest(_calls) as c
-        where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
-    );
-    _lanes := jobq_private.lock_lanes(array(
-        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
-    ));
-    _new := array(
-        select u.lane_id
-        from unnest(_lanes) as u (lane_id)
-        where not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
-    );
-    if _new <> '{}' then
-        _made := array(
-            select u.lane_id
-            from unnest(_new) as u (lane_id)
-            where pg_try_advisory_xact_lock(_making, jobq_private.lane_slot(u.lane_id))
-        );
-        _lanes := array(
-            select u.lane_id
-            from unnest(_lanes) as u (lane_id)
-            where u.lane_id not in (select unnest(_new))
-            or u.lane_id in (select unnest(_made))
-            and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
-        );
-    end if;
-    delete from jobq_private.lane_call as d
-    using unnest(_calls) as c
-    where d.queue = c.queue and d.call_id = c.call_id
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
-
-    insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
-    select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
-    from unnest(_calls) as c
-    where c.priority is not null
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
-    order by c.lane_id, c.priority
-    on conflict on constraint lane_pkey do update
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.state <> 'open';
-
-    update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id = any (_lanes)
-    and (
-        l.state = 'full'
-        or l.state = 'later' and l.lane_id in (
-            select c.lane_id from unnest(_calls) as c where c.priority is null
-        )
-    );
-end
-$$;
-
-revoke all on function jobq_private.open_called_lanes from public;
-
-comment on function jobq_private.open_called_lanes is
-'Opens the lanes of a queue that were called for.';
-
--- Purpose: open the lanes of a queue that were called for, those whose time has come, and as
--- many as the gates of their kinds let pass.
--- Invariant: bounded; SKIP LOCKED, and under the locks of all rows of the lane, so that who
--- has made an open row sees who claims from another. Raises: nothing.
-create or replace function jobq_private.open_lanes(
-    queue text, now timestamptz, has_gates boolean
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _due jobq_private.lane[];
-begin
-    perform jobq_private.open_called_lanes(queue);
-    _due := array(
-        select t
-        from jobq_private.lane as t
-        where t.queue = open_lanes.queue
-        and t.state <> 'full'
-        and t.open_at > '-infinity'
-        and t.open_at <= open_lanes.now
-        order by t.open_at
-        limit 200
-        for update skip locked
-    );
-    if has_gates then
-        _due := _due || jobq_private.gated_lanes(queue, open_lanes.now);
-    end if;
-    if _due <> '{}' then
-        update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity', gate_id = null
-        from unnest(_due) as d
-        where l.lane_id = d.lane_id and l.priority = d.priority
-        and l.lane_id in (
-            select unnest(jobq_private.lock_lanes(array(select w.lane_id from unnest(_due) as w)))
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.open_lanes from public;
-
-comment on function jobq_private.open_lanes is
-'Opens the lanes of a queue that were called for, and those whose time has come.';
-
--- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
--- pass; and the lanes of the others, with the gates that they are to wait for.
--- Invariant: what a kind may start is counted after its gate's lock was had. Where another holds
--- it, the lane stays open. Raises: nothing.
-create or replace function jobq_private.pass_kinds(
-    now timestamptz, inout jobs tid[], inout places smallint[],
-    out barred uuid[], out gates uuid[]
-)
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _held uuid[];
-begin
-    _held := array(
-        select g.gate_id
-        from jobq_private.gate as g
-        where g.kind = any (array(
-            select j.kind from jobq_private.job as j where j.ctid = any (pass_kinds.jobs)
-        ))
-        and g.queue is null
-        for update skip locked
-    );
-    with candidate as materialized (
-        select
-            u.job, u.place, u.n, j.lane_id, g.gate_id, g.kind,
-            row_number() over (partition by g.gate_id order by u.n) as nth
-        from unnest(pass_kinds.jobs, pass_kinds.places)
-            with ordinality as u (job, place, n)
-        join jobq_private.job as j on j.ctid = u.job
-        left join jobq_private.gate as g on g.kind = j.kind and g.queue is null
-    ),
-    room as materialized (
-        select d.gate_id, case
-            when d.gate_id <> all (_held) then 0
-            else (select r.room from jobq_private.gate_room(null, d.kind, pass_kinds.now) as r)
-        end as room
-        from (
-            select distinct c.gate_id, c.kind from candidate as c where c.gate_id is not null
-        ) as d
-    ),
-    judged as materialized (
-        select c.*, c.nth <= coalesce(r.room, 2147483647) as may_pass
-        from candidate as c
-        left join room as r on r.gate_id = c.gate_id
-    ),
-    closed as (
-        select distinct on (j.lane_id) j.lane_id, j.gate_id
-        from judged as j
-        where not j.may_pass and j.gate_id = any (_held)
-    )
-    select
-        coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
-        (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
-        coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
-        coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
-    into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
-end
-$$;
-
-revoke all on function jobq_private.pass_kinds from public;
-
-comment on function jobq_private.pass_kinds is
-'Of jobs in lanes those that the gates of their kinds let pass.';
-
--- Purpose: the next open lanes of a queue and priority in the session's turn, locked.
--- Invariant: SKIP LOCKED, so that no claim waits; goes round once. Sessions go round by
--- themselves, each from where it was; a forgotten place, as behind a pooler, only starts
--- the round anew. Raises: nothing.
-create or replace function jobq_private.pick_lanes(
-    queue text, priority integer, max_lanes integer
-)
-returns jobq_private.lane[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _name constant text := 'jobq.lane_' || (hashtext(queue) & 1023);
-    _last uuid := coalesce(nullif(current_setting(_name, true), '')::uuid, gen_random_uuid());
-    _picked jobq_private.lane[];
-    _more jobq_private.lane[];
-begin
-    _picked := array(
-        select l
-        from jobq_private.lane as l
-        where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
-        and l.state = 'open' and l.lane_id > _last
-        order by l.lane_id
-        limit pick_lanes.max_lanes
-        for update skip locked
-    );
-    if cardinality(_picked) < pick_lanes.max_lanes then
-        _more := array(
-            select l
-            from jobq_private.lane as l
-            where l.queue = pick_lanes.queue and l.priority = pick_lanes.priority
-            and l.state = 'open' and l.lane_id <= _last
-            order by l.lane_id
-            limit pick_lanes.max_lanes - cardinality(_picked)
-            for update skip locked
-        );
-        _picked := _picked || _more;
-    end if;
-    if _picked <> '{}' then
-        perform set_config(_name, (_picked[cardinality(_picked)]).lane_id::text, false);
-    end if;
-    return _picked;
-end
-$$;
-
-revoke all on function jobq_private.pick_lanes from public;
-
-comment on function jobq_private.pick_lanes is
-'Locks the next open lanes of a queue and priority in the session''s turn.';
-
--- Purpose: a change of a queue's limits holds at once for its lanes.
--- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
-create or replace function jobq_private.follow_limits()
-returns trigger
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform jobq_private.limits_changed(coalesce(new.queue, old.queue));
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.follow_limits from public;
-
-comment on function jobq_private.follow_limits is
-'Has a queue''s lanes follow a change of its limits.';
-
-create or replace trigger queue_limits
-after update on jobq_private.queue
-for each row
-when (
-    (
-        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
-        new.key_max_running, new.key_rate_limit, new.key_rate_period,
-        new.key_rate_burst, new.ordered, new.on_dead
-    ) is distinct from (
-        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
-        old.key_max_running, old.key_rate_limit, old.key_rate_period,
-        old.key_rate_burst, old.ordered, old.on_dead
-    )
-)
-execute function jobq_private.follow_limits();
-
-create or replace trigger queue_birth_limits
-after insert on jobq_private.queue
-for each row
-when (num_nonnulls(
-    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
-) > 0)
-execute function jobq_private.follow_limits();
-
-create or replace trigger queue_end_limits
-after delete on jobq_private.queue
-for each row
-when (num_nonnulls(
-    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
-) > 0)
-execute function jobq_private.follow_limits();
-
-create or replace trigger key_limits
-after insert or update or delete on jobq_private.key_limit
-for each row execute function jobq_private.follow_limits();
-
--- Purpose: when the limits of a whole queue let its next job start: at a time; at once (-infinity);
--- or when one has ended (infinity).
--- Invariant: one index probe where there is no such limit. Raises: nothing.
-create or replace function jobq_private.queue_opens_at(queue text)
-returns timestamptz
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if not exists (
-        select from jobq_private.queue as q
-        where q.queue = queue_opens_at.queue
-        and num_nonnulls(q.max_running, q.rate_limit) > 0
-    ) then
-        return '-infinity'::timestamptz;
-    end if;
-    return (
-        select case
-            when coalesce(r.room, 1) > 0 then '-infinity'
-            else coalesce(r.open_at, 'infinity')
-        end
-        from jobq_private.gate_room(queue, null, clock_timestamp()) as r
-    );
-end
-$$;
-
-revoke all on function jobq_private.queue_opens_at from public;
-
-comment on function jobq_private.queue_opens_at is
-'When the limits of a whole queue let its next job start.';
-
--- Purpose: open lanes that are closed as full though they are not: where nobody told of the end of a
--- job, as after a raw delete, or repeatable snapshots that crossed.
--- Invariant: 200 lanes at a call, from where the session's last call ended. Raises: nothing.
-create or replace function jobq_private.reopen_lanes()
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _name constant text := 'jobq.reopened';
-    _from constant uuid := coalesce(
-        nullif(current_setting(_name, true), '')::uuid,
-        '00000000-0000-0000-0000-000000000000'
-    );
-    _lanes uuid[];
-    _queues text[];
-begin
-    _lanes := array(
-        select l.lane_id
-        from jobq_private.lane as l
-        where l.lane_id > _from
-        order by l.lane_id, l.priority
-        limit 200
-    );
-    perform set_config(_name, coalesce(_lanes[200]::text, ''), false);
-    with opened as (
-        update jobq_private.lane as l
-        set state = 'open', open_at = '-infinity'
-        where l.ctid = any (array(
-            select t.ctid
-            from jobq_private.lane as t
-            cross join lateral jobq_private.lane_rule(t.queue, t.concurrency_key) as r
-            cross join lateral jobq_private.free_places(
-                t.queue, t.lane_id, r.max_running, 1
-            ) as p (places)
-            where t.lane_id = any (_lanes)
-            and t.state = 'full'
-            and t.gate_id is null
-            and p.places is distinct from '{}'
-            for update of t skip locked
-        ))
-        returning l.queue
-    )
-    select array_agg(distinct o.queue) into _queues from opened as o;
-    if _queues is not null then
-        perform jobq_private.wake(_queues);
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.reopen_lanes from public;
-
-comment on function jobq_private.reopen_lanes is
-'Opens lanes that are closed as full though they are not.';
-
--- Purpose: have a repeatable snapshot that is older than the last change of a queue's or a kind's
--- limits fail with 40001: it would start jobs unseen.
--- Invariant: the caller holds the lock of the queue's limits, so that nobody waits. Raises:
--- nothing.
-create or replace function jobq_private.see_limits(queue text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    perform from jobq_private.limit_change as c
-    where c.slot in (hashtext(see_limits.queue) & 255, 256)
-    for share;
-end
-$$;
-
-revoke all on function jobq_private.see_limits from public;
-
-comment on function jobq_private.see_limits is
-'Has a snapshot that is older than the last change of limits fail.';
-
--- Purpose: hold the gate of a lane, or of a kind in a queue, until a time; a hold that lasts longer stays.
--- The key stands beside it for who looks.
--- Invariant: waits for claims that pass the gate; a gate that has no row is made under the lock
--- that claims try before they make one, so that none waits for this. Raises: nothing.
-create or replace function jobq_private.store_hold(
-    gate_id uuid, queue text, kind text, until timestamptz, reason text,
-    concurrency_key text default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _making constant integer := jobq_private.lock_class('gating');
-begin
-    perform pg_advisory_xact_lock(_making, jobq_private.lane_slot(gate_id));
-    insert into jobq_private.gate as g (
-        gate_id, queue, kind, held_until, hold_reason, concurrency_key
-    )
-    values (
-        store_hold.gate_id, store_hold.queue, store_hold.kind, store_hold.until,
-        left(store_hold.reason, 512), store_hold.concurrency_key
-    )
-    on conflict on constraint gate_pkey do update
-    set
-        concurrency_key = excluded.concurrency_key,
-        hold_reason = case
-            when excluded.held_until >= g.held_until then excluded.hold_reason
-            else g.hold_reason
-        end,
-        held_until = greatest(g.held_until, excluded.held_until);
-end
-$$;
-
-revoke all on function jobq_private.store_hold from public;
-
-comment on function jobq_private.store_hold is
-'Holds the gate of a lane or a kind until a time.';
-
--- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or that may not start one.
--- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
--- ordered lane's last job waits again, no other may start. Places are told below zero, as the
--- trigger takes them from a claim. Raises: nothing.
-create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
-)
-returns jobq_private.lane_batch
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _share constant integer := case cardinality(lanes)
-        when least(wanted, 100) then 1
-        else ceil(wanted::numeric / cardinality(lanes))
-    end;
-    _batch jobq_private.lane_batch;
-begin
-    with tried as materialized (
-        select l.ordinality as n, p.places, array(
-            select j.ctid
-            from jobq_private.job as j
-            where j.queue = l.queue
-            and j.lane_id = l.lane_id
-            and j.priority = l.priority
-            and j.state in ('queued', 'retrying')
-            and j.run_at <= take_from_lanes.now
-            and (h.job_id is null or j.job_id = h.job_id)
-            order by j.run_at, j.job_id
-            limit least(
-                _share,
-                case when g.held_until > take_from_lanes.now then 0 end,
-                jobq_private.tokens(
-                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
-                ),
-                case
-                    when needs_places or r.max_running is not null
-                    then coalesce(cardinality(p.places), 0)
-                end
-            )
-            for update skip locked
-        ) as jobs
-        from unnest(take_from_lanes.lanes) with ordinality as l
-        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
-        cross join lateral jobq_private.free_places(
-            l.queue, l.lane_id,
-            coalesce(r.max_running, case when needs_places then 32767 end), _share
-        ) as p (places)
-        left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
-    ),
-    taken as materialized (
-        select u.job, t.places[u.k] as place
-        from tried as t
-        cross join lateral unnest(t.jobs) with ordinality as u (job, k)
-        order by u.k, t.n
-        limit wanted
-    )
-    select
-        coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(coalesce(-t.place, 0)) from taken as t),
-        array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
-    into _batch;
-    return _batch;
-end
-$$;
-
-revoke all on function jobq_private.take_from_lanes from public;
-
-comment on function jobq_private.take_from_lanes is
-'The next due jobs of lanes, with the places that they get.';
-
--- Purpose: the place of a job that starts by raw SQL; null where nothing counts what runs.
--- Invariant: as find_place(); a claim has looked, and says the place. Raises: JQ011.
-create or replace function jobq_private.take_place(job jobq_private.job)
-returns smallint
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _found record;
-begin
-    select f.* into _found from jobq_private.find_place(job) as f;
-    if _found.barrier is not null then
-        perform jobq_private.raise_error('LIMIT_REACHED', _found.barrier);
-    end if;
-    return _found.place;
-end
-$$;
-
-revoke all on function jobq_private.take_place from public;
-
-comment on function jobq_private.take_place is
-'Gives a job that starts its place, or refuses it.';
-
--- Purpose: how many jobs a rate lets start now: the generic cell rate algorithm, whose state
--- is the time until which the rate is spent. Null without a rate.
--- Invariant: never more than burst. What is spent lies at most a whole burst ahead; where it
--- lies further, the clock went back, and it counts as a whole burst. No SET clause, so that it
--- is inlined. Raises: nothing.
-create or replace function jobq_private.tokens(
-    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
-)
-returns integer
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case
-        when spacing is null then null
-        when passed_until is null or passed_until <= now then burst
-        when passed_until >= now + burst * spacing * interval '1 us' then 0
-        else ((
-            burst * spacing - (extract(epoch from passed_until - now) * 1000000)::bigint
-        ) / spacing)::integer
-    end
-$$;
-
-revoke all on function jobq_private.tokens from public;
-
-comment on function jobq_private.tokens is
-'How many jobs a rate lets start now.';
-
--- Purpose: when a rate lets the next job start; null for at once.
--- Invariant: as tokens(). No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.token_at(
-    passed_until timestamptz, spacing bigint, burst integer, now timestamptz
-)
-returns timestamptz
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case
-        when jobq_private.tokens(passed_until, spacing, burst, now) = 0
-        then least(passed_until, now + burst * spacing * interval '1 us')
-            - (burst - 1) * spacing * interval '1 us'
-    end
-$$;
-
-revoke all on function jobq_private.token_at from public;
-
-comment on function jobq_private.token_at is
-'When a rate lets the next job start.';
-
--- Purpose: lock the gates that a job passes, and its lane.
--- Invariant: waits, in the order of gates; gates that are missing are made. A lane that no claim has
--- opened has no row: then the lock under which claims make it stands for one. Raises: nothing.
-create or replace function jobq_private.wait_for_gates(job jobq_private.job)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _making_gates constant integer := jobq_private.lock_class('gating');
-    _making_lanes constant integer := jobq_private.lock_class('laning');
-    _gates uuid[];
-begin
-    _gates := array(
-        select g.gate_id from jobq_private.job_gates(job) as g
-        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
-        or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
-    );
-    perform pg_advisory_xact_lock(_making_gates, n.slot)
-    from (
-        select distinct jobq_private.lane_slot(u.gate_id) as slot
-        from unnest(_gates) as u (gate_id)
-        where not exists (select from jobq_private.gate as g where g.gate_id = u.gate_id)
-        order by slot
-        offset 0
-    ) as n;
-    insert into jobq_private.gate (gate_id, queue)
-    select u.gate_id, job.queue from unnest(_gates) as u (gate_id) order by u.gate_id
-    on conflict on constraint gate_pkey do nothing;
-    perform from jobq_private.gate as g
-    where g.gate_id = any (_gates)
-    order by g.gate_id
-    for update;
-    for _look in 1 .. 2 loop
-        perform from jobq_private.lane as l
-        where l.lane_id = job.lane_id
-        order by l.priority
-        for update;
-        exit when found or job.lane_id is null;
-        perform pg_advisory_xact_lock(_making_lanes, jobq_private.lane_slot(job.lane_id));
-    end loop;
-end
-$$;
-
-revoke all on function jobq_private.wait_for_gates from public;
-
-comment on function jobq_private.wait_for_gates is
-'Locks the gates that a job passes, and its lane.';
-
--- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
--- a lane is counted for all priorities.
--- Invariant: as lock_lanes(). Rows of other priorities are looked for only where the queue has open
--- ones: who opens a row has all of its lane. Raises: nothing.
-create or replace function jobq_private.whole_lanes(
-    lanes jobq_private.lane[], queue text, priority integer
-)
-returns jobq_private.lane[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set jit = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-    _whole uuid[];
-begin
-    if not exists (
-        select from jobq_private.lane as l
-        where l.queue = whole_lanes.queue and l.state = 'open'
-        and l.priority < whole_lanes.priority
-    ) and not exists (
-        select from jobq_private.lane as l
-        where l.queue = whole_lanes.queue and l.state = 'open'
-        and l.priority > whole_lanes.priority
-    ) then
-        return lanes;
-    end if;
-    _whole := jobq_private.lock_lanes(
-        array(select g.lane_id from unnest(whole_lanes.lanes) as g)
-    );
-    return array(
-        select whole_lanes.lanes[g.ordinality]
-        from unnest(whole_lanes.lanes) with ordinality as g
-        where g.lane_id = any (_whole)
-        order by g.ordinality
-    );
-end
-$$;
-
-revoke all on function jobq_private.whole_lanes from public;
-
-comment on function jobq_private.whole_lanes is
-'Of these lanes those of which no other claim has a row.';
-
--- Purpose: have one key follow again what its queue says for each.
--- Invariant: holds at once for what starts. Raises: 22004, JQ007.
--- Returns: nothing.
--- Example: select jobq.delete_limit('mail', 'customer-42');
-create or replace function jobq.delete_limit(queue text, concurrency_key text)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if num_nulls(delete_limit.queue, delete_limit.concurrency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
-    end if;
-    delete from jobq_private.key_limit as l
-    where l.queue = delete_limit.queue
-    and l.concurrency_key = delete_limit.concurrency_key;
-    if not found then
-        perform jobq_private.raise_error('LIMIT_NOT_FOUND', format(
-            'queue %s, concurrency_key %s', delete_limit.queue, delete_limit.concurrency_key
-        ));
-    end if;
-    perform jobq_private.record_audit(
-        'delete limit', delete_limit.queue || ' ' || delete_limit.concurrency_key
-    );
-end
-$$;
-
-revoke all on function jobq.delete_limit from public;
-grant execute on function jobq.delete_limit to jobq_operator;
-
-comment on function jobq.delete_limit is
-'Has one concurrency key follow again what its queue says for each.';
-
--- Purpose: start no job of one concurrency key of a queue until a time.
--- Invariant: what runs goes on; a hold that lasts longer stays. Raises: 22004, 22023.
--- Argument until: until then, or infinity until release_key() is called.
--- Argument reason: why, for explain(); 512 characters at most are kept.
--- Returns: nothing.
--- Example: select jobq.hold_key('mail', 'customer-7', now() + interval '1 min', 'asked to wait');
-create or replace function jobq.hold_key(
-    queue text, concurrency_key text, until timestamptz, reason text default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if num_nulls(hold_key.queue, hold_key.concurrency_key, hold_key.until) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue, concurrency_key and until');
-    elsif octet_length(hold_key.concurrency_key) not between 1 and 1024
-        or length(hold_key.queue) not between 1 and 128
-    then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'a queue has 1 to 128 characters, a key 1 to 1024 bytes'
-        );
-    end if;
-    perform jobq_private.store_hold(
-        jobq_private.lane_id(hold_key.queue, hold_key.concurrency_key), hold_key.queue,
-        null, hold_key.until, hold_key.reason, hold_key.concurrency_key
-    );
-    perform jobq_private.record_audit(
-        'hold key', hold_key.queue || ' ' || hold_key.concurrency_key, hold_key.reason
-    );
-end
-$$;
-
-revoke all on function jobq.hold_key from public;
-grant execute on function jobq.hold_key to jobq_operator;
-
-comment on function jobq.hold_key is
-'Starts no job of one concurrency key of a queue until a time.';
-
--- Purpose: the limits of single keys, and how many jobs of each run.
--- Invariant: reads only. Raises: nothing.
--- Argument queue: of this queue alone; null means of all.
--- Column updated_at: when the limit was put.
--- Returns: a row for each limit.
--- Example: select * from jobq.list_limits('mail');
-create or replace function jobq.list_limits(queue text default null)
-returns table (
-    queue text,
-    concurrency_key text,
-    max_running integer,
-    rate_limit integer,
-    rate_period interval,
-    rate_burst integer,
-    running bigint,
-    updated_at timestamptz
-)
-language sql
-stable
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        l.queue, l.concurrency_key, l.max_running, l.rate_limit, l.rate_period,
-        l.rate_burst, r.running, l.updated_at
-    from jobq_private.key_limit as l
-    cross join lateral (
-        select count(*) as running
-        from jobq_private.job as j
-        where j.queue = l.queue
-        and j.lane_id = jobq_private.lane_id(l.queue, l.concurrency_key)
-        and j.place is not null
-    ) as r
-    where list_limits.queue is null or l.queue = list_limits.queue
-    order by l.queue, l.concurrency_key
-$$;
-
-revoke all on function jobq.list_limits from public;
-grant execute on function jobq.list_limits to jobq_operator, jobq_reader;
-
-comment on function jobq.list_limits is
-'Lists the limits of single concurrency keys, with how many jobs of each run.';
-
--- Purpose: say how many jobs of one key may run at once in a queue, and how many may start in each
--- period, in place of what the queue says for each key.
--- Invariant: one row, last writer wins; holds at once for what starts, and leaves what runs.
--- Raises: 22004, 22023.
--- Argument concurrency_key: the key, of 1 to 1024 bytes.
--- Argument max_running: at most so many of its jobs run at once in the queue, 1 to 32767; null
--- means what the queue says.
--- Returns: nothing.
--- Example: select jobq.put_limit('mail', 'customer-7', 3);
-create or replace function jobq.put_limit(
-    queue text, concurrency_key text, max_running integer default null,
-    rate_limit integer default null, rate_period interval default null,
-    rate_burst integer default null
-)
-returns void
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _violated text;
-begin
-    if num_nulls(put_limit.queue, put_limit.concurrency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
-    end if;
-    insert into jobq_private.key_limit as l (
-        queue, concurrency_key, max_running, rate_limit, rate_period, rate_burst
-    )
-    values (
-        put_limit.queue, put_limit.concurrency_key, put_limit.max_running,
-        put_limit.rate_limit, put_limit.rate_period, put_limit.rate_burst
-    )
-    on conflict on constraint key_limit_pkey do update
-    set
-        max_running = excluded.max_running, rate_limit = excluded.rate_limit,
-        rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
-        updated_at = now();
-    perform jobq_private.record_audit(
-        'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
-        concat_ws(', ',
-            'max_running ' || put_limit.max_running,
-            format('rate_limit %s in %s', put_limit.rate_limit,
-                coalesce(put_limit.rate_period, '1 s'))
-        )
-    );
-exception
-    when check_violation then
-        get stacked diagnostics _violated = constraint_name;
-        perform jobq_private.refuse_setting('jobq_private.key_limit', _violated);
-end
-$$;
-
-revoke all on function jobq.put_limit from public;
-grant execute on function jobq.put_limit to jobq_operator;
-
-comment on function jobq.put_limit is
-'Says how many jobs of one concurrency key may run at once in a queue, and how many may start.';
-
--- Purpose: let the jobs of a held concurrency key start again.
--- Invariant: at once; what the key's limits say goes on to hold. Raises: 22004.
--- Returns: whether the key was held.
--- Example: select jobq.release_key('mail', 'customer-7');
-create or replace function jobq.release_key(queue text, concurrency_key text)
-returns boolean
-language plpgsql
-volatile
-parallel unsafe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _lane_id constant uuid := jobq_private.lane_id(queue, concurrency_key);
-begin
-    if num_nulls(release_key.queue, release_key.concurrency_key) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'queue and concurrency_key');
-    end if;
-    perform from jobq_private.lane as l
-    where l.lane_id = _lane_id
-    order by l.priority
-    for update;
-    update jobq_private.gate as g
-    set held_until = '-infinity', hold_reason = null
-    where g.gate_id = _lane_id and g.held_until > clock_timestamp();
-    if not found then
-        return false;
-    end if;
-    update jobq_private.lane as l
-    set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id = _lane_id and l.state <> 'open';
-    perform jobq_private.wake(array[release_key.queue]);
-    perform jobq_private.record_audit(
-        'release key', release_key.queue || ' ' || release_key.concurrency_key, null
-    );
-    return true;
-end
-$$;
-
-revoke all on function jobq.release_key from public;
-grant execute on function jobq.release_key to jobq_operator;
-
-comment on function jobq.release_key is
-'Lets the jobs of a held concurrency key start again, and says whether it was held.';
-
-reset role;
-
 -- Deploy jobq:schedule to pg
 -- Made by sql/snapshot.py from sql/schedule/: edit that.
 set local role jobq_owner;
@@ -12731,63 +12750,46 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _ordinals integer[];
-    _ids uuid[];
+    _ids constant uuid[] := array(
+        select jobq_private.new_id() from unnest(schedule_store.jobs)
+    );
+    _stored uuid[];
     _queues text[];
     _has_keys boolean;
 begin
-    with given as materialized (
-        select
-            jobq_private.new_id() as new_job_id, coalesce(j.queue, '') as of_queue, j.*
-        from unnest(schedule_store.jobs) as j
-    ),
-    policy as materialized (
-        select d.kind as of_kind, d.of_queue, s.*
-        from (select distinct g.kind, g.of_queue from given as g) as d
-        cross join lateral
-            jobq_private.settings_for(d.kind, nullif(d.of_queue, '')) as s
-    ),
-    stored as (
-        insert into jobq_private.job as l (
-            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout,
-            lease, idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
-            delivery_version,
-            concurrency_key, lane_id, expires_at, keep
+    with stored as (
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
+            idempotency_key, dedup_key, dedup, metadata, schedule_id, slot_at,
+            delivery_version, concurrency_key, lane_id, expires_at, keep
         )
         select
-            g.new_job_id, g.kind, g.payload, p.queue, g.run_at,
-            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key, g.dedup_key,
-            case when g.dedup_key is not null then g.dedup end, g.metadata,
-            g.schedule_id, g.slot_at, p.delivery_version,
-            k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
-            g.expires_at, p.keep
-        from given as g
-        join policy as p on p.of_kind = g.kind and p.of_queue = g.of_queue
-        cross join lateral (
-            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
-        ) as k (concurrency_key)
-        order by g.kind, g.dedup_key, g.ordinal
+            r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
+            r.timeout, r.lease, r.idempotency_key, r.dedup_key, r.dedup, r.metadata,
+            r.schedule_id, r.slot_at, r.delivery_version, r.concurrency_key, r.lane_id,
+            r.expires_at, r.keep
+        from jobq_private.job_rows(schedule_store.jobs, _ids) as r
+        order by r.kind, r.dedup_key, r.job_id
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning l.job_id, l.queue, l.run_at, l.lane_id
+        returning j.job_id, j.queue, j.run_at, j.lane_id
     )
     select
-        array_agg(g.ordinal), array_agg(s.job_id),
+        array_agg(s.job_id),
         array_agg(distinct s.queue) filter (where s.run_at < now() + interval '60 s'),
         bool_or(s.lane_id is not null)
-    into _ordinals, _ids, _queues, _has_keys
-    from stored as s
-    join given as g on g.new_job_id = s.job_id;
+    into _stored, _queues, _has_keys
+    from stored as s;
 
     if _has_keys then
-        perform jobq_private.call_lanes(_ids);
+        perform jobq_private.call_lanes(_stored);
     end if;
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
     return query
-    select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+    select j.ordinal, _ids[j.ordinality]
+    from unnest(schedule_store.jobs) with ordinality as j
+    where _ids[j.ordinality] = any (_stored);
 end
 $$;
 

@@ -1821,6 +1821,54 @@ create or replace trigger job_insert
 instead of insert on jobq.job
 for each row execute function jobq_private.enqueue_from_view();
 
+-- Purpose: make the rows of checked new jobs: what each leaves open is filled in from the
+-- settings of its kind and queue.
+-- Invariant: it is inlined into the statement that stores the rows, so it has no settings
+-- of its own; the settings are read once for each kind and queue. ids has the id of each
+-- job, in the order of jobs. Raises: nothing.
+create or replace function jobq_private.job_rows(jobs jobq_private.new_job[], ids uuid[])
+returns table (
+    job_id uuid, kind text, payload jsonb, queue text, run_at timestamptz,
+    priority integer, max_attempts integer, timeout interval, lease interval,
+    idempotency_key text, dedup_key text, dedup jobq_private.dedup, metadata jsonb,
+    schedule_id uuid, slot_at timestamptz, delivery_version integer, concurrency_key text,
+    lane_id uuid, expires_at timestamptz, keep interval[], state text, batch_id uuid,
+    is_awaited boolean
+)
+language sql
+stable
+parallel unsafe
+security invoker
+as $$
+    with policy as materialized (
+        select d.kind as of_kind, d.queue as of_queue, s.*
+        from (select distinct j.kind, coalesce(j.queue, '') from unnest(jobs) as j)
+            as d (kind, queue)
+        cross join lateral
+            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
+    )
+    select
+        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, now()),
+        coalesce(j.priority, p.priority), coalesce(j.max_attempts, p.max_attempts),
+        coalesce(j.timeout, p.timeout), p.lease, j.idempotency_key, j.dedup_key,
+        case when j.dedup_key is not null then j.dedup end, coalesce(j.metadata, '{}'),
+        j.schedule_id, j.slot_at, p.delivery_version, k.concurrency_key,
+        jobq_private.lane_of(p.queue, k.concurrency_key, j.kind, p.is_limited), j.expires_at,
+        p.keep,
+        case when j.after is null and j.callback_of is null then 'queued' else 'blocked' end,
+        j.batch_id, coalesce(j.is_awaited, false)
+    from unnest(jobs) with ordinality as j
+    join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
+    cross join lateral (
+        select coalesce(j.concurrency_key, j.payload #>> p.concurrency_key)
+    ) as k (concurrency_key)
+$$;
+
+revoke all on function jobq_private.job_rows from public;
+
+comment on function jobq_private.job_rows is
+'Makes the rows of checked new jobs, with what the settings of their kinds and queues say.';
+
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
 -- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
@@ -2791,77 +2839,46 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-    _ordinals integer[];
-    _ids uuid[];
+    _ids constant uuid[] := array(
+        select coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id())
+        from unnest(store_jobs.jobs) as j
+    );
     _queues text[];
     _has_keys boolean;
     _has_links boolean;
 begin
-    with given as materialized (
-        select
-            coalesce(store_jobs.ids[j.ordinal], jobq_private.new_id()) as job_id,
-            j.ordinal, j.kind, j.payload, j.priority, coalesce(j.queue, '') as queue,
-            coalesce(j.run_at, now()) as run_at, j.max_attempts, j.timeout,
-            j.idempotency_key, j.metadata, j.concurrency_key, j.expires_at, j.batch_id,
-            j.is_awaited,
-            case
-                when j.after is null and j.callback_of is null then 'queued' else 'blocked'
-            end as state
-        from unnest(store_jobs.jobs) as j
-    ),
-    policy as materialized (
-        select d.kind as of_kind, d.queue as of_queue, s.*
-        from (select distinct g.kind, g.queue from given as g) as d
-        cross join lateral
-            jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
-    ),
-    stored as (
-        insert into jobq_private.job (
+    with stored as (
+        insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at, keep,
-            state, batch_id, is_awaited
+            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at,
+            keep, state, batch_id, is_awaited
         )
         select
-            g.job_id, g.kind, coalesce(g.payload, '{}'), p.queue, g.run_at,
-            coalesce(g.priority, p.priority), coalesce(g.max_attempts, p.max_attempts),
-            coalesce(g.timeout, p.timeout), p.lease, g.idempotency_key,
-            coalesce(g.metadata, '{}'), p.delivery_version,
-            k.concurrency_key,
-            jobq_private.lane_of(p.queue, k.concurrency_key, g.kind, p.is_limited),
-            g.expires_at, p.keep,
-            g.state, g.batch_id, coalesce(g.is_awaited, false)
-        from given as g
-        join policy as p on p.of_kind = g.kind and p.of_queue = g.queue
-        cross join lateral (
-            select coalesce(g.concurrency_key, g.payload #>> p.concurrency_key)
-        ) as k (concurrency_key)
+            r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
+            r.timeout, r.lease, r.idempotency_key, r.metadata, r.delivery_version,
+            r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
+            r.is_awaited
+        from jobq_private.job_rows(store_jobs.jobs, _ids) as r
         where store_jobs.is_checked
         or (select jobq_private.check_payload_schemas(store_jobs.jobs))
+        returning
+            case when j.run_at < now() + interval '60 s' then j.queue end as queue,
+            j.lane_id is not null as has_key,
+            j.state = 'blocked' or j.batch_id is not null as has_link
+    ),
+    kinds as (
+        select s.queue, bool_or(s.has_key) as has_keys, bool_or(s.has_link) as has_links
+        from stored as s
+        group by s.queue
     )
     select
-        array_agg(g.ordinal),
-        array_agg(g.job_id),
-        (
-            select array_agg(distinct p.queue)
-            from policy as p
-            join given as s on s.kind = p.of_kind and s.queue = p.of_queue
-            where s.run_at < now() + interval '60 s'
-        ),
-        bool_or(g.concurrency_key is not null)
-        or exists (
-            select from policy as p where p.concurrency_key is not null or p.is_limited
-        ),
-        bool_or(g.state = 'blocked' or g.batch_id is not null)
-    into _ordinals, _ids, _queues, _has_keys, _has_links
-    from given as g;
+        array_agg(k.queue) filter (where k.queue is not null), bool_or(k.has_keys),
+        bool_or(k.has_links)
+    into _queues, _has_keys, _has_links
+    from kinds as k;
 
     if _has_links then
-        perform jobq_private.follow(store_jobs.jobs, array(
-            select i.job_id
-            from unnest(store_jobs.jobs) with ordinality as j
-            join unnest(_ordinals, _ids) as i (ordinal, job_id) on i.ordinal = j.ordinal
-            order by j.ordinality
-        ));
+        perform jobq_private.follow(store_jobs.jobs, _ids);
     end if;
     if _has_keys then
         perform jobq_private.call_lanes(_ids);
@@ -2869,7 +2886,9 @@ begin
     if _queues is not null then
         perform jobq_private.wake(_queues);
     end if;
-    return query select r.ordinal, r.job_id from unnest(_ordinals, _ids) as r (ordinal, job_id);
+    return query
+    select j.ordinal, _ids[j.ordinality]
+    from unnest(store_jobs.jobs) with ordinality as j;
 end
 $$;
 

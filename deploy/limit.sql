@@ -31,6 +31,56 @@ revoke all on function jobq_private.lane_id from public;
 comment on function jobq_private.lane_id is
 'The lane of a queue and a concurrency key.';
 
+-- Purpose: the lane of jobs without a key, of a kind that has limits.
+-- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
+create or replace function jobq_private.kind_lane_id(queue text, kind text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            'kind ' || pg_catalog.length(queue)
+            || ':' || queue
+            || kind, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.kind_lane_id from public;
+
+comment on function jobq_private.kind_lane_id is
+'The lane of a queue''s jobs without a key, of a kind that has limits.';
+
+-- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
+-- has limits; null for all others.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.lane_of(
+    queue text, concurrency_key text, kind text, is_limited boolean
+)
+returns uuid
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
+        when is_limited then jobq_private.kind_lane_id(queue, kind)
+    end
+$$;
+
+revoke all on function jobq_private.lane_of from public;
+
+comment on function jobq_private.lane_of is
+'The lane in which a new job waits.';
+
 -- Purpose: the gates of kinds for which lanes of a queue wait, how many more jobs each lets
 -- start (null for any number), and when that changes by itself.
 -- Invariant: one probe for each gate, and each is counted once. Raises: nothing.
@@ -1415,33 +1465,6 @@ after delete on jobq_private.gate
 for each row when (old.kind is not null)
 execute function jobq_private.follow_gates();
 
--- Purpose: the lane of jobs without a key, of a kind that has limits.
--- Invariant: never that of a key, whose hash begins otherwise. Strict, and no SET clause, as
--- lane_id(). Raises: nothing.
-create or replace function jobq_private.kind_lane_id(queue text, kind text)
-returns uuid
-language plpgsql
-stable
-strict
-parallel safe
-security invoker
-as $$
-begin
-    return pg_catalog.encode(
-        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
-            'kind ' || pg_catalog.length(queue)
-            || ':' || queue
-            || kind, 'UTF8'
-        )), 1, 16), 'hex'
-    )::pg_catalog.uuid;
-end
-$$;
-
-revoke all on function jobq_private.kind_lane_id from public;
-
-comment on function jobq_private.kind_lane_id is
-'The lane of a queue''s jobs without a key, of a kind that has limits.';
-
 -- Purpose: a change of a kind's limits holds at once: claims see its gate, and what runs counts.
 -- Invariant: fires for a change alone, also by raw SQL. Waits for claims of all queues, since jobs of
 -- the kind may come into any, and then writes to its gate, so that who starts a job can hold that
@@ -1513,29 +1536,6 @@ after delete on jobq_private.kind
 for each row
 when (num_nonnulls(old.max_running, old.rate_limit) > 0)
 execute function jobq_private.follow_kind_limits();
-
--- Purpose: the lane in which a new job waits: that of its key, else that of its kind where that
--- has limits; null for all others.
--- Invariant: no SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.lane_of(
-    queue text, concurrency_key text, kind text, is_limited boolean
-)
-returns uuid
-language sql
-stable
-parallel safe
-security invoker
-as $$
-    select case
-        when concurrency_key is not null then jobq_private.lane_id(queue, concurrency_key)
-        when is_limited then jobq_private.kind_lane_id(queue, kind)
-    end
-$$;
-
-revoke all on function jobq_private.lane_of from public;
-
-comment on function jobq_private.lane_of is
-'The lane in which a new job waits.';
 
 -- Purpose: which of 256 advisory locks guards the closing of a lane.
 -- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it

@@ -77,6 +77,48 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
+-- else the global default. A call's own argument goes before all three, at the call.
+-- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
+-- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.settings_for(kind text, queue text)
+returns setof jobq_private.settings
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        coalesce(settings_for.queue, k.queue, 'default'),
+        coalesce(k.priority, q.priority, g.priority),
+        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
+        coalesce(k.timeout, q.timeout, g.timeout),
+        coalesce(k.lease, q.lease, g.lease),
+        coalesce(k.dedup, g.dedup),
+        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
+        k.payload_schema,
+        k.json_schema,
+        g.max_payload_bytes,
+        g.max_payload_depth,
+        q.max_depth,
+        k.delivery_version,
+        k.concurrency_key,
+        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
+        coalesce(k.dedup_period, interval '10 s'),
+        k.dedup_max_wait,
+        k.keep
+    from jobq_private.setting as g
+    left join jobq_private.kind as k on k.kind = settings_for.kind
+    left join jobq_private.queue as q
+        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
+$$;
+
+revoke all on function jobq_private.settings_for from public;
+
+comment on function jobq_private.settings_for is
+'Resolves the settings of a new job: kind, else queue, else global default.';
+
 -- Purpose: refuse to have a kind run what is not there or has another signature, and what
 -- whoever declares it may not execute.
 -- Invariant: reads only. Raises: 42501, JQ007.
@@ -573,48 +615,6 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
-
--- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
--- else the global default. A call's own argument goes before all three, at the call.
--- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared
--- kinds and queues get the defaults. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.settings_for(kind text, queue text)
-returns setof jobq_private.settings
-language sql
-stable
-parallel safe
-security invoker
-rows 1
-as $$
-    select
-        coalesce(settings_for.queue, k.queue, 'default'),
-        coalesce(k.priority, q.priority, g.priority),
-        coalesce(k.max_attempts, q.max_attempts, g.max_attempts),
-        coalesce(k.timeout, q.timeout, g.timeout),
-        coalesce(k.lease, q.lease, g.lease),
-        coalesce(k.dedup, g.dedup),
-        coalesce(k.reuse_key_after_failure, g.reuse_key_after_failure),
-        k.payload_schema,
-        k.json_schema,
-        g.max_payload_bytes,
-        g.max_payload_depth,
-        q.max_depth,
-        k.delivery_version,
-        k.concurrency_key,
-        pg_catalog.num_nonnulls(k.max_running, k.rate_limit) > 0,
-        coalesce(k.dedup_period, interval '10 s'),
-        k.dedup_max_wait,
-        k.keep
-    from jobq_private.setting as g
-    left join jobq_private.kind as k on k.kind = settings_for.kind
-    left join jobq_private.queue as q
-        on q.queue = coalesce(settings_for.queue, k.queue, 'default')
-$$;
-
-revoke all on function jobq_private.settings_for from public;
-
-comment on function jobq_private.settings_for is
-'Resolves the settings of a new job: kind, else queue, else global default.';
 
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.

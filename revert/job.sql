@@ -52,6 +52,7 @@ drop function if exists jobq_private.look_floor;
 drop function if exists jobq_private.jobs_ahead;
 drop function if exists jobq_private.update_from_view;
 drop function if exists jobq_private.stamp_transition;
+drop function if exists jobq_private.job_rows;
 drop function if exists jobq_private.enqueue_from_view;
 drop function if exists jobq_private.refuse_change;
 drop function if exists jobq_private.refuse_forged_birth;

@@ -40,9 +40,7 @@ drop function if exists jobq_private.lock_lanes;
 drop function if exists jobq_private.limits_changed;
 drop function if exists jobq_private.leave_lane;
 drop function if exists jobq_private.lane_slot;
-drop function if exists jobq_private.lane_of;
 drop function if exists jobq_private.follow_kind_limits;
-drop function if exists jobq_private.kind_lane_id;
 drop function if exists jobq_private.follow_gates;
 drop function if exists jobq_private.hold_ruled_lanes;
 drop function if exists jobq_private.hold_gates;
@@ -75,6 +73,8 @@ drop function if exists jobq_private.lane_rule;
 drop function if exists jobq_private.spacing;
 drop function if exists jobq_private.bar_lanes;
 drop function if exists jobq_private.awaited_gates;
+drop function if exists jobq_private.lane_of;
+drop function if exists jobq_private.kind_lane_id;
 drop function if exists jobq_private.lane_id;
 
 commit;

@@ -54,6 +54,7 @@ begin
         ('function', 'jobq_private.insert_jobs', '', 1),
         ('function', 'jobq_private.is_key_free', '', 1),
         ('function', 'jobq_private.is_over', '', 1),
+        ('function', 'jobq_private.job_rows', '', 1),
         ('function', 'jobq_private.jobs_ahead', '', 1),
         ('function', 'jobq_private.leave_archive', '', 1),
         ('function', 'jobq_private.look_floor', '', 1),
