@@ -812,6 +812,7 @@ comment on function jobq.delete_queue is
 -- Column retry_on: after which errors of run a job is tried again, by SQLSTATE or class.
 -- Column is_endpoint: whether its jobs are delivered to an endpoint.
 -- Column payload_schema: the JSON Schema that payloads must fit.
+-- Column version: of the program that declared it; null where that says none.
 -- Column updated_at: when it was declared.
 -- Returns: a row for each kind, by name.
 -- Example: select kind, queue, timeout from jobq.list_kinds();
@@ -833,6 +834,7 @@ returns table (
     retry_on text[],
     is_endpoint boolean,
     payload_schema jsonb,
+    version bigint,
     updated_at timestamptz
 )
 language sql
@@ -846,7 +848,7 @@ as $$
         k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
         k.retry_on,
         exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
-        coalesce(k.json_schema, k.payload_schema), k.updated_at
+        coalesce(k.json_schema, k.payload_schema), k.version, k.updated_at
     from jobq_private.kind as k
     order by k.kind
 $$;
@@ -923,6 +925,39 @@ grant execute on function jobq.list_queues to jobq_operator, jobq_reader;
 comment on function jobq.list_queues is
 'Lists the queues that are declared, with what each says.';
 
+-- Purpose: of some kinds, those that a program has to declare: nothing is declared of them, or
+-- only by an older version of it.
+-- Invariant: reads by the primary key. Raises: nothing.
+-- Argument version: of the program, as put_kind() has it; null counts only what nobody has declared.
+-- Returns: the kinds, by name.
+-- Example: select * from jobq.list_undeclared_kinds('{send_email,resize}', 12);
+create or replace function jobq.list_undeclared_kinds(
+    kinds text[], version bigint default null
+)
+returns table (kind text)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select u.kind
+    from unnest(list_undeclared_kinds.kinds) as u (kind)
+    where not exists (
+        select from jobq_private.kind as k
+        where k.kind = u.kind
+        and (list_undeclared_kinds.version is null or k.version >= list_undeclared_kinds.version)
+    )
+    order by u.kind
+$$;
+
+revoke all on function jobq.list_undeclared_kinds from public;
+grant execute on function jobq.list_undeclared_kinds
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.list_undeclared_kinds is
+'Lists which of these kinds nobody has declared, or only an older version of the program.';
+
 -- Purpose: stop claims from a queue; what runs goes on, and enqueueing too.
 -- Invariant: declares the queue when nobody has. Raises: 22004, 22023.
 -- Example: select jobq.pause_queue('mail', 'the provider is down');
@@ -964,8 +999,8 @@ comment on function jobq.pause_queue is
 
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
--- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff.
+-- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
+-- they were made with, but for the backoff.
 -- Raises: 22004, 22023, 42501, JQ006, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
@@ -990,6 +1025,9 @@ comment on function jobq.pause_queue is
 -- failed attempts are kept.
 -- Argument keep_dead: the same for dead jobs; at least 1 hour.
 -- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
+-- Argument version: of the program that declares, a number that grows; nothing is changed where
+-- the kind was declared by this version or a newer one. null replaces what any of them has declared, and
+-- leaves the version, so that only a newer one undoes it.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -1017,7 +1055,8 @@ create or replace function jobq.put_kind(
     keep_succeeded interval default null,
     keep_dead interval default null,
     keep_cancelled interval default null,
-    retry_on text[] default null
+    retry_on text[] default null,
+    version bigint default null
 )
 returns void
 language plpgsql
@@ -1053,7 +1092,7 @@ begin
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
         max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
-        keep, retry_on
+        keep, retry_on, version
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -1064,7 +1103,8 @@ begin
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
         put_kind.rate_burst,
         put_kind.dedup_period, put_kind.dedup_max_wait,
-        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on
+        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on,
+        put_kind.version
     )
     on conflict on constraint kind_pkey do update
     set
@@ -1080,8 +1120,10 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        keep = excluded.keep, retry_on = excluded.retry_on, updated_at = now();
-    if exists (
+        keep = excluded.keep, retry_on = excluded.retry_on,
+        version = coalesce(excluded.version, k.version), updated_at = now()
+    where excluded.version is null or k.version is null or excluded.version > k.version;
+    if found and exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
         perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');

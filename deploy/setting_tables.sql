@@ -139,6 +139,7 @@ create table jobq_private.kind (
     delivery_version integer,
     run text,
     retry_on text[],
+    version bigint,
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint kind_pkey primary key (kind),
@@ -177,11 +178,12 @@ create table jobq_private.kind (
     check (array_to_string(retry_on, ' ', '-') ~ '^([0-9A-Z]{2}([0-9A-Z]{3})?( |$))*$'),
     constraint kind_keep_check
     check (keep[1] >= '0' and keep[2] >= '1 hour' and keep[3] >= '1 hour'),
+    constraint kind_version_check check (version > 0),
     constraint kind_retry_preset_fkey foreign key (retry_preset)
     references jobq_private.retry_preset (retry_preset)
 );
 
-comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled.';
+comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it.';
 
 create type jobq_private.settings as (
     queue text,

@@ -8,6 +8,7 @@ drop function if exists jobq.resume_queue;
 drop function if exists jobq.put_queue;
 drop function if exists jobq.put_kind;
 drop function if exists jobq.pause_queue;
+drop function if exists jobq.list_undeclared_kinds;
 drop function if exists jobq.list_queues;
 drop function if exists jobq.list_payload_schemas;
 drop function if exists jobq.list_kinds;

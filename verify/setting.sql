@@ -13,6 +13,7 @@ begin
         ('function', 'jobq.list_kinds', '', 1),
         ('function', 'jobq.list_payload_schemas', '', 1),
         ('function', 'jobq.list_queues', '', 1),
+        ('function', 'jobq.list_undeclared_kinds', '', 1),
         ('function', 'jobq.pause_queue', '', 1),
         ('function', 'jobq.put_kind', '', 1),
         ('function', 'jobq.put_queue', '', 1),

@@ -11,6 +11,7 @@
 -- Column retry_on: after which errors of run a job is tried again, by SQLSTATE or class.
 -- Column is_endpoint: whether its jobs are delivered to an endpoint.
 -- Column payload_schema: the JSON Schema that payloads must fit.
+-- Column version: of the program that declared it; null where that says none.
 -- Column updated_at: when it was declared.
 -- Returns: a row for each kind, by name.
 -- Example: select kind, queue, timeout from jobq.list_kinds();
@@ -32,6 +33,7 @@ returns table (
     retry_on text[],
     is_endpoint boolean,
     payload_schema jsonb,
+    version bigint,
     updated_at timestamptz
 )
 language sql
@@ -45,7 +47,7 @@ as $$
         k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
         k.retry_on,
         exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
-        coalesce(k.json_schema, k.payload_schema), k.updated_at
+        coalesce(k.json_schema, k.payload_schema), k.version, k.updated_at
     from jobq_private.kind as k
     order by k.kind
 $$;

@@ -1,7 +1,7 @@
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
--- Invariant: one row, last writer wins; jobs that exist keep what they were made with,
--- but for the backoff.
+-- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
+-- they were made with, but for the backoff.
 -- Raises: 22004, 22023, 42501, JQ006, JQ007.
 -- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
 -- SECRET_NOT_FOUND.
@@ -26,6 +26,9 @@
 -- failed attempts are kept.
 -- Argument keep_dead: the same for dead jobs; at least 1 hour.
 -- Argument keep_cancelled: the same for cancelled jobs; at least 1 hour.
+-- Argument version: of the program that declares, a number that grows; nothing is changed where
+-- the kind was declared by this version or a newer one. null replaces what any of them has declared, and
+-- leaves the version, so that only a newer one undoes it.
 -- Example: select jobq.put_kind('send_email', queue => 'mail', max_attempts => 3, timeout => '30 s');
 create or replace function jobq.put_kind(
     kind text,
@@ -53,7 +56,8 @@ create or replace function jobq.put_kind(
     keep_succeeded interval default null,
     keep_dead interval default null,
     keep_cancelled interval default null,
-    retry_on text[] default null
+    retry_on text[] default null,
+    version bigint default null
 )
 returns void
 language plpgsql
@@ -89,7 +93,7 @@ begin
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
         max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
-        keep, retry_on
+        keep, retry_on, version
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -100,7 +104,8 @@ begin
         put_kind.max_running, put_kind.rate_limit, put_kind.rate_period,
         put_kind.rate_burst,
         put_kind.dedup_period, put_kind.dedup_max_wait,
-        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on
+        case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on,
+        put_kind.version
     )
     on conflict on constraint kind_pkey do update
     set
@@ -116,8 +121,10 @@ begin
         max_running = excluded.max_running, rate_limit = excluded.rate_limit,
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
-        keep = excluded.keep, retry_on = excluded.retry_on, updated_at = now();
-    if exists (
+        keep = excluded.keep, retry_on = excluded.retry_on,
+        version = coalesce(excluded.version, k.version), updated_at = now()
+    where excluded.version is null or k.version is null or excluded.version > k.version;
+    if found and exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
         perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');

@@ -106,7 +106,9 @@ async def test_fastapi_enqueues_and_works(database: str) -> None:
 def test_flask_enqueues(database: str, connect: Callable[[], Connection]) -> None:
     app = flask.Flask("app")
     app.config["JOBQ_DATABASE_URL"] = database
-    jobq = Jobq(app)
+    registry = Registry()
+    registry.handler("greet", max_attempts=2)(lambda: None)
+    jobq = Jobq(app, registry)
 
     @app.post("/greetings")
     def greet() -> str:
@@ -114,6 +116,7 @@ def test_flask_enqueues(database: str, connect: Callable[[], Connection]) -> Non
 
     assert app.test_client().post("/greetings").status_code == 200
     with app.app_context():
+        assert [kind.max_attempts for kind in jobq.client.list_kinds()] == [2]
         jobq.client.close()
     assert kinds(connect) == ["greet"]
 

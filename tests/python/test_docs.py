@@ -183,10 +183,12 @@ def test_the_workflows_test_passes(database: str, workflows: Any) -> None:
 def test_the_guides_test_passes(database: str, handlers: Any) -> None:
     with psycopg.connect(database) as connection:
         handlers.check_sign_up(connection)
-    with Client(database) as client:
+    with handlers.start(database) as client:
         assert client.list_jobs() == []
         handlers.sign_up_all(client, [1, 2])
         assert [job.kind for job in client.list_jobs()] == ["welcome"] * 3
+        with pytest.raises(PayloadInvalid):
+            client.enqueue("welcome", {})
 
 
 async def test_the_guides_service_works(database: str, handlers: Any) -> None:

@@ -392,8 +392,8 @@ HALF_BAD = {
 }
 READ_ONLY = {
     "begin_wait", "choose_shard",
-    "due_in", "health", "list_payload_schemas", "listen_events", "next_due", "page_jobs",
-    "show_jobs",
+    "due_in", "health", "list_payload_schemas", "list_undeclared_kinds", "listen_events",
+    "next_due", "page_jobs", "show_jobs",
 }  # fmt: skip
 STATE = """
     select (select md5(string_agg(j::text, ' ' order by j.job_id)) from jobq.job as j),

@@ -15,8 +15,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import threading
 import time
-from contextlib import aclosing, asynccontextmanager, closing, contextmanager, nullcontext
+from contextlib import (
+    aclosing,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from functools import cache, update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeVar, get_args
 
@@ -40,8 +48,16 @@ from jobq import (
 )
 from jobq.call import reading_json, statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async
+from jobq.declarations import Declarations
 from jobq.endings import Ending, Endings
-from jobq.errors import InvalidArgument, JobCancelled, JobFailed, translate
+from jobq.errors import (
+    DatabaseUnavailable,
+    InvalidArgument,
+    JobCancelled,
+    JobFailed,
+    JobqError,
+    translate,
+)
 from jobq.events import AsyncBell, Bell
 from jobq.json_schemas import JsonSchemas
 
@@ -63,6 +79,7 @@ if TYPE_CHECKING:
     from jobq.call import Call
     from jobq.events import Event, EventPage
     from jobq.models import Job, Json
+    from jobq.registry import Registry
 
 __all__ = ["AsyncClient", "Client"]
 
@@ -130,6 +147,8 @@ class Client:
             ``listen_database``. A pooler takes no settings, and knows no prepared statements.
         read_database: a libpq URL of a standby, which answers `list_jobs`, `queue_stats`,
             `list_schedules` and `list_definitions`, as of `replica_lag` ago.
+        registry: handlers, the kinds of which are declared before the first job that is
+            enqueued; see `declare`.
 
     Raises:
         JobqError: every method, as the function of its name in ``jobq.jobs`` and its like
@@ -145,6 +164,7 @@ class Client:
         listen_database: str | None = None,
         is_pooled: bool = False,
         read_database: str | None = None,
+        registry: Registry | None = None,
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
 
@@ -159,6 +179,8 @@ class Client:
         self._standby = self._home if read_database is None else pool(read_database)
         self._listen_database = listen_database
         self._schemas = JsonSchemas()
+        self._declarations = Declarations(registry)
+        self._declaring = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -180,6 +202,8 @@ class Client:
     def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
         if call.inputs:
+            if self._declarations.are_due:
+                self.declare()
             self._check(call.inputs)
         given = call.given
         text = statement(call.function, tuple(given))
@@ -190,6 +214,29 @@ class Client:
             reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
         ):
             return call.read(cursor.execute(text, given).fetchall())
+
+    def declare(self) -> None:
+        """Declare the kinds of the registry, of which nobody has, or only an older version.
+
+        It is done before the first job that is enqueued; call it to have it done at the start.
+        What cannot be declared, since the log-in may not or the caller's transaction is open,
+        is a warning in the log ``jobq.client``, and jobs go by what is declared so far.
+
+        Raises:
+            DatabaseUnavailable: there is no answer.
+        """
+        with self._declaring:
+            steps = self._declarations.steps(in_transaction=_is_open(self._home))
+            answer: Any = None
+            with closing(steps), suppress(StopIteration):
+                while True:
+                    call = steps.send(answer)
+                    try:
+                        answer = self.run(call)
+                    except DatabaseUnavailable:
+                        raise
+                    except JobqError as error:
+                        answer = error
 
     def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit the schemas that only clients can enforce."""
@@ -400,6 +447,7 @@ class AsyncClient:
             stays open.
         is_pooled: as `Client` has it.
         read_database: as `Client` has it.
+        registry: as `Client` has it.
     """
 
     def __init__(
@@ -411,6 +459,7 @@ class AsyncClient:
         listen_database: str | None = None,
         is_pooled: bool = False,
         read_database: str | None = None,
+        registry: Registry | None = None,
     ) -> None:
         is_pooled = is_pooled or listen_database is not None
 
@@ -426,6 +475,8 @@ class AsyncClient:
         self._listen_database = listen_database
         self._endings = None if listen_database is None else Endings(listen_database)
         self._schemas = JsonSchemas()
+        self._declarations = Declarations(registry)
+        self._declaring = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -444,6 +495,8 @@ class AsyncClient:
     async def run(self, call: Call[T]) -> T:
         """Make a call and return what it answers."""
         if call.inputs:
+            if self._declarations.are_due:
+                await self.declare()
             await self._check(call.inputs)
         given = call.given
         text = statement(call.function, tuple(given))
@@ -455,6 +508,25 @@ class AsyncClient:
                 with confirmed(connection):
                     await cursor.execute(text, given)
                     return call.read(await cursor.fetchall())
+
+    async def declare(self) -> None:
+        """Declare the kinds of the registry, of which nobody has; see `Client.declare`.
+
+        Raises:
+            DatabaseUnavailable: there is no answer.
+        """
+        async with self._declaring:
+            steps = self._declarations.steps(in_transaction=_is_open(self._home))
+            answer: Any = None
+            with closing(steps), suppress(StopIteration):
+                while True:
+                    call = steps.send(answer)
+                    try:
+                        answer = await self.run(call)
+                    except DatabaseUnavailable:
+                        raise
+                    except JobqError as error:
+                        answer = error
 
     async def _check(self, inputs: Sequence[tuple[str, Json]]) -> None:
         """Refuse payloads that do not fit the schemas that only clients can enforce."""
@@ -648,11 +720,16 @@ class AsyncClient:
         return self._endings.of(str(job.job_id))
 
 
+def _is_open(home: object) -> bool:
+    """Whether calls join a transaction of the caller's."""
+    return isinstance(home, Connection | AsyncConnection) and (
+        not home.autocommit or home.info.transaction_status != TransactionStatus.IDLE
+    )
+
+
 def _refuse_open(home: object) -> None:
     """Refuse to wait for a job on a connection whose transaction hides it."""
-    if isinstance(home, Connection | AsyncConnection) and (
-        not home.autocommit or home.info.transaction_status != TransactionStatus.IDLE
-    ):
+    if _is_open(home):
         raise InvalidArgument(
             "a job cannot be waited for in the transaction that enqueues it",
             hint="enqueue and commit, then wait with result(); or give the client a URL",

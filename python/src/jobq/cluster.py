@@ -14,6 +14,8 @@ from jobq.routes import Epoch, ShardMap, routed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobq.registry import Registry
+
 __all__ = ["AsyncShardedClient", "ShardedClient"]
 
 T = TypeVar("T")
@@ -38,6 +40,7 @@ class ShardedClient(Client):
         pool_size: at most so many connections to each.
         patience: seconds to wait for a connection of a pool.
         is_pooled: whether poolers in transaction mode stand before the databases.
+        registry: as `Client` has it; each shard is told before its first job.
 
     Raises:
         JobqError: every method, as `Client`; DatabaseUnavailable when a shard that is needed
@@ -51,12 +54,19 @@ class ShardedClient(Client):
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
         is_pooled: bool = False,
+        registry: Registry | None = None,
     ) -> None:
         if not databases:
             raise InvalidArgument("a cluster has at least one database")
-        super().__init__(databases[0])
+        super().__init__(databases[0], registry=registry)
         self._clients = [
-            Client(url, pool_size=pool_size, patience=patience, is_pooled=is_pooled)
+            Client(
+                url,
+                pool_size=pool_size,
+                patience=patience,
+                is_pooled=is_pooled,
+                registry=registry,
+            )
             for url in databases
         ]
         self._known: dict[int, Client] = {}
@@ -125,12 +135,19 @@ class AsyncShardedClient(AsyncClient):
         pool_size: int = POOL_SIZE,
         patience: float = PATIENCE,
         is_pooled: bool = False,
+        registry: Registry | None = None,
     ) -> None:
         if not databases:
             raise InvalidArgument("a cluster has at least one database")
-        super().__init__(databases[0])
+        super().__init__(databases[0], registry=registry)
         self._clients = [
-            AsyncClient(url, pool_size=pool_size, patience=patience, is_pooled=is_pooled)
+            AsyncClient(
+                url,
+                pool_size=pool_size,
+                patience=patience,
+                is_pooled=is_pooled,
+                registry=registry,
+            )
             for url in databases
         ]
         self._known: dict[int, AsyncClient] = {}

@@ -9,7 +9,7 @@ from jobq.arguments import as_jsonb, as_text
 from jobq.call import Call, nothing
 from jobq.models import DeclaredKind, Json, record
 
-__all__ = ["list_kinds", "list_payload_schemas", "put_kind"]
+__all__ = ["list_kinds", "list_payload_schemas", "list_undeclared_kinds", "put_kind"]
 
 
 def put_kind(
@@ -40,6 +40,7 @@ def put_kind(
     keep_dead: timedelta | str | None = None,
     keep_cancelled: timedelta | str | None = None,
     retry_on: Sequence[str] | None = None,
+    version: int | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
 
@@ -75,6 +76,8 @@ def put_kind(
         keep_cancelled: the same for cancelled jobs; at least 1 hour.
         retry_on: after which errors of ``run`` a job is tried again: SQLSTATEs, or their
             classes by two characters; ``08``, ``40``, ``53``, ``55`` and ``57`` by default.
+        version: of the program that declares, a number that grows; nothing is changed where
+            this version or a newer one has declared the kind. None replaces what any has.
 
     Raises:
         NotFound: there is no such function of one jsonb that returns jsonb.
@@ -108,6 +111,7 @@ def put_kind(
         "keep_dead": keep_dead,
         "keep_cancelled": keep_cancelled,
         "retry_on": retry_on if retry_on is None else list(retry_on),
+        "version": version,
     }
     return Call("put_kind", arguments, nothing)
 
@@ -119,6 +123,17 @@ def list_payload_schemas(kinds: Sequence[str]) -> Call[dict[str, Json]]:
         InvalidArgument: a kind is no text.
     """
     return Call("list_payload_schemas", {"kinds": [as_text(kind) for kind in kinds]}, dict)
+
+
+def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> Call[list[str]]:
+    """Return which of these kinds nobody has declared, or only an older version of the program.
+
+    Args:
+        kinds: their names.
+        version: of the program, as `put_kind` has it; None counts only what nobody has declared.
+    """
+    arguments = {"kinds": list(kinds), "version": version}
+    return Call("list_undeclared_kinds", arguments, lambda rows: [row[0] for row in rows])
 
 
 def list_kinds() -> Call[list[DeclaredKind]]:

@@ -220,6 +220,7 @@ class DeclaredKind:
         keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
         run: the function of the database that does its jobs; None where workers do.
         is_endpoint: whether its jobs are delivered to an endpoint.
+        version: of the program that declared it; None where that says none.
     """
 
     kind: str
@@ -238,6 +239,7 @@ class DeclaredKind:
     retry_on: list[str] | None
     is_endpoint: bool
     payload_schema: dict[str, Json] | None
+    version: int | None
     updated_at: datetime
 
 

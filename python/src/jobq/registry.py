@@ -48,11 +48,17 @@ F = TypeVar("F", bound="Callable[..., Any]")
 class Registry:
     """The handlers of a worker, one for each kind of job.
 
+    Args:
+        version: of the program, a number that grows, such as that of the build. What a newer
+            version has declared of a kind then stays, and so does what was changed by hand
+            since this version declared it. Without one, whoever starts last is right.
+
     Attributes:
         hooks: what runs around every handler.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, version: int | None = None) -> None:
+        self.version = version
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None
         self._schedules: dict[str, Call[UUID]] = {}
@@ -293,15 +299,23 @@ class Registry:
     def __len__(self) -> int:
         return len(self._handlers)
 
+    def kinds(self) -> dict[str, Call[None]]:
+        """Return the calls that declare kinds, of those whose handlers say something of them."""
+        return {
+            h.kind: put_kind(h.kind, **h.definition, version=self.version)
+            for h in self
+            if h.definition
+        }
+
     def definitions(self) -> list[Call[Any]]:
-        """Return the calls that declare kinds, if there is something to declare, and schedules."""
-        kinds = [put_kind(h.kind, **h.definition) for h in self if h.definition]
-        return [*kinds, *self._schedules.values()]
+        """Return the calls that declare kinds and schedules."""
+        return [*self.kinds().values(), *self._schedules.values()]
 
     def declare(self, client: Client) -> None:
         """Declare the kinds, with their limits and their payloads, and the schedules.
 
-        Workers do it when they start. It replaces what was declared of these kinds before.
+        Workers do it when they start. It replaces what was declared of these kinds before,
+        but by this version of the program or a newer one.
 
         Raises:
             InvalidArgument: a limit is out of range.

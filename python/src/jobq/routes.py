@@ -37,7 +37,8 @@ EVERY: Final = {
 }  # fmt: skip
 # What every shard answers alike.
 ANY: Final = {
-    "list_kinds", "list_payload_schemas", "list_queue_grants", "list_queues", "list_versions",
+    "list_kinds", "list_payload_schemas", "list_queue_grants", "list_queues",
+    "list_undeclared_kinds", "list_versions",
     "page_definitions", "preview_cron", "settings", "show_definition",
 }  # fmt: skip
 # Lists, in any order.

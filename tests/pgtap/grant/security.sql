@@ -94,6 +94,7 @@ insert into may_execute values
 ('await_events', 'o r'),
 ('list_limits', 'o r'),
 ('list_kinds', 'o r'),
+('list_undeclared_kinds', 'p w o'),
 ('list_queues', 'o r'),
 ('list_workers', 'o r'),
 ('list_logs', 'w o r'),

@@ -15,6 +15,8 @@ from jobq.client import Client
 if TYPE_CHECKING:
     from flask import Flask
 
+    from jobq.registry import Registry
+
 __all__ = ["Jobq"]
 
 
@@ -24,9 +26,11 @@ class Jobq:
     Args:
         app: the application, whose setting ``JOBQ_DATABASE_URL`` is a libpq URL; None where
             `init_app` is called later.
+        registry: handlers whose kinds its clients declare, as `Client` has it.
     """
 
-    def __init__(self, app: Flask | None = None) -> None:
+    def __init__(self, app: Flask | None = None, registry: Registry | None = None) -> None:
+        self._registry = registry
         if app is not None:
             self.init_app(app)
 
@@ -36,7 +40,7 @@ class Jobq:
         Raises:
             KeyError: ``JOBQ_DATABASE_URL`` is not set.
         """
-        app.extensions["jobq"] = Client(app.config["JOBQ_DATABASE_URL"])
+        app.extensions["jobq"] = Client(app.config["JOBQ_DATABASE_URL"], registry=self._registry)
 
     @property
     def client(self) -> Client:

@@ -42,7 +42,9 @@ def lifespan_of(
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:  # noqa: ANN401 - any application
         async with AsyncExitStack() as stack:
-            app.state.jobq = await stack.enter_async_context(AsyncClient(database))
+            app.state.jobq = await stack.enter_async_context(
+                AsyncClient(database, registry=registry)
+            )
             if registry is not None:
                 await stack.enter_async_context(Worker(database, registry, **worker))
             yield

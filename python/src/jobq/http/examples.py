@@ -241,6 +241,7 @@ KINDS: Final = {
             "retry_on": None,
             "is_endpoint": False,
             "payload_schema": {"type": "object", "required": ["to"]},
+            "version": 12,
             "updated_at": MOMENT,
         }
     ]

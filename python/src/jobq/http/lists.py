@@ -37,6 +37,7 @@ class Kind(Struct):
     retry_on: list[str] | None
     is_endpoint: bool
     payload_schema: JsonObject | None
+    version: Annotated[int | None, Meta(description="Of the program that declared it.")]
     updated_at: Moment
 
 

@@ -1,0 +1,32 @@
+-- Purpose: of some kinds, those that a program has to declare: nothing is declared of them, or
+-- only by an older version of it.
+-- Invariant: reads by the primary key. Raises: nothing.
+-- Argument version: of the program, as put_kind() has it; null counts only what nobody has declared.
+-- Returns: the kinds, by name.
+-- Example: select * from jobq.list_undeclared_kinds('{send_email,resize}', 12);
+create or replace function jobq.list_undeclared_kinds(
+    kinds text[], version bigint default null
+)
+returns table (kind text)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select u.kind
+    from unnest(list_undeclared_kinds.kinds) as u (kind)
+    where not exists (
+        select from jobq_private.kind as k
+        where k.kind = u.kind
+        and (list_undeclared_kinds.version is null or k.version >= list_undeclared_kinds.version)
+    )
+    order by u.kind
+$$;
+
+revoke all on function jobq.list_undeclared_kinds from public;
+grant execute on function jobq.list_undeclared_kinds
+to jobq_producer, jobq_worker, jobq_operator;
+
+comment on function jobq.list_undeclared_kinds is
+'Lists which of these kinds nobody has declared, or only an older version of the program.';
