@@ -1409,6 +1409,53 @@ revoke all on function jobq_private.hold_keys from public;
 comment on function jobq_private.hold_keys is
 'Holds the idempotency keys of a batch, and says which jobs are to be made.';
 
+-- Purpose: hold the idempotency keys of finished jobs that go back, given by kind, queue and key;
+-- return those jobs whose key stands for another one, which stay.
+-- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
+-- one statement. Of jobs with one key, the first has it. Raises: nothing.
+create or replace function jobq_private.hold_old_keys(
+    job_ids uuid[], kinds text[], queues text[], keys text[]
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _barred uuid[] := '{}'::uuid[];
+    _job record;
+begin
+    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
+    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
+    from unnest(job_ids, kinds, keys) as g (job_id, kind, key)
+    order by g.kind, g.key, g.job_id
+    on conflict on constraint idempotency_key_pkey do nothing;
+
+    for _job in
+        select g.*
+        from unnest(job_ids, kinds, queues, keys) as g (job_id, kind, queue, key)
+        left join jobq_private.idempotency_key as k
+            on k.kind = g.kind and k.idempotency_key = g.key
+        where k.job_id is distinct from g.job_id
+        order by g.kind, g.key, g.job_id
+    loop
+        if _job.job_id <> jobq_private.hold_key(
+            _job.kind, _job.queue, _job.key, _job.job_id
+        ) then
+            _barred := _barred || _job.job_id;
+        end if;
+    end loop;
+    return _barred;
+end
+$$;
+
+revoke all on function jobq_private.hold_old_keys from public;
+
+comment on function jobq_private.hold_old_keys is
+'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
+
 -- Purpose: the id under which a throttled dedup key makes a job: new_id, or that of the job which it
 -- has made within its period. Any other job gets new_id.
 -- Invariant: the row of the key decides between concurrent callers. Raises: 22004, 22023, JQ005,
@@ -1624,7 +1671,6 @@ as $$
 begin
     if new.state = 'succeeded' or (
         current_setting('jobq.notes_attempts', true) = 'on'
-        and old.lane_id is null and old.place is null
         and exists (
             select from jobq_private.attempt as a
             where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()
@@ -2453,13 +2499,14 @@ revoke all on function jobq_private.read_jobs from public;
 comment on function jobq_private.read_jobs is
 'Reads new jobs that a caller gives as a JSON array.';
 
--- Purpose: put dead jobs back among the live ones that the caller has locked, and that have
--- neither a lane nor an idempotency key; one whose dedup key stands for another job stays.
+-- Purpose: put dead jobs back among the live ones that the caller has locked, but for those that
+-- are barred; one whose dedup key stands for another job stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
--- job holds here for each; the setting tells job_birth that they have the past they claim.
+-- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
+-- found by an array of ids, in the partitions of their days, whatever the statistics say.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[]
+    job_ids uuid[], finished_ats timestamptz[], barred uuid[]
 )
 returns setof uuid
 language plpgsql
@@ -2470,42 +2517,47 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
+    _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
+    _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
+    _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
     _back uuid[];
     _queues text[];
+    _has_lanes boolean;
 begin
     perform set_config('jobq.redrives', 'on', true);
-    with chosen as materialized (
-        select c.job_id, c.finished_at
-        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
-    ),
-    back as (
+    with back as (
         insert into jobq_private.job (
             job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-            dedup_key, dedup, last_error_code, last_error, last_error_details, metadata,
-            payload, delivery_version, keep, is_awaited, batch_id
+            idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
+            metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
+            batch_id
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
             a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
-            a.queue, a.kind, a.dedup_key, a.dedup,
-            nullif(a.last_error_code, 'PARENT_FAILED'),
-            case when a.last_error_code <> 'PARENT_FAILED' then a.last_error end,
-            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.keep, true,
-            a.batch_id
-        from chosen as c
+            a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
+            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error end,
+            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
+            a.concurrency_key, a.keep, true, a.batch_id
+        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
-            on a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+            on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
+            and a.finished_at = c.finished_at and a.finished_at between _first and _last
+        where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning job_id, queue
+        returning job_id, queue, lane_id
     )
-    select array_agg(b.job_id), array_agg(distinct b.queue order by b.queue)
-    into _back, _queues
+    select
+        array_agg(b.job_id), array_agg(distinct b.queue order by b.queue),
+        count(b.lane_id) > 0
+    into _back, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
     if _back is null then
@@ -2514,9 +2566,19 @@ begin
 
     delete from jobq_private.job_archive as a
     using unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
-    where a.job_id = c.job_id
-    and a.finished_at = c.finished_at
-    and exists (select from jobq_private.job as j where j.job_id = a.job_id);
+    where a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
+    and a.finished_at = c.finished_at and a.finished_at between _first and _last
+    and a.job_id in (select b from unnest(_back) as b);
+    if _has_lanes then
+        update jobq_private.gate as g
+        set held_until = '-infinity', hold_reason = null
+        from jobq_private.job as j
+        where j.job_id = any(_back)
+        and g.gate_id = j.lane_id
+        and g.head_job_id = j.job_id
+        and g.held_until = 'infinity';
+        perform jobq_private.call_lanes(_back);
+    end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
     perform jobq_private.wake(_queues);
@@ -3924,7 +3986,7 @@ comment on function jobq.redrive is
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
 -- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. What has neither a lane nor an idempotency key goes back in one step. Raises: 22004, 22023.
+-- redrives. All go back in few steps, whatever their number. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -3947,12 +4009,17 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
-    _plain uuid[];
+    _chosen uuid[];
     _ended timestamptz[];
-    _others uuid[];
-    _others_ended timestamptz[];
+    _keyed uuid[];
+    _kinds text[];
+    _queues text[];
+    _keys text[];
+    _barred uuid[] := '{}'::uuid[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -3962,9 +4029,7 @@ begin
         );
     end if;
     with chosen as materialized (
-        select
-            a.job_id, a.finished_at,
-            a.idempotency_key is null and a.lane_id is null as is_plain
+        select a.job_id, a.finished_at, a.kind, a.queue, a.idempotency_key
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -3990,22 +4055,21 @@ begin
         for update of a skip locked
     )
     select
-        array_agg(c.job_id) filter (where c.is_plain),
-        array_agg(c.finished_at) filter (where c.is_plain),
-        array_agg(c.job_id) filter (where not c.is_plain),
-        array_agg(c.finished_at) filter (where not c.is_plain)
-    into _plain, _ended, _others, _others_ended
+        array_agg(c.job_id), array_agg(c.finished_at),
+        array_agg(c.job_id) filter (where c.idempotency_key is not null),
+        array_agg(c.kind) filter (where c.idempotency_key is not null),
+        array_agg(c.queue) filter (where c.idempotency_key is not null),
+        array_agg(c.idempotency_key) filter (where c.idempotency_key is not null)
+    into _chosen, _ended, _keyed, _kinds, _queues, _keys
     from chosen as c;
 
-    if _plain is not null then
-        return query select r.* from jobq_private.redrive_jobs(_plain, _ended) as r;
+    if _keyed is not null then
+        _barred := jobq_private.hold_old_keys(_keyed, _kinds, _queues, _keys);
     end if;
-    return query
-    update jobq_private.job_archive as a
-    set state = 'queued'
-    from unnest(_others, _others_ended) as c (job_id, finished_at)
-    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
-    returning a.job_id;
+    if _chosen is not null then
+        return query
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, _barred) as r;
+    end if;
 end
 $$;
 

@@ -313,34 +313,37 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
-    _seen uuid[] := '{}'::uuid[];
+    _is_fresh constant boolean := current_setting('transaction_isolation') = 'read committed';
+    _lanes uuid[];
+    _of text[];
+    _seen boolean[];
     _called text[];
 begin
-    if current_setting('transaction_isolation') = 'read committed' then
-        _seen := array(
-            select u.lane_id
-            from unnest(call_full_lanes.lanes) as u (lane_id)
-            where pg_try_advisory_xact_lock_shared(
-                _closing, jobq_private.lane_slot(u.lane_id)
-            )
-        );
-    end if;
+    select
+        array_agg(u.lane_id), array_agg(u.queue),
+        array_agg(_is_fresh and pg_try_advisory_xact_lock_shared(
+            _closing, jobq_private.lane_slot(u.lane_id)
+        ))
+    into _lanes, _of, _seen
+    from (
+        select distinct g.queue, g.lane_id
+        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as g (queue, lane_id)
+        where g.lane_id is not null
+        offset 0
+    ) as u;
     with called as (
         insert into jobq_private.lane_call as c (queue, lane_id)
-        select distinct u.queue, u.lane_id
-        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id is not null
-        and (
-            u.lane_id <> all (_seen)
-            or exists (
-                select from jobq_private.lane as l
-                where l.lane_id = u.lane_id
-                and (
-                    l.state = 'full'
-                    or l.state = 'later' and exists (
-                        select from jobq_private.gate as g
-                        where g.gate_id = l.lane_id and g.head_job_id is not null
-                    )
+        select u.queue, u.lane_id
+        from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
+        where not u.is_seen
+        or exists (
+            select from jobq_private.lane as l
+            where l.lane_id = u.lane_id
+            and (
+                l.state = 'full'
+                or l.state = 'later' and exists (
+                    select from jobq_private.gate as g
+                    where g.gate_id = l.lane_id and g.head_job_id is not null
                 )
             )
         )
@@ -360,7 +363,10 @@ begin
         where g.kind = any (call_full_lanes.kinds) and g.queue is null
         union all
         select u.queue
-        from unnest(call_full_lanes.queues, call_full_lanes.kinds) as u (queue, kind)
+        from (
+            select distinct g.queue, g.kind
+            from unnest(call_full_lanes.queues, call_full_lanes.kinds) as g (queue, kind)
+        ) as u
         where exists (
             select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
         )
@@ -1588,6 +1594,46 @@ revoke all on function jobq_private.leave_lane from public;
 
 comment on function jobq_private.leave_lane is
 'Has a lane opened that an attempt has left.';
+
+-- Purpose: leave_lane() for a set of jobs whose attempts have ended, in these states, parallel to the
+-- ids: places are free, and the jobs wait in their lanes again if they have attempts left.
+-- Invariant: all are live still, also the dead ones, whose move into the archive tells of the others
+-- of their lanes. Raises: nothing.
+create or replace function jobq_private.leave_lanes(job_ids uuid[], states text[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _waiting constant uuid[] := array(
+        select e.job_id
+        from unnest(leave_lanes.job_ids, leave_lanes.states) as e (job_id, state)
+        where e.state = 'retrying'
+    );
+begin
+    perform jobq_private.hold_after_dead(j)
+    from unnest(leave_lanes.job_ids, leave_lanes.states) as e (job_id, state)
+    join jobq_private.job as j on j.job_id = any(leave_lanes.job_ids) and j.job_id = e.job_id
+    where e.state = 'dead' and j.lane_id is not null;
+
+    perform jobq_private.call_lanes(_waiting);
+    perform jobq_private.call_full_lanes(
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+    )
+    from jobq_private.job as j
+    where j.job_id = any(_waiting)
+    having count(*) > 0;
+end
+$$;
+
+revoke all on function jobq_private.leave_lanes from public;
+
+comment on function jobq_private.leave_lanes is
+'Has lanes opened that many attempts have left.';
 
 -- Purpose: after a change of what a queue, its keys or a kind of its may: give places to what runs
 -- without, and open the lanes that are closed.

@@ -62,6 +62,7 @@ drop function if exists jobq_private.is_over;
 drop function if exists jobq_private.is_key_free;
 drop function if exists jobq_private.insert_jobs;
 drop function if exists jobq_private.hold_throttle;
+drop function if exists jobq_private.hold_old_keys;
 drop function if exists jobq_private.hold_keys;
 drop function if exists jobq_private.hold_key;
 drop function if exists jobq_private.forget_jobs;

@@ -38,6 +38,7 @@ drop function if exists jobq_private.next_lane;
 drop function if exists jobq_private.look_at;
 drop function if exists jobq_private.lock_lanes;
 drop function if exists jobq_private.limits_changed;
+drop function if exists jobq_private.leave_lanes;
 drop function if exists jobq_private.leave_lane;
 drop function if exists jobq_private.lane_slot;
 drop function if exists jobq_private.follow_kind_limits;

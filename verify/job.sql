@@ -48,6 +48,7 @@ begin
         ('function', 'jobq_private.has_huge_number', '', 1),
         ('function', 'jobq_private.hold_key', '', 1),
         ('function', 'jobq_private.hold_keys', '', 1),
+        ('function', 'jobq_private.hold_old_keys', '', 1),
         ('function', 'jobq_private.hold_throttle', '', 1),
         ('function', 'jobq_private.id_floor', '', 1),
         ('function', 'jobq_private.id_time', '', 1),

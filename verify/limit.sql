@@ -49,6 +49,7 @@ begin
         ('function', 'jobq_private.lane_rule', '', 1),
         ('function', 'jobq_private.lane_slot', '', 1),
         ('function', 'jobq_private.leave_lane', '', 1),
+        ('function', 'jobq_private.leave_lanes', '', 1),
         ('function', 'jobq_private.limits_changed', '', 1),
         ('function', 'jobq_private.lock_lanes', '', 1),
         ('function', 'jobq_private.look_at', '', 1),

@@ -2,7 +2,7 @@
 -- within a time.
 -- Invariant: bounded, oldest first; a job whose idempotency key or dedup key stands for
 -- another job stays where it is, also when that came meanwhile; so does what another call
--- redrives. What has neither a lane nor an idempotency key goes back in one step. Raises: 22004, 22023.
+-- redrives. All go back in few steps, whatever their number. Raises: 22004, 22023.
 -- Argument queue: only this queue; null means all.
 -- Argument kind: only this kind; null means all.
 -- Argument since: only those that ended since this instant.
@@ -25,12 +25,17 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
 as $$
 declare
-    _plain uuid[];
+    _chosen uuid[];
     _ended timestamptz[];
-    _others uuid[];
-    _others_ended timestamptz[];
+    _keyed uuid[];
+    _kinds text[];
+    _queues text[];
+    _keys text[];
+    _barred uuid[] := '{}'::uuid[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -40,9 +45,7 @@ begin
         );
     end if;
     with chosen as materialized (
-        select
-            a.job_id, a.finished_at,
-            a.idempotency_key is null and a.lane_id is null as is_plain
+        select a.job_id, a.finished_at, a.kind, a.queue, a.idempotency_key
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -68,22 +71,21 @@ begin
         for update of a skip locked
     )
     select
-        array_agg(c.job_id) filter (where c.is_plain),
-        array_agg(c.finished_at) filter (where c.is_plain),
-        array_agg(c.job_id) filter (where not c.is_plain),
-        array_agg(c.finished_at) filter (where not c.is_plain)
-    into _plain, _ended, _others, _others_ended
+        array_agg(c.job_id), array_agg(c.finished_at),
+        array_agg(c.job_id) filter (where c.idempotency_key is not null),
+        array_agg(c.kind) filter (where c.idempotency_key is not null),
+        array_agg(c.queue) filter (where c.idempotency_key is not null),
+        array_agg(c.idempotency_key) filter (where c.idempotency_key is not null)
+    into _chosen, _ended, _keyed, _kinds, _queues, _keys
     from chosen as c;
 
-    if _plain is not null then
-        return query select r.* from jobq_private.redrive_jobs(_plain, _ended) as r;
+    if _keyed is not null then
+        _barred := jobq_private.hold_old_keys(_keyed, _kinds, _queues, _keys);
     end if;
-    return query
-    update jobq_private.job_archive as a
-    set state = 'queued'
-    from unnest(_others, _others_ended) as c (job_id, finished_at)
-    where a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
-    returning a.job_id;
+    if _chosen is not null then
+        return query
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, _barred) as r;
+    end if;
 end
 $$;
 

@@ -16,7 +16,6 @@ as $$
 begin
     if new.state = 'succeeded' or (
         current_setting('jobq.notes_attempts', true) = 'on'
-        and old.lane_id is null and old.place is null
         and exists (
             select from jobq_private.attempt as a
             where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()

@@ -1,10 +1,11 @@
--- Purpose: put dead jobs back among the live ones that the caller has locked, and that have
--- neither a lane nor an idempotency key; one whose dedup key stands for another job stays.
+-- Purpose: put dead jobs back among the live ones that the caller has locked, but for those that
+-- are barred; one whose dedup key stands for another job stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
--- job holds here for each; the setting tells job_birth that they have the past they claim.
+-- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
+-- found by an array of ids, in the partitions of their days, whatever the statistics say.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[]
+    job_ids uuid[], finished_ats timestamptz[], barred uuid[]
 )
 returns setof uuid
 language plpgsql
@@ -15,42 +16,47 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
+    _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
+    _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
+    _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
     _back uuid[];
     _queues text[];
+    _has_lanes boolean;
 begin
     perform set_config('jobq.redrives', 'on', true);
-    with chosen as materialized (
-        select c.job_id, c.finished_at
-        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
-    ),
-    back as (
+    with back as (
         insert into jobq_private.job (
             job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
-            dedup_key, dedup, last_error_code, last_error, last_error_details, metadata,
-            payload, delivery_version, keep, is_awaited, batch_id
+            idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
+            metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
+            batch_id
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
             a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
-            a.queue, a.kind, a.dedup_key, a.dedup,
-            nullif(a.last_error_code, 'PARENT_FAILED'),
-            case when a.last_error_code <> 'PARENT_FAILED' then a.last_error end,
-            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.keep, true,
-            a.batch_id
-        from chosen as c
+            a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
+            case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
+            case when a.last_error_code <> all(_of_parents) then a.last_error end,
+            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
+            a.concurrency_key, a.keep, true, a.batch_id
+        from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
-            on a.job_id = c.job_id and a.finished_at = c.finished_at and a.state = 'dead'
+            on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
+            and a.finished_at = c.finished_at and a.finished_at between _first and _last
+        where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key) where dedup is not null do nothing
-        returning job_id, queue
+        returning job_id, queue, lane_id
     )
-    select array_agg(b.job_id), array_agg(distinct b.queue order by b.queue)
-    into _back, _queues
+    select
+        array_agg(b.job_id), array_agg(distinct b.queue order by b.queue),
+        count(b.lane_id) > 0
+    into _back, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
     if _back is null then
@@ -59,9 +65,19 @@ begin
 
     delete from jobq_private.job_archive as a
     using unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
-    where a.job_id = c.job_id
-    and a.finished_at = c.finished_at
-    and exists (select from jobq_private.job as j where j.job_id = a.job_id);
+    where a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
+    and a.finished_at = c.finished_at and a.finished_at between _first and _last
+    and a.job_id in (select b from unnest(_back) as b);
+    if _has_lanes then
+        update jobq_private.gate as g
+        set held_until = '-infinity', hold_reason = null
+        from jobq_private.job as j
+        where j.job_id = any(_back)
+        and g.gate_id = j.lane_id
+        and g.head_job_id = j.job_id
+        and g.held_until = 'infinity';
+        perform jobq_private.call_lanes(_back);
+    end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
     perform jobq_private.wake(_queues);

@@ -17,34 +17,37 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
-    _seen uuid[] := '{}'::uuid[];
+    _is_fresh constant boolean := current_setting('transaction_isolation') = 'read committed';
+    _lanes uuid[];
+    _of text[];
+    _seen boolean[];
     _called text[];
 begin
-    if current_setting('transaction_isolation') = 'read committed' then
-        _seen := array(
-            select u.lane_id
-            from unnest(call_full_lanes.lanes) as u (lane_id)
-            where pg_try_advisory_xact_lock_shared(
-                _closing, jobq_private.lane_slot(u.lane_id)
-            )
-        );
-    end if;
+    select
+        array_agg(u.lane_id), array_agg(u.queue),
+        array_agg(_is_fresh and pg_try_advisory_xact_lock_shared(
+            _closing, jobq_private.lane_slot(u.lane_id)
+        ))
+    into _lanes, _of, _seen
+    from (
+        select distinct g.queue, g.lane_id
+        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as g (queue, lane_id)
+        where g.lane_id is not null
+        offset 0
+    ) as u;
     with called as (
         insert into jobq_private.lane_call as c (queue, lane_id)
-        select distinct u.queue, u.lane_id
-        from unnest(call_full_lanes.queues, call_full_lanes.lanes) as u (queue, lane_id)
-        where u.lane_id is not null
-        and (
-            u.lane_id <> all (_seen)
-            or exists (
-                select from jobq_private.lane as l
-                where l.lane_id = u.lane_id
-                and (
-                    l.state = 'full'
-                    or l.state = 'later' and exists (
-                        select from jobq_private.gate as g
-                        where g.gate_id = l.lane_id and g.head_job_id is not null
-                    )
+        select u.queue, u.lane_id
+        from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
+        where not u.is_seen
+        or exists (
+            select from jobq_private.lane as l
+            where l.lane_id = u.lane_id
+            and (
+                l.state = 'full'
+                or l.state = 'later' and exists (
+                    select from jobq_private.gate as g
+                    where g.gate_id = l.lane_id and g.head_job_id is not null
                 )
             )
         )
@@ -64,7 +67,10 @@ begin
         where g.kind = any (call_full_lanes.kinds) and g.queue is null
         union all
         select u.queue
-        from unnest(call_full_lanes.queues, call_full_lanes.kinds) as u (queue, kind)
+        from (
+            select distinct g.queue, g.kind
+            from unnest(call_full_lanes.queues, call_full_lanes.kinds) as g (queue, kind)
+        ) as u
         where exists (
             select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
         )

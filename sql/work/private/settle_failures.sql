@@ -2,10 +2,10 @@
 -- where that was asked for meanwhile.
 -- Invariant: rows are found by the primary key alone, whatever the statistics say, and
 -- locked in the order of their ids, so batches cannot deadlock; only
--- the attempt that holds the lease counts. Of jobs that have no place the attempts are recorded,
--- and those that are dead or cancelled moved into the archive, in one step each, as triggers do
--- for the others; the archive's foreign key checks the change. An expired lease retries at once,
--- anything else after its backoff.
+-- the attempt that holds the lease counts. Attempts are recorded, lanes left, and those that are
+-- dead or cancelled moved into the archive, in one step each, as triggers do for a job that changes
+-- alone; the archive's foreign key checks the change. An expired lease retries at once, anything
+-- else after its backoff.
 -- Raises: nothing of its own.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.settle_failures(
@@ -29,7 +29,7 @@ declare
     _jobs uuid[];
     _attempts integer[];
     _states text[];
-    _plain boolean[];
+    _has_places boolean;
     _outcome text;
 begin
     perform set_config('jobq.notes_attempts', 'on', true);
@@ -46,7 +46,7 @@ begin
                 then 'dead'
                 else 'retrying'
             end as outcome,
-            j.lane_id is null and j.place is null as is_plain
+            num_nonnulls(j.lane_id, j.place) > 0 as has_place
         from unnest(settle_failures.failures) as f
         join jobq_private.job as j
             on j.job_id = any(_ids)
@@ -59,10 +59,7 @@ begin
     changed as (
         update jobq_private.job as j
         set
-            state = case
-                when h.is_plain and h.outcome <> 'retrying' then j.state
-                else h.outcome
-            end,
+            state = case h.outcome when 'retrying' then h.outcome else j.state end,
             expiries = j.expiries + settle_failures.is_expiry::integer,
             last_error = left(h.error, 512),
             last_error_code = left(h.error_code, 128),
@@ -84,7 +81,7 @@ begin
         where j.job_id = any(_ids)
         and j.job_id = h.job_id
         returning
-            j.job_id, j.attempt, h.outcome, h.is_plain, h.claimed_at, h.worker,
+            j.job_id, j.attempt, h.outcome, h.has_place, h.claimed_at, h.worker,
             j.last_error_code, j.last_error, j.last_error_details, j.region,
             case when j.delivery_version is not null then j.kind end as endpoint
     ),
@@ -100,21 +97,22 @@ begin
             case when c.outcome <> 'cancelled' then c.last_error_details end,
             c.endpoint, c.region
         from changed as c
-        where c.is_plain
     )
     select
-        array_agg(c.job_id), array_agg(c.attempt), array_agg(c.outcome),
-        array_agg(c.is_plain)
-    into _jobs, _attempts, _states, _plain
+        array_agg(c.job_id), array_agg(c.attempt), array_agg(c.outcome), bool_or(c.has_place)
+    into _jobs, _attempts, _states, _has_places
     from changed as c;
     perform set_config('jobq.notes_attempts', '', true);
+    if _has_places then
+        perform jobq_private.leave_lanes(_jobs, _states);
+    end if;
 
     foreach _outcome in array '{dead,cancelled}'::text[] loop
         perform jobq_private.archive_jobs(
             array_agg(s.job_id), array_agg(s.attempt), _outcome, null, false
         )
-        from unnest(_jobs, _attempts, _states, _plain) as s (job_id, attempt, state, is_plain)
-        where s.is_plain and s.state = _outcome
+        from unnest(_jobs, _attempts, _states) as s (job_id, attempt, state)
+        where s.state = _outcome
         having count(*) > 0;
     end loop;
     return query
