@@ -264,6 +264,251 @@ revoke all on function jobq_private.key_runners from public;
 comment on function jobq_private.key_runners is
 'The jobs that take places of keys in a queue.';
 
+-- Purpose: which dead or cancelled jobs fit a filter, newest first.
+-- Invariant: reads the index alone that holds what the filter asks for, where pages are known
+-- to be visible to all. Raises: nothing.
+-- Argument states: dead, cancelled, or both.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument error_code: only with this code; null means all.
+-- Argument since: none made before this one.
+-- Argument until: only those made before this one.
+-- Argument most: looks at so many at most.
+-- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
+-- at; last_id, of the last that was looked at, where there are more.
+create or replace function jobq_private.look_failed(
+    states text[], kind text, queue text, error_code text,
+    since uuid, until uuid, most integer,
+    out job_ids uuid[], out is_cut boolean, out last_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    select
+        array_agg(l.job_id) filter (where l.fits and l.n <= look_failed.most),
+        count(*) > look_failed.most,
+        (array_agg(l.job_id) filter (where l.n = look_failed.most))[1]
+    into look_failed.job_ids, look_failed.is_cut, look_failed.last_id
+    from (
+        select u.job_id, row_number() over () as n,
+            (look_failed.kind is null or u.kind = look_failed.kind)
+            and (look_failed.queue is null or u.queue = look_failed.queue)
+            and (
+                look_failed.error_code is null
+                or u.last_error_code is not distinct from look_failed.error_code
+            ) as fits
+        from (
+            (
+                select a.job_id, a.kind, a.queue, a.last_error_code
+                from jobq_private.job_archive as a
+                where 'dead' = any (look_failed.states) and a.state = 'dead'
+                and a.job_id < look_failed.until and a.job_id >= look_failed.since
+                order by a.job_id desc
+                limit look_failed.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.kind, a.queue, a.last_error_code
+                from jobq_private.job_archive as a
+                where 'cancelled' = any (look_failed.states) and a.state = 'cancelled'
+                and a.job_id < look_failed.until and a.job_id >= look_failed.since
+                order by a.job_id desc
+                limit look_failed.most + 1
+            )
+            order by job_id desc
+            limit look_failed.most + 1
+        ) as u
+    ) as l;
+end
+$$;
+
+revoke all on function jobq_private.look_failed from public;
+
+comment on function jobq_private.look_failed is
+'Returns which dead or cancelled jobs fit a filter.';
+
+-- Purpose: which jobs fit a filter, newest first.
+-- Invariant: reads rows by descents of indexes, live ones and archived. Raises: nothing.
+-- Argument states: only these.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument metadata: only those whose metadata contain this object; null means all.
+-- Argument error_code: only with this code; null means all.
+-- Argument worker: only those that this worker runs, or ran last; null means all.
+-- Argument since: none made before this one.
+-- Argument until: only those made before this one.
+-- Argument most: looks at so many at most.
+-- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
+-- at; last_id, of the last that was looked at, where there are more.
+create or replace function jobq_private.look_jobs(
+    states text[], kind text, queue text, metadata jsonb, error_code text, worker text,
+    since uuid, until uuid, most integer,
+    out job_ids uuid[], out is_cut boolean, out last_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _is_any_end constant boolean := 'succeeded' = any (look_jobs.states);
+    _is_live constant boolean := not look_jobs.states <@ '{succeeded,dead,cancelled}'::text[];
+    _is_leased constant boolean := look_jobs.states = '{running}';
+begin
+    select
+        array_agg(l.job_id) filter (where l.fits and l.n <= look_jobs.most),
+        count(*) > look_jobs.most,
+        (array_agg(l.job_id) filter (where l.n = look_jobs.most))[1]
+    into look_jobs.job_ids, look_jobs.is_cut, look_jobs.last_id
+    from (
+        select u.job_id, row_number() over () as n,
+            u.state = any (look_jobs.states)
+            and (look_jobs.kind is null or u.kind = look_jobs.kind)
+            and (look_jobs.queue is null or u.queue = look_jobs.queue)
+            and (look_jobs.metadata is null or u.metadata @> look_jobs.metadata)
+            and (
+                look_jobs.error_code is null
+                or u.last_error_code is not distinct from look_jobs.error_code
+            )
+            and (
+                look_jobs.worker is null or u.worker is not distinct from look_jobs.worker
+            ) as fits
+        from (
+            (
+                select j.job_id, j.state, j.kind, j.queue, j.metadata,
+                    j.last_error_code, j.worker
+                from jobq_private.job as j
+                where _is_live and not _is_leased
+                and j.job_id < look_jobs.until and j.job_id >= look_jobs.since
+                order by j.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select j.job_id, j.state, j.kind, j.queue, j.metadata,
+                    j.last_error_code, j.worker
+                from (
+                    select r.*
+                    from jobq_private.job as r
+                    where _is_leased and r.state = 'running'
+                    offset 0
+                ) as j
+                where j.job_id < look_jobs.until and j.job_id >= look_jobs.since
+                order by j.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where _is_any_end
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where not _is_any_end and 'dead' = any (look_jobs.states) and a.state = 'dead'
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where not _is_any_end and 'cancelled' = any (look_jobs.states)
+                and a.state = 'cancelled'
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            order by job_id desc
+            limit look_jobs.most + 1
+        ) as u
+    ) as l;
+end
+$$;
+
+revoke all on function jobq_private.look_jobs from public;
+
+comment on function jobq_private.look_jobs is
+'Returns which jobs fit a filter.';
+
+-- Purpose: which jobs are the newest, of any kind and state.
+-- Invariant: reads indexes alone, where pages are known to be visible to all. Raises: nothing.
+-- Argument since: none made before this one.
+-- Argument until: only those made before this one.
+-- Argument most: looks at so many at most.
+-- Returns: job_ids, of all that were looked at, newest first; is_cut, whether there are more;
+-- last_id, of the last that was looked at, where there are more.
+create or replace function jobq_private.look_newest(
+    since uuid, until uuid, most integer,
+    out job_ids uuid[], out is_cut boolean, out last_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    select array_agg(l.job_id) into look_newest.job_ids
+    from (
+        (
+            select j.job_id from jobq_private.job as j
+            where j.job_id < look_newest.until and j.job_id >= look_newest.since
+            order by j.job_id desc
+            limit look_newest.most + 1
+        )
+        union all
+        (
+            select a.job_id from jobq_private.job_archive as a
+            where a.job_id < look_newest.until and a.job_id >= look_newest.since
+            order by a.job_id desc
+            limit look_newest.most + 1
+        )
+        order by job_id desc
+        limit look_newest.most + 1
+    ) as l;
+    look_newest.is_cut := coalesce(cardinality(look_newest.job_ids) > look_newest.most, false);
+    if look_newest.is_cut then
+        look_newest.last_id := look_newest.job_ids[look_newest.most];
+        look_newest.job_ids := look_newest.job_ids[:look_newest.most];
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.look_newest from public;
+
+comment on function jobq_private.look_newest is
+'Returns which jobs are the newest.';
+
 -- Purpose: what a payload is called in a vocabulary: payload in that of kinds, input in that
 -- of endpoints, which null means.
 -- Invariant: a constant for each. Raises: 22023.
@@ -1365,25 +1610,23 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _ended constant text[] := '{succeeded,dead,cancelled}'::text[];
-    _rare constant text[] := '{dead,cancelled}'::text[];
+    _ended constant text[] := '{dead,cancelled}'::text[];
     _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
     _states constant text[] := coalesce(show_jobs.states, _all);
-    _is_live constant boolean := not _states <@ _ended;
-    _is_leased constant boolean := _states = '{running}';
-    _from constant uuid := coalesce(
+    _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
         '00000000-0000-0000-0000-000000000000'
     );
-    _to constant uuid := least(
+    _until constant uuid := least(
         show_jobs.before, jobq_private.id_floor(show_jobs.created_before),
         'ffffffff-ffff-ffff-ffff-ffffffffffff'
     );
-    _document json;
+    _found record;
+    _shown uuid[];
+    _items json;
 begin
     if num_nulls(show_jobs.max_jobs, show_jobs.max_looked) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs and max_looked');
@@ -1397,122 +1640,54 @@ begin
             'states are ' || array_to_string(_all, ', '));
     end if;
 
-    with looked as materialized (
-        select l.*, row_number() over () as n
-        from (
-            select u.job_id, u.kind, u.queue, u.state, u.created_at, u.run_at, u.claimed_at,
-                u.finished_at, u.worker, u.priority, u.attempts, u.max_attempts,
-                u.last_error_code, u.last_error,
-                u.state = any (_states)
-                and (show_jobs.kind is null or u.kind = show_jobs.kind)
-                and (show_jobs.queue is null or u.queue = show_jobs.queue)
-                and (show_jobs.metadata is null or u.metadata @> show_jobs.metadata)
-                and (
-                    show_jobs.error_code is null
-                    or u.last_error_code is not distinct from show_jobs.error_code
-                )
-                and (
-                    show_jobs.worker is null
-                    or u.worker is not distinct from show_jobs.worker
-                ) as fits
-            from (
-                (
-                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                        j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
-                        j.attempt - j.uncounted as attempts, j.max_attempts,
-                        j.last_error_code, j.last_error, j.metadata
-                    from jobq_private.job as j
-                    where _is_live and not _is_leased
-                    and j.job_id < _to and j.job_id >= _from
-                    order by j.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                (
-                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                        j.claimed_at, null::timestamptz, j.worker, j.priority,
-                        j.attempt - j.uncounted, j.max_attempts,
-                        j.last_error_code, j.last_error, j.metadata
-                    from (
-                        select l.*
-                        from jobq_private.job as l
-                        where _is_leased and l.state = 'running'
-                        offset 0
-                    ) as j
-                    where j.job_id < _to and j.job_id >= _from
-                    order by j.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                (
-                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                        a.claimed_at, a.finished_at, a.worker, a.priority,
-                        a.attempt - a.uncounted, a.max_attempts,
-                        a.last_error_code, a.last_error, a.metadata
-                    from jobq_private.job_archive as a
-                    where 'succeeded' = any (_states)
-                    and a.job_id < _to and a.job_id >= _from
-                    order by a.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                select r.*
-                from unnest(_rare) as s (state)
-                cross join lateral (
-                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                        a.claimed_at, a.finished_at, a.worker, a.priority,
-                        a.attempt - a.uncounted, a.max_attempts,
-                        a.last_error_code, a.last_error, a.metadata
-                    from jobq_private.job_archive as a
-                    where s.state = any (_states) and 'succeeded' <> all (_states)
-                    and a.state = s.state and a.state <> 'succeeded'
-                    and a.job_id < _to and a.job_id >= _from
-                    order by a.job_id desc
-                    limit show_jobs.max_looked + 1
-                ) as r
-            ) as u
-            order by u.job_id desc
-            limit show_jobs.max_looked + 1
-        ) as l
-    ),
-    counted as (
-        select
-            count(*) > show_jobs.max_looked as is_cut,
-            count(*) filter (where l.fits and l.n <= show_jobs.max_looked) as matched,
-            (array_agg(l.job_id) filter (where l.n = show_jobs.max_looked))[1] as last
-        from looked as l
-    ),
-    shown as materialized (
-        select f.*
-        from looked as f
-        where f.fits and f.n <= show_jobs.max_looked
-        order by f.n
-        limit show_jobs.max_jobs
-    )
-    select json_build_object(
-        'items', coalesce((
-            select json_agg(json_build_object(
-                'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
-                'priority', f.priority, 'attempts', f.attempts,
-                'max_attempts', f.max_attempts, 'worker', f.worker,
-                'created_at', f.created_at, 'run_at', f.run_at,
-                'started_at', f.claimed_at, 'finished_at', f.finished_at,
-                'last_error_code', f.last_error_code,
-                'last_error', left(f.last_error, 200)
-            ) order by f.n)
-            from shown as f
-        ), '[]'),
-        'matched', c.matched,
-        'is_all', not c.is_cut,
+    if _states @> _all and num_nonnulls(
+        show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code, show_jobs.worker
+    ) = 0 then
+        _found := jobq_private.look_newest(_since, _until, show_jobs.max_looked);
+    elsif _states <@ _ended and num_nonnulls(show_jobs.metadata, show_jobs.worker) = 0 then
+        _found := jobq_private.look_failed(
+            _states, show_jobs.kind, show_jobs.queue, show_jobs.error_code,
+            _since, _until, show_jobs.max_looked
+        );
+    else
+        _found := jobq_private.look_jobs(
+            _states, show_jobs.kind, show_jobs.queue, show_jobs.metadata,
+            show_jobs.error_code, show_jobs.worker, _since, _until, show_jobs.max_looked
+        );
+    end if;
+    _shown := _found.job_ids[:show_jobs.max_jobs];
+    select json_agg(json_build_object(
+        'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
+        'priority', f.priority, 'attempts', f.attempt - f.uncounted,
+        'max_attempts', f.max_attempts, 'worker', f.worker,
+        'created_at', f.created_at, 'run_at', f.run_at,
+        'started_at', f.claimed_at, 'finished_at', f.finished_at,
+        'last_error_code', f.last_error_code,
+        'last_error', left(f.last_error, 200)
+    ) order by f.job_id desc) into _items
+    from (
+        select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempt, j.uncounted,
+            j.max_attempts, j.worker, j.created_at, j.run_at, j.claimed_at,
+            null::timestamptz as finished_at, j.last_error_code, j.last_error
+        from jobq_private.job as j
+        where j.job_id = any (_shown)
+        union all
+        select a.job_id, a.kind, a.queue, a.state, a.priority, a.attempt, a.uncounted,
+            a.max_attempts, a.worker, a.created_at, a.run_at, a.claimed_at,
+            a.finished_at, a.last_error_code, a.last_error
+        from jobq_private.job_archive as a
+        where a.job_id = any (_shown)
+    ) as f;
+    return json_build_object(
+        'items', coalesce(_items, '[]'),
+        'matched', coalesce(cardinality(_found.job_ids), 0),
+        'is_all', not _found.is_cut,
         'cursor', case
-            when c.matched > show_jobs.max_jobs then (
-                select f.job_id from shown as f order by f.n desc limit 1
-            )
-            when c.is_cut then c.last
+            when cardinality(_found.job_ids) > show_jobs.max_jobs
+            then _shown[show_jobs.max_jobs]
+            else _found.last_id
         end
-    ) into _document
-    from counted as c;
-    return _document;
+    );
 end
 $$;
 
@@ -1910,7 +2085,8 @@ comment on function jobq_http.show_schedule is
 -- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
 -- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
 -- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
--- started_at), kinds (an object: how many of each), region, except_kinds (those that it does not know).
+-- started_at), kinds (an object: how many of each), region, except_kinds (those that it does not
+-- know), release.
 -- Example: select jobq_http.show_workers();
 create or replace function jobq_http.show_workers()
 returns json
@@ -1947,7 +2123,8 @@ begin
         ),
         known as (
             select w.worker, w.queues, w.started_at, w.seen_at,
-                w.seen_at > now() - interval '1 min' as is_live, w.region, w.except_kinds
+                w.seen_at > now() - interval '1 min' as is_live, w.region, w.except_kinds,
+                w.release
             from jobq_private.worker as w
             order by 5 desc, w.worker
             limit 500
@@ -1956,7 +2133,7 @@ begin
             'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
             'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
             'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest, 'region', w.region,
-            'except_kinds', w.except_kinds
+            'except_kinds', w.except_kinds, 'release', w.release
         ) order by w.is_live desc, w.worker), '[]')
         from known as w
         left join held as h on h.worker = w.worker

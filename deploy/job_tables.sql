@@ -208,7 +208,7 @@ alter table jobq_private.job_archive alter column lane drop not null;
 alter table jobq_private.job_archive alter column previous_state set not null;
 
 create index job_archive_state_idx
-on jobq_private.job_archive (state, job_id) include (queue)
+on jobq_private.job_archive (state, job_id) include (queue, kind, last_error_code)
 where state <> 'succeeded';
 
 create index job_archive_finished_at_idx

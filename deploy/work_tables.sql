@@ -11,6 +11,8 @@ create table jobq_private.worker (
     seen_at timestamptz not null default now(),
     region text not null default 'default',
     login text not null default session_user,
+    release text,
+    constraint worker_release_check check (length(release) between 1 and 200),
     constraint worker_pkey primary key (worker)
 )
 with (fillfactor = 50);

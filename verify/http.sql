@@ -44,6 +44,9 @@ begin
         ('function', 'jobq_private.job_document', '', 1),
         ('function', 'jobq_private.job_trigger', '', 1),
         ('function', 'jobq_private.key_runners', '', 1),
+        ('function', 'jobq_private.look_failed', '', 1),
+        ('function', 'jobq_private.look_jobs', '', 1),
+        ('function', 'jobq_private.look_newest', '', 1),
         ('function', 'jobq_private.payload_name', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -38,25 +38,23 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_sort = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _ended constant text[] := '{succeeded,dead,cancelled}'::text[];
-    _rare constant text[] := '{dead,cancelled}'::text[];
+    _ended constant text[] := '{dead,cancelled}'::text[];
     _all constant text[] := array(select distinct t.to_state from jobq_private.transition as t);
     _states constant text[] := coalesce(show_jobs.states, _all);
-    _is_live constant boolean := not _states <@ _ended;
-    _is_leased constant boolean := _states = '{running}';
-    _from constant uuid := coalesce(
+    _since constant uuid := coalesce(
         jobq_private.id_floor(show_jobs.created_after),
         '00000000-0000-0000-0000-000000000000'
     );
-    _to constant uuid := least(
+    _until constant uuid := least(
         show_jobs.before, jobq_private.id_floor(show_jobs.created_before),
         'ffffffff-ffff-ffff-ffff-ffffffffffff'
     );
-    _document json;
+    _found record;
+    _shown uuid[];
+    _items json;
 begin
     if num_nulls(show_jobs.max_jobs, show_jobs.max_looked) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_jobs and max_looked');
@@ -70,122 +68,54 @@ begin
             'states are ' || array_to_string(_all, ', '));
     end if;
 
-    with looked as materialized (
-        select l.*, row_number() over () as n
-        from (
-            select u.job_id, u.kind, u.queue, u.state, u.created_at, u.run_at, u.claimed_at,
-                u.finished_at, u.worker, u.priority, u.attempts, u.max_attempts,
-                u.last_error_code, u.last_error,
-                u.state = any (_states)
-                and (show_jobs.kind is null or u.kind = show_jobs.kind)
-                and (show_jobs.queue is null or u.queue = show_jobs.queue)
-                and (show_jobs.metadata is null or u.metadata @> show_jobs.metadata)
-                and (
-                    show_jobs.error_code is null
-                    or u.last_error_code is not distinct from show_jobs.error_code
-                )
-                and (
-                    show_jobs.worker is null
-                    or u.worker is not distinct from show_jobs.worker
-                ) as fits
-            from (
-                (
-                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                        j.claimed_at, null::timestamptz as finished_at, j.worker, j.priority,
-                        j.attempt - j.uncounted as attempts, j.max_attempts,
-                        j.last_error_code, j.last_error, j.metadata
-                    from jobq_private.job as j
-                    where _is_live and not _is_leased
-                    and j.job_id < _to and j.job_id >= _from
-                    order by j.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                (
-                    select j.job_id, j.kind, j.queue, j.state, j.created_at, j.run_at,
-                        j.claimed_at, null::timestamptz, j.worker, j.priority,
-                        j.attempt - j.uncounted, j.max_attempts,
-                        j.last_error_code, j.last_error, j.metadata
-                    from (
-                        select l.*
-                        from jobq_private.job as l
-                        where _is_leased and l.state = 'running'
-                        offset 0
-                    ) as j
-                    where j.job_id < _to and j.job_id >= _from
-                    order by j.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                (
-                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                        a.claimed_at, a.finished_at, a.worker, a.priority,
-                        a.attempt - a.uncounted, a.max_attempts,
-                        a.last_error_code, a.last_error, a.metadata
-                    from jobq_private.job_archive as a
-                    where 'succeeded' = any (_states)
-                    and a.job_id < _to and a.job_id >= _from
-                    order by a.job_id desc
-                    limit show_jobs.max_looked + 1
-                )
-                union all
-                select r.*
-                from unnest(_rare) as s (state)
-                cross join lateral (
-                    select a.job_id, a.kind, a.queue, a.state, a.created_at, a.run_at,
-                        a.claimed_at, a.finished_at, a.worker, a.priority,
-                        a.attempt - a.uncounted, a.max_attempts,
-                        a.last_error_code, a.last_error, a.metadata
-                    from jobq_private.job_archive as a
-                    where s.state = any (_states) and 'succeeded' <> all (_states)
-                    and a.state = s.state and a.state <> 'succeeded'
-                    and a.job_id < _to and a.job_id >= _from
-                    order by a.job_id desc
-                    limit show_jobs.max_looked + 1
-                ) as r
-            ) as u
-            order by u.job_id desc
-            limit show_jobs.max_looked + 1
-        ) as l
-    ),
-    counted as (
-        select
-            count(*) > show_jobs.max_looked as is_cut,
-            count(*) filter (where l.fits and l.n <= show_jobs.max_looked) as matched,
-            (array_agg(l.job_id) filter (where l.n = show_jobs.max_looked))[1] as last
-        from looked as l
-    ),
-    shown as materialized (
-        select f.*
-        from looked as f
-        where f.fits and f.n <= show_jobs.max_looked
-        order by f.n
-        limit show_jobs.max_jobs
-    )
-    select json_build_object(
-        'items', coalesce((
-            select json_agg(json_build_object(
-                'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
-                'priority', f.priority, 'attempts', f.attempts,
-                'max_attempts', f.max_attempts, 'worker', f.worker,
-                'created_at', f.created_at, 'run_at', f.run_at,
-                'started_at', f.claimed_at, 'finished_at', f.finished_at,
-                'last_error_code', f.last_error_code,
-                'last_error', left(f.last_error, 200)
-            ) order by f.n)
-            from shown as f
-        ), '[]'),
-        'matched', c.matched,
-        'is_all', not c.is_cut,
+    if _states @> _all and num_nonnulls(
+        show_jobs.kind, show_jobs.queue, show_jobs.metadata, show_jobs.error_code, show_jobs.worker
+    ) = 0 then
+        _found := jobq_private.look_newest(_since, _until, show_jobs.max_looked);
+    elsif _states <@ _ended and num_nonnulls(show_jobs.metadata, show_jobs.worker) = 0 then
+        _found := jobq_private.look_failed(
+            _states, show_jobs.kind, show_jobs.queue, show_jobs.error_code,
+            _since, _until, show_jobs.max_looked
+        );
+    else
+        _found := jobq_private.look_jobs(
+            _states, show_jobs.kind, show_jobs.queue, show_jobs.metadata,
+            show_jobs.error_code, show_jobs.worker, _since, _until, show_jobs.max_looked
+        );
+    end if;
+    _shown := _found.job_ids[:show_jobs.max_jobs];
+    select json_agg(json_build_object(
+        'job_id', f.job_id, 'kind', f.kind, 'queue', f.queue, 'state', f.state,
+        'priority', f.priority, 'attempts', f.attempt - f.uncounted,
+        'max_attempts', f.max_attempts, 'worker', f.worker,
+        'created_at', f.created_at, 'run_at', f.run_at,
+        'started_at', f.claimed_at, 'finished_at', f.finished_at,
+        'last_error_code', f.last_error_code,
+        'last_error', left(f.last_error, 200)
+    ) order by f.job_id desc) into _items
+    from (
+        select j.job_id, j.kind, j.queue, j.state, j.priority, j.attempt, j.uncounted,
+            j.max_attempts, j.worker, j.created_at, j.run_at, j.claimed_at,
+            null::timestamptz as finished_at, j.last_error_code, j.last_error
+        from jobq_private.job as j
+        where j.job_id = any (_shown)
+        union all
+        select a.job_id, a.kind, a.queue, a.state, a.priority, a.attempt, a.uncounted,
+            a.max_attempts, a.worker, a.created_at, a.run_at, a.claimed_at,
+            a.finished_at, a.last_error_code, a.last_error
+        from jobq_private.job_archive as a
+        where a.job_id = any (_shown)
+    ) as f;
+    return json_build_object(
+        'items', coalesce(_items, '[]'),
+        'matched', coalesce(cardinality(_found.job_ids), 0),
+        'is_all', not _found.is_cut,
         'cursor', case
-            when c.matched > show_jobs.max_jobs then (
-                select f.job_id from shown as f order by f.n desc limit 1
-            )
-            when c.is_cut then c.last
+            when cardinality(_found.job_ids) > show_jobs.max_jobs
+            then _shown[show_jobs.max_jobs]
+            else _found.last_id
         end
-    ) into _document
-    from counted as c;
-    return _document;
+    );
 end
 $$;
 

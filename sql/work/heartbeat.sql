@@ -9,13 +9,15 @@
 -- jobq.worker; null leaves them as they are.
 -- Argument except_kinds: kinds that the worker has met and has no handler for, for explain()
 -- and health(); null leaves them as they are.
+-- Argument release: of what the worker runs, 1 to 200 characters, as the console and
+-- jobq.worker show it; null leaves it as it is.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null,
-    except_kinds text[] default null
+    except_kinds text[] default null, release text default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -31,17 +33,23 @@ as $$
 #variable_conflict use_column
 begin
     perform jobq_private.check_claim('{}', heartbeat.worker, 0, heartbeat.except_kinds);
+    if length(heartbeat.release) not between 1 and 200 then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'release must have 1 to 200 characters'
+        );
+    end if;
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues, except_kinds)
+    insert into jobq_private.worker as w (worker, queues, except_kinds, release)
     values (
         heartbeat.worker, coalesce(heartbeat.queues, '{}'),
-        coalesce(heartbeat.except_kinds, '{}')
+        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release
     )
     on conflict on constraint worker_pkey do update
     set
         seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
-        except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds);
+        except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds),
+        release = coalesce(heartbeat.release, w.release);
 
     return query
     with held as materialized (

@@ -3,6 +3,7 @@
 -- Column jobs: how many jobs it runs.
 -- Column queues: what it claims from.
 -- Column except_kinds: the kinds that it has met and has no handler for.
+-- Column release: of what it runs, as it says itself; null where it says nothing.
 -- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
@@ -12,7 +13,7 @@ select
         select count(*) from jobq_private.job as j
         where j.state = 'running' and j.worker = w.worker
     ) as jobs,
-    w.region, w.except_kinds
+    w.region, w.except_kinds, w.release
 from jobq_private.worker as w;
 
 revoke all on jobq.worker from public;

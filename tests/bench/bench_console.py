@@ -33,7 +33,7 @@ import psycopg
 import uvicorn
 from bench import SETTINGS, install
 
-from jobq.console import visitor
+from jobq.console import memory
 from jobq.embedded import Server
 from jobq.http import Settings, create_app, create_key
 
@@ -153,6 +153,7 @@ PAGES = {
     "endpoints": "endpoints",
     "audit": "audit",
 }
+MIXED = "each on a page of their own, of all these"
 SLICES = 58  # of the archive, for two sessions that fill it
 
 
@@ -165,7 +166,10 @@ def main() -> None:
     parser.add_argument("--keep", metavar="FOLDER", help="where the database stays")
     options = parser.parse_args()
     os.nice(5)
-    with large_database(options.keep, options.archived, options.live) as (connection, url):
+    with large_database(options.keep, options.archived, options.live) as (
+        connection,
+        url,
+    ):
         asyncio.run(look(connection, url, options.looks))
         cost(connection)
 
@@ -175,7 +179,12 @@ def large_database(
     folder: str | None, archived: int, live: int
 ) -> Iterator[tuple[Connection, str]]:
     """Start a server with so many jobs in it; give a connection to it and its URL."""
-    settings = {**SETTINGS, "shared_buffers": "2GB", "fsync": "off", "maintenance_work_mem": "1GB"}
+    settings = {
+        **SETTINGS,
+        "shared_buffers": "2GB",
+        "fsync": "off",
+        "maintenance_work_mem": "1GB",
+    }
     with TemporaryDirectory() as passing:
         data = Path(folder or passing) / f"{archived}-{live}"
         is_new = not data.exists()
@@ -197,14 +206,23 @@ def fill(connection: Connection, url: str, archived: int, live: int) -> None:
     [(now,)] = connection.execute("select now() - interval '2 s'").fetchall()
     recent, day = archived // 200, archived // SLICES
     slices = [
-        (now - timedelta(days=DAYS * (n + 1) / SLICES), timedelta(days=DAYS / SLICES), day)
+        (
+            now - timedelta(days=DAYS * (n + 1) / SLICES),
+            timedelta(days=DAYS / SLICES),
+            day,
+        )
         for n in range(SLICES)
     ]
     slices.append((now - timedelta(hours=1), timedelta(hours=1), recent))
     statements = [
         (
             ARCHIVE,
-            {"first": 1 + n * day, "jobs": jobs, "since": since, "until": since + length},
+            {
+                "first": 1 + n * day,
+                "jobs": jobs,
+                "since": since,
+                "until": since + length,
+            },
         )
         for n, (since, length, jobs) in enumerate(slices)
     ]
@@ -226,21 +244,21 @@ def apart(url: str, statement: str, arguments: dict[str, Any]) -> None:
 
 
 @contextmanager
-def served(url: str, memory: float) -> Iterator[str]:
-    """Serve the console by a process of its own; give its address."""
+def served(url: str, lasts: float) -> Iterator[int]:
+    """Serve the console by a process of its own; give its port."""
     port = free_port()
-    server = get_context("spawn").Process(target=serve, args=(url, port, memory), daemon=True)
+    server = get_context("spawn").Process(target=serve, args=(url, port, lasts), daemon=True)
     server.start()
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield port
     finally:
         server.terminate()
         server.join()
 
 
-def serve(url: str, port: int, memory: float) -> None:
-    """Serve the console, whose answers serve others that ask the same for a time."""
-    visitor.MEMORY = memory  # type: ignore[misc]
+def serve(url: str, port: int, lasts: float) -> None:
+    """Serve the console, whose pages serve others that ask for the same for a time."""
+    memory.LASTS = lasts  # type: ignore[misc]
     app = create_app(url, Settings(maintain_every=0))
     uvicorn.run(app, port=port, access_log=False, log_level="warning")
 
@@ -258,21 +276,25 @@ async def look(connection: Connection, url: str, looks: int) -> None:
     ids = {name: connection.execute(one.encode()).fetchall()[0][0] for name, one in IDS.items()}
     pages = {name: f"/console/{path.format(**ids)}" for name, path in PAGES.items()}
     times: dict[str, dict[int, list[float]]] = {name: {} for name in pages}
+    times[MIXED] = {}
     # One reader's looks all ask the database; of twenty those that ask the same at once share.
-    for readers, memory in ((1, 0.0), (20, 1.0)):
-        with served(url, memory) as address:
-            async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as client:
-                await enter(client, address, key)
-                for name, page in pages.items():
-                    # Connections that have just been opened read the catalog first.
-                    await asyncio.gather(*(reader(client, page, 3) for _ in range(readers)))
-                    each = looks if readers == 1 else max(3, looks // 10)
-                    found = await asyncio.gather(
-                        *(reader(client, page, each) for _ in range(readers))
-                    )
-                    times[name][readers] = [t for ts in found for t in ts]
+    for count, lasts in ((1, 0.0), (20, 1.0)):
+        with served(url, lasts) as port:
+            cookie = await enter(port, key)
+            readers = [await Reader.open(port, cookie) for _ in range(count)]
+            for name, page in pages.items():
+                # Connections that have just been opened read the catalog first.
+                await together(readers, [[page] * 3] * count)
+                each = looks if count == 1 else max(3, looks // 10)
+                times[name][count] = await together(readers, [[page] * each] * count)
+            if count > 1:
+                ways = [[*pages.values()][n:] + [*pages.values()][:n] for n in range(count)]
+                times[MIXED][count] = await together(readers, ways)
     for name, found in times.items():
-        print(f"  {name}: " + "; ".join(told(n, of) for n, of in found.items()), flush=True)
+        print(
+            f"  {name}: " + "; ".join(told(n, of) for n, of in found.items()),
+            flush=True,
+        )
     missed = [
         name for name, of in times.items() if any(p95(found) > GOALS[n] for n, found in of.items())
     ]
@@ -280,32 +302,56 @@ async def look(connection: Connection, url: str, looks: int) -> None:
     print(goals + (f"missed by {', '.join(missed)}" if missed else "met by all"))
 
 
-async def enter(client: httpx.AsyncClient, address: str, key: str) -> None:
-    """Sign in, once the server answers."""
-    for _ in range(600):
-        try:
-            entered = await client.post(
-                "/console/enter", data={"key": key}, headers={"origin": address}
-            )
-        except httpx.ConnectError:
-            await asyncio.sleep(0.1)
-        else:
-            assert entered.status_code == 303
-            return
+async def enter(port: int, key: str) -> str:
+    """Sign in, once the server answers; return the cookie."""
+    address = f"http://127.0.0.1:{port}"
+    async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as client:
+        for _ in range(600):
+            try:
+                entered = await client.post(
+                    "/console/enter", data={"key": key}, headers={"origin": address}
+                )
+            except httpx.ConnectError:
+                await asyncio.sleep(0.1)
+            else:
+                assert entered.status_code == 303
+                return f"jobq_console={entered.cookies['jobq_console']}"
     sys.exit("the server does not answer")
 
 
-async def reader(client: httpx.AsyncClient, page: str, looks: int) -> list[float]:
-    """Look at a page again and again."""
-    return [await ask(client, page) for _ in range(looks)]
+class Reader:
+    """A reader with a connection, so small that the server's time is what is measured."""
+
+    def __init__(
+        self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], cookie: str
+    ) -> None:
+        self._answers, self._requests = streams
+        self._cookie = cookie
+
+    @classmethod
+    async def open(cls, port: int, cookie: str) -> Reader:
+        """Connect."""
+        return cls(await asyncio.open_connection("127.0.0.1", port, limit=2**24), cookie)
+
+    async def look(self, page: str) -> float:
+        """Return the milliseconds that a page takes."""
+        started = time.perf_counter()
+        request = f"GET {page} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self._cookie}\r\n\r\n"
+        self._requests.write(request.encode())
+        head = (await self._answers.readuntil(b"\r\n\r\n")).decode().lower()
+        assert head.startswith("http/1.1 200"), f"{page}: {head}"
+        await self._answers.readexactly(int(head.split("content-length: ")[1].split()[0]))
+        return 1000 * (time.perf_counter() - started)
+
+    async def walk(self, pages: list[str]) -> list[float]:
+        """Look at pages, one after the other."""
+        return [await self.look(page) for page in pages]
 
 
-async def ask(client: httpx.AsyncClient, page: str) -> float:
-    """Return the milliseconds that a page takes."""
-    started = time.perf_counter()
-    answer = await client.get(page)
-    assert answer.status_code == 200, f"{page}: {answer.status_code}"
-    return 1000 * (time.perf_counter() - started)
+async def together(readers: list[Reader], ways: list[list[str]]) -> list[float]:
+    """Return the times of readers who go their ways at once."""
+    walks = (reader.walk(way) for reader, way in zip(readers, ways, strict=True))
+    return [time for times in await asyncio.gather(*walks) for time in times]
 
 
 def p95(times: list[float]) -> float:

@@ -145,6 +145,41 @@ async def test_who_may_look_may_not_act(browser: Browser) -> None:
     assert browser.api.run("select state from jobq.job") == [("queued",)]
 
 
+async def test_readers_of_one_page_find_their_own_names_and_tokens_on_it(
+    browser: Browser,
+) -> None:
+    found = []
+    for _ in range(2):
+        browser.client.cookies.clear()
+        await browser.sign_in(["operate"])
+        page = (await browser.get("/console/queues")).text
+        name = re.search(r"API key test-\d+", page)
+        assert name
+        found.append((name[0], await browser.token()))
+    (one, token), (other, others_token) = found
+    assert one != other and token != others_token
+    answer = await browser.post("/console/queues/pause", token=token, queue="mail")
+    assert answer.status_code == 403
+
+
+async def test_what_was_done_is_told_once_and_to_no_page_that_only_follows(
+    browser: Browser,
+) -> None:
+    await browser.sign_in(["operate"])
+    await browser.act("/console/queues/pause", queue="mail")
+    follows = await browser.get("/console/queues", headers={"hx-request": "true"})
+    assert 'role="status"' not in follows.text
+    assert "mail is paused" in (await browser.get("/console/queues")).text
+    assert 'role="status"' not in (await browser.get("/console/queues")).text
+
+
+async def test_what_somebody_does_is_seen_at_once(browser: Browser) -> None:
+    await browser.sign_in(["operate"])
+    assert ">paused<" not in (await browser.get("/console/queues")).text
+    await browser.act("/console/queues/pause", queue="mail")
+    assert ">paused<" in (await browser.get("/console/queues")).text
+
+
 async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
     await browser.sign_in(["operate"])
     for name in ("a/b", "..", "?x&y", EVIL):

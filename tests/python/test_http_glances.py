@@ -21,9 +21,9 @@ select from jobq.claim('{money}', 'till', 1);
 select jobq.heartbeat('till', '{}', '{}', '{money}');
 select jobq.pause_queue('money', 'audit');
 insert into jobq_private.history
-values (1, date_trunc('minute', now()) - interval '1 min', 'money', 'bill', 3, 0, 0, 1, 0);
+values (1, date_trunc('minute', now()) - interval '2 min', 'money', 'bill', 3, 0, 0, 1, 0);
 insert into jobq_private.latency
-select 1, date_trunc('minute', now()) - interval '1 min', array_fill(1::bigint, array[50]);
+select 1, date_trunc('minute', now()) - interval '2 min', array_fill(1::bigint, array[50]);
 """
 
 

@@ -12,7 +12,7 @@ from waiting import until
 from worker_handlers import Gate
 from worker_process import working
 
-from jobq import Client
+from jobq import Client, __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +60,11 @@ def test_a_killed_workers_job_is_finished_by_another(
 
 @pytest.mark.parametrize("kind", ["wait", "wait_in_thread", "write"])
 def test_a_worker_that_comes_back_from_the_dead_is_refused(
-    database: str, client: Client, connect: Callable[[], Connection], tmp_path: Path, kind: str
+    database: str,
+    client: Client,
+    connect: Callable[[], Connection],
+    tmp_path: Path,
+    kind: str,
 ) -> None:
     """Nothing of what it did late is kept, its rows least of all."""
     client.configure(lease="3 s")
@@ -82,7 +86,12 @@ def test_a_worker_that_comes_back_from_the_dead_is_refused(
         assert client.result(later, timeout=30) == "still here"
         assert client.get(later).worker == "frozen"
     job = client.get(job_id)
-    assert (job.state, job.result, job.attempt, job.worker) == ("succeeded", 2, 2, "other")
+    assert (job.state, job.result, job.attempt, job.worker) == (
+        "succeeded",
+        2,
+        2,
+        "other",
+    )
     rows = connection.execute("select job_id, attempt from public.processed_log").fetchall()
     assert rows == ([(job_id, 2)] if kind == "write" else [])
 
@@ -135,13 +144,14 @@ def test_a_second_signal_stops_at_once(
     assert (job.state, job.attempts) == ("queued", 0)
 
 
-def test_an_idle_worker_stops_and_leaves_the_list(
+def test_an_idle_worker_says_its_release_stops_and_leaves_the_list(
     database: str, connect: Callable[[], Connection], tmp_path: Path
 ) -> None:
     connection = connect()
-    names = "select worker from jobq.worker"
-    with working(database, tmp_path, "--name", "me") as worker:
-        until(lambda: connection.execute(names).fetchall() == [("me",)])
+    names = "select worker, release from jobq.worker"
+    with working(database, tmp_path, "--name", "me", "--release", "shop-7") as worker:
+        told = [("me", f"shop-7, jobq {__version__}")]
+        until(lambda: connection.execute(names).fetchall() == told)
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
     assert connection.execute(names).fetchall() == []

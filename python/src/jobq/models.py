@@ -268,6 +268,7 @@ class LiveWorker:
         is_live: whether it was seen within the last minute.
         jobs: how many it runs.
         except_kinds: the kinds that it has met and has no handler for.
+        release: of what it runs, as it says itself.
     """
 
     worker: str
@@ -278,6 +279,7 @@ class LiveWorker:
     jobs: int
     region: str
     except_kinds: list[str]
+    release: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,8 @@ select results_eq(
 select is_empty('select * from jobq.list_workers()', 'nobody works at first');
 select jobq.heartbeat('w', '{}', '{}', '{q}', '{a}');
 select results_eq(
-    'select worker, queues, is_live, jobs, except_kinds from jobq.list_workers()',
-    $$ values ('w', '{q}'::text[], true, 0::bigint, '{a}'::text[]) $$,
+    'select worker, queues, is_live, jobs, except_kinds, release from jobq.list_workers()',
+    $$ values ('w', '{q}'::text[], true, 0::bigint, '{a}'::text[], null::text) $$,
     'and each worker is told'
 );
 

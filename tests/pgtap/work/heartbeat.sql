@@ -1,6 +1,6 @@
 -- What jobq.heartbeat() promises.
 begin;
-select plan(18);
+select plan(22);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -124,6 +124,17 @@ select is(
     (select w.queues from jobq.worker as w where w.worker = 'idle'), '{a,b}',
     'the queues of a worker stay until it names others'
 );
+select from jobq.heartbeat('idle', '{}', '{}', release => 'shop-7');
+select from jobq.heartbeat('idle', '{}', '{}');
+select is(
+    (select w.release from jobq.worker as w where w.worker = 'idle'), 'shop-7',
+    'so does the release of what it runs'
+);
+select from jobq.heartbeat('idle', '{}', '{}', release => repeat('8', 200));
+select is(
+    (select w.release from jobq.worker as w where w.worker = 'idle'), repeat('8', 200),
+    'and a later release takes its place'
+);
 update jobq_private.worker set seen_at = now() - interval '61 s' where worker = 'idle';
 select is(
     (select w.is_live from jobq.worker as w where w.worker = 'idle'), false,
@@ -141,7 +152,9 @@ from (
     ('''w'', ''{}'', ''{1}''', '22023 INVALID_ARGUMENT'),
     ('''w'', ''{null}'', ''{1}''', 'none'),
     (''''', ''{}'', ''{}''', '22023 INVALID_ARGUMENT'),
-    ('repeat(''w'', 257), ''{}'', ''{}''', '22023 INVALID_ARGUMENT')
+    ('repeat(''w'', 257), ''{}'', ''{}''', '22023 INVALID_ARGUMENT'),
+    ('''w'', ''{}'', ''{}'', release => ''''', '22023 INVALID_ARGUMENT'),
+    ('''w'', ''{}'', ''{}'', release => repeat(''r'', 201)', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
 
 select * from finish();

@@ -13,7 +13,7 @@ __all__ = ["kinds", "pause", "queues", "resume", "workers"]
 
 
 KIND = ("kind", "queue", "priority", "max_attempts", "timeout", "keep_succeeded", "run")
-WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "except_kinds")
+WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds")
 
 
 @click.command()

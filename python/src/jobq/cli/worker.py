@@ -43,6 +43,7 @@ LONGEST_NAME = 128
 @click.option("--concurrency", default=50, type=click.IntRange(1), help="Jobs at a time.")
 @click.option("--processes", type=click.IntRange(1), help="Processes for work on the CPU.")
 @click.option("--name", help="The worker's name; unique.")
+@click.option("--release", envvar="JOBQ_RELEASE", show_envvar=True, help="Shown with the worker.")
 @click.option("--poll", default=5.0, type=Seconds(0.05, 60), help="Seconds between looks.")
 @click.option("--grace", default=30.0, type=Seconds(0), help="Seconds to finish jobs in.")
 @click.option("--listen/--no-listen", default=True, help="Be woken by notifications, or poll.")

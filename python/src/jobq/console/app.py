@@ -24,10 +24,11 @@ from jobq.console import (
     workers,
 )
 from jobq.console.guard import Guard
+from jobq.console.memory import Memory
 from jobq.console.pulse import Pulse, stream
 from jobq.console.sessions import PATH, Sessions
 from jobq.console.visit import refuse, routes
-from jobq.console.visitor import Answers, Visitor
+from jobq.console.visitor import Visitor
 from jobq.http.limits import Rates
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ class Console:
         self.options = options
         self.keys = keys
         self.sessions = Sessions(options)
-        self.answers = Answers()
-        self.pulse = Pulse(database, "jobq_reader" if keys else "")
+        self.memory = Memory()
+        self.pulse = Pulse(database, "jobq_reader" if keys else "", self.memory.forget)
         self.guesses = Rates(GUESSES_PER_SECOND)
         self._ticket = ticket
 
@@ -98,7 +99,7 @@ class Console:
 
     def visitor(self, name: str, scopes: frozenset[str]) -> Visitor:
         """Return somebody who asks by the server's own connections."""
-        return Visitor(name, scopes, self.database, self.answers, is_log_in=False)
+        return Visitor(name, scopes, self.database, self.memory, is_log_in=False)
 
     def takes(self, ticket: str) -> bool:
         """Whether this is the ticket; it is torn at that."""

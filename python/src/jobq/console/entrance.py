@@ -81,7 +81,7 @@ async def of_log_in(console: Console, url: str) -> Session:
         raise
     login = msgspec.json.decode(document)
     name, scopes = login["login"], frozenset(login["scopes"])
-    return Session(Visitor(name, scopes, database, console.answers, is_log_in=True))
+    return Session(Visitor(name, scopes, database, console.memory, is_log_in=True))
 
 
 async def _let_in(visit: Visit, session: Session) -> Response:

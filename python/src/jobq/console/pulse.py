@@ -11,7 +11,7 @@ import psycopg
 from starlette.responses import Response, StreamingResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from starlette.requests import Request
 
@@ -25,11 +25,18 @@ MOST_STREAMS: Final = 500
 
 
 class Pulse:
-    """Looks every two seconds while somebody watches, once for all of them."""
+    """Looks every two seconds while somebody watches, once for all of them.
 
-    def __init__(self, database: Database, role: str) -> None:
+    Args:
+        database: where it looks.
+        role: as whom.
+        on_change: is called before pages are told that something has changed.
+    """
+
+    def __init__(self, database: Database, role: str, on_change: Callable[[], None]) -> None:
         self._database = database
         self._role = role
+        self._on_change = on_change
         self._beat = asyncio.Event()
         self._watching = 0
         self._task: asyncio.Task[None] | None = None
@@ -66,6 +73,7 @@ class Pulse:
                 now = last
             if now != last:
                 last = now
+                self._on_change()
                 self._tell()
             await asyncio.sleep(EVERY)
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jobq.console import charts, words
+from jobq.console import charts, markup, words
 
-TEMPLATES = Environment(
+
+class Pages(Environment):
+    """Templates that read documents of the database."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:  # noqa: ANN401 - as Jinja has it
+        """Return a member of a document without a look for an attribute of that name first."""
+        if type(obj) is dict and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+TEMPLATES = Pages(
     loader=PackageLoader("jobq.console"),
     autoescape=True,
     trim_blocks=True,
@@ -25,5 +38,8 @@ TEMPLATES.filters.update(
     plural=words.plural,
     sql=words.sql,
     urlencode_dict=words.query,
+    state=markup.state,
+    when=markup.when,
+    written=markup.written,
 )
 TEMPLATES.globals.update(charts=charts, version=words.version())

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, RedirectResponse
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from jobq.console.guard import check_origin, form
 from jobq.console.rendering import TEMPLATES
 from jobq.console.sessions import PATH
+from jobq.console.sheet import ANYBODY, Sheet
 from jobq.http.errors import ApiError, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -43,7 +44,7 @@ class Page:
     """
 
     path: str
-    handler: Callable[..., Awaitable[Response]]
+    handler: Callable[..., Coroutine[Any, Any, Response]]
     method: str = "GET"
     is_open: bool = False
 
@@ -76,21 +77,16 @@ class Visit:
 
     def show(self, template: str, status: int = 200, **context: object) -> Response:
         """Render a page."""
-        said = []
-        if self.session is not None:
-            said, self.session.said = self.session.said, []
         text = TEMPLATES.get_template(template).render(
             visit=self,
-            session=self.session,
-            visitor=self.session and self.session.visitor,
+            session=self.session and ANYBODY,
             may_operate=bool(self.session and self.session.visitor.may_operate),
             hides_payloads=self.console.options.hides_payloads,
             path=self.request.url.path.removeprefix(PATH).rstrip("/") or "/",
             address=self.address,
-            said=said,
             **context,
         )
-        return HTMLResponse(text, status)
+        return Sheet(text, status)
 
     @property
     def address(self) -> str:
@@ -123,7 +119,7 @@ def routes(pages: Iterable[Page]) -> list[Route]:
 def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
-            return await _answer(page, request)
+            return own(request, await _answer(page, request))
         except Exception as error:
             return await refuse(request, error)
 
@@ -149,7 +145,18 @@ async def _answer(page: Page, request: Request) -> Response:
             raise ApiError("FORBIDDEN", message="You may look, but not act: this needs operate.")
     elif not visit.visitor.scopes & {"read", "operate"}:
         raise ApiError("FORBIDDEN", message="This needs one of the scopes read and operate.")
+    else:
+        key = (visit.visitor.eyes, str(request.url))
+        return await visit.console.memory.get(key, lambda: page.handler(visit))
     return await page.handler(visit)
+
+
+def own(request: Request, answer: Response) -> Response:
+    """Return an answer with what is its reader's own on it."""
+    session: Session | None = request.scope.get("jobq.session")
+    if session is None or not isinstance(answer, Sheet):
+        return answer
+    return answer.of(session, is_look="hx-request" in request.headers)
 
 
 def _ask_who(request: Request, visit: Visit) -> Response:
@@ -173,4 +180,4 @@ async def refuse(request: Request, error: Exception) -> Response:
     if answer.code == "UNAUTHORIZED" and not isinstance(error, HTTPException):
         answer.hint = answer.hint or "Sign in again."
     shown: dict[str, Any] = {"error": answer}
-    return Visit(request).show("error.html", answer.status, **shown)
+    return own(request, Visit(request).show("error.html", answer.status, **shown))

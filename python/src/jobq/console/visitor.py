@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jobq.http.database import LOG_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Hashable, Sequence
+    from collections.abc import Hashable
 
+    from jobq.console.memory import Memory
     from jobq.http.database import Database
-
-# Seconds for which an answer serves every tab that asks for the same.
-MEMORY: Final = 1.0
-
-
-class Answers:
-    """What the database has just answered: many tabs that look at one thing cost one call."""
-
-    def __init__(self) -> None:
-        self._tasks: dict[Hashable, tuple[float, asyncio.Task[Any]]] = {}
-
-    def forget(self) -> None:
-        """Ask anew from here on: something has been done."""
-        self._tasks.clear()
-
-    async def get(self, key: Hashable, database: Database, role: str, call: Call) -> list[Any]:
-        """Return the rows of a call, of one that is under way or just over where there is one."""
-        now = time.monotonic()
-        for old in [k for k, (until, _) in self._tasks.items() if until < now]:
-            del self._tasks[old]
-        if key not in self._tasks:
-            function, arguments = call
-            fetched = database.fetch(role, function, None, **arguments)
-            task = asyncio.create_task(_list(fetched))
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._tasks[key] = (now + MEMORY, task)
-        return await asyncio.shield(self._tasks[key][1])
-
-
-Call = tuple[str, dict[str, object]]
-
-
-async def _list(rows: Awaitable[Sequence[Any]]) -> list[Any]:
-    return list(await rows)
 
 
 class Visitor:
@@ -63,20 +28,25 @@ class Visitor:
         name: str,
         scopes: frozenset[str],
         database: Database,
-        answers: Answers,
+        memory: Memory,
         *,
         is_log_in: bool,
     ) -> None:
         self.name = name
         self.scopes = scopes
         self._database = database
-        self._answers = answers
+        self._memory = memory
         self._is_log_in = is_log_in
 
     @property
     def may_operate(self) -> bool:
         """Whether they may act."""
         return "operate" in self.scopes
+
+    @property
+    def eyes(self) -> Hashable:
+        """Whoever has the same sees the same."""
+        return self._database, self._role
 
     @property
     def _role(self) -> str:
@@ -86,9 +56,10 @@ class Visitor:
 
     async def rows(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Return what a function that only reads answers."""
-        given = msgspec.json.encode(arguments)
-        key = (id(self._database), self._role, function, given)
-        return await self._answers.get(key, self._database, self._role, (function, arguments))
+        key = (self.eyes, function, msgspec.json.encode(arguments))
+        return await self._memory.get(
+            key, lambda: self._database.fetch(self._role, function, None, **arguments)
+        )
 
     async def document(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """Return the one JSON document that a function answers."""
@@ -102,10 +73,10 @@ class Visitor:
 
     async def act(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Do something, in the visitor's name."""
-        self._answers.forget()
+        self._memory.forget()
         acting_for = None if self._is_log_in else self.name
         rows = await self._database.fetch(self._role, function, acting_for, **arguments)
-        self._answers.forget()
+        self._memory.forget()
         return rows
 
     async def close(self) -> None:

@@ -259,6 +259,7 @@ WORKERS: Final = {
             "oldest": {"job_id": ID, "kind": "send_email", "started_at": MOMENT},
             "region": "default",
             "except_kinds": [],
+            "release": "shop-2026.11.3, jobq 0.1.0",
         }
     ]
 }

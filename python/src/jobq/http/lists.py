@@ -68,6 +68,7 @@ class Worker(Struct):
     oldest: Annotated[OldestJob | None, Meta(description="What it has run the longest.")]
     region: str
     except_kinds: Annotated[list[str], Meta(description="Kinds that it does not know.")]
+    release: Annotated[str | None, Meta(description="Of what it runs, as it says itself.")]
 
 
 class Workers(Struct):

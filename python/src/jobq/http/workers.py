@@ -68,6 +68,10 @@ class Heartbeat(Request, kw_only=True):
 
     queues: QueueNames | None = None
     jobs: Annotated[list[Held], Meta(max_length=10_000)] = msgspec.field(default_factory=list)
+    release: (
+        Annotated[str, Meta(min_length=1, max_length=200, description="Of what the worker runs.")]
+        | None
+    ) = None
 
 
 class Completion(Request):
@@ -213,6 +217,7 @@ async def heartbeat(call: Call) -> Response:
         job_ids=[job.job_id for job in beat.jobs],
         attempts=[job.attempt for job in beat.jobs],
         queues=beat.queues,
+        release=beat.release,
     )
     return encoded({"jobs": jobs})
 

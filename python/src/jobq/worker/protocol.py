@@ -40,7 +40,7 @@ JOB_COLUMNS: Final = (
 EXCHANGE: Final = (
     f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 )
-HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s)"
+HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s)"
 HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
@@ -64,13 +64,22 @@ class Protocol:
         worker: the name under which jobs are claimed.
         queues: what the worker serves.
         unknown: the kinds that it leaves to others.
+        release: of what it runs.
     """
 
-    def __init__(self, links: Links, worker: str, queues: Sequence[str], unknown: Unknown) -> None:
+    def __init__(
+        self,
+        links: Links,
+        worker: str,
+        queues: Sequence[str],
+        unknown: Unknown,
+        release: str,
+    ) -> None:
         self._links = links
         self._worker = worker
         self._queues = list(queues)
         self._unknown = unknown
+        self._release = release
 
     async def exchange(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
@@ -127,7 +136,9 @@ class Protocol:
         """Extend the leases of jobs; return what is known of each."""
         unknown = self._unknown.kinds() or []
         rows = await self._links.call(
-            HEARTBEAT, (self._worker, *_keys(jobs), self._queues, unknown), is_vital=True
+            HEARTBEAT,
+            (self._worker, *_keys(jobs), self._queues, unknown, self._release),
+            is_vital=True,
         )
         return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}
 

@@ -10,6 +10,7 @@ import socket
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import jobq
 from jobq.call import statement
 from jobq.errors import DatabaseUnavailable, JobqError
 from jobq.worker import forks
@@ -50,6 +51,7 @@ LAST_WORDS: Final = 5.0
 # Seconds without an answer of the database after which a worker does not call itself ready:
 # heartbeats and upkeep ask every few seconds.
 SILENT: Final = 30.0
+LONGEST_RELEASE: Final = 150
 
 
 class Worker:
@@ -65,6 +67,8 @@ class Worker:
             queue of weight 3 is looked at first three times as often as one of weight 1.
         concurrency: how many jobs run at a time.
         name: under which jobs are claimed; unique among workers.
+        release: of the program that the handlers are part of; told with jobq's own to who
+            looks at workers.
         listen: whether to be woken by notifications; else it polls.
         listen_database: a libpq URL that leads to the server directly, when ``database``
             leads to a pooler in transaction mode.
@@ -94,6 +98,7 @@ class Worker:
         *,
         concurrency: int = 50,
         name: str | None = None,
+        release: str | None = None,
         listen: bool = True,
         listen_database: str | None = None,
         is_pooled: bool = False,
@@ -111,6 +116,7 @@ class Worker:
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
         check_queues(queues)
+        self._release = release_of(release)
         self.name = name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._database = database
         self._registry = registry
@@ -265,7 +271,7 @@ class Worker:
         )
         stack.push_async_callback(places.close)
         unknown = Unknown(is_lasting=not self._registry.has_fallback)
-        protocol = Protocol(links, self.name, self._queues.names, unknown)
+        protocol = self._protocol(links, unknown)
         notes = Notes(protocol)
         attempts = Attempts(
             self.name,
@@ -321,6 +327,9 @@ class Worker:
             return None
         return Listener(self._listen_database, self._queues.names, silence)
 
+    def _protocol(self, links: Links, unknown: Unknown) -> Protocol:
+        return Protocol(links, self.name, self._queues.names, unknown, self._release)
+
     async def _start(self, links: Links) -> None:
         """Wait for the database, and declare the kinds.
 
@@ -332,7 +341,7 @@ class Worker:
         while not self._stop.asked.is_set():
             try:
                 unknown = Unknown(is_lasting=True)
-                await Protocol(links, self.name, self._queues.names, unknown).due_in()
+                await self._protocol(links, unknown).due_in()
                 if self._declare:
                     for call in self._registry.definitions():
                         given = call.given
@@ -412,3 +421,16 @@ class Worker:
         if not work.done():
             logger.error("jobs could not be settled; their leases will expire")
             work.cancel()
+
+
+def release_of(release: str | None) -> str:
+    """Return what a worker says that it runs: its program's release, and jobq's.
+
+    Raises:
+        ValueError: it may not be so long.
+    """
+    if release is None:
+        return f"jobq {jobq.__version__}"
+    if not 1 <= len(release) <= LONGEST_RELEASE:
+        raise ValueError(f"release must have 1 to {LONGEST_RELEASE} characters")
+    return f"{release}, jobq {jobq.__version__}"

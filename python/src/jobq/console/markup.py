@@ -1,0 +1,35 @@
+"""The smallest pieces of pages, which stand on them by the hundred: so they are made in Python."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from jobq.console.words import NOTHING, ago, moment, parsed, plain
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a constant
+
+
+def written(text: object, most: int = 200) -> Markup:
+    """Return what others wrote: as text, cut, in a direction of its own."""
+    return Markup(f"<bdi>{escape(plain(NOTHING if text is None else text, most))}</bdi>")  # noqa: S704 - escaped
+
+
+def when(given: str | datetime | None) -> Markup:
+    """Return how long ago an instant was, with the instant itself for who points at it."""
+    if given is None:
+        return NONE
+    at = parsed(given)
+    machine = escape(given if isinstance(given, str) else at.isoformat())
+    return Markup(f'<time datetime="{machine}" title="{moment(at)}">{ago(at)}</time>')  # noqa: S704 - escaped
+
+
+def state(name: str) -> Markup:
+    """Return a state with its color."""
+    word = escape(name)
+    return Markup(f'<span class="state s-{word}">{word}</span>')  # noqa: S704 - escaped

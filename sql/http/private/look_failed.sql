@@ -1,0 +1,71 @@
+-- Purpose: which dead or cancelled jobs fit a filter, newest first.
+-- Invariant: reads the index alone that holds what the filter asks for, where pages are known
+-- to be visible to all. Raises: nothing.
+-- Argument states: dead, cancelled, or both.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument error_code: only with this code; null means all.
+-- Argument since: none made before this one.
+-- Argument until: only those made before this one.
+-- Argument most: looks at so many at most.
+-- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
+-- at; last_id, of the last that was looked at, where there are more.
+create or replace function jobq_private.look_failed(
+    states text[], kind text, queue text, error_code text,
+    since uuid, until uuid, most integer,
+    out job_ids uuid[], out is_cut boolean, out last_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    select
+        array_agg(l.job_id) filter (where l.fits and l.n <= look_failed.most),
+        count(*) > look_failed.most,
+        (array_agg(l.job_id) filter (where l.n = look_failed.most))[1]
+    into look_failed.job_ids, look_failed.is_cut, look_failed.last_id
+    from (
+        select u.job_id, row_number() over () as n,
+            (look_failed.kind is null or u.kind = look_failed.kind)
+            and (look_failed.queue is null or u.queue = look_failed.queue)
+            and (
+                look_failed.error_code is null
+                or u.last_error_code is not distinct from look_failed.error_code
+            ) as fits
+        from (
+            (
+                select a.job_id, a.kind, a.queue, a.last_error_code
+                from jobq_private.job_archive as a
+                where 'dead' = any (look_failed.states) and a.state = 'dead'
+                and a.job_id < look_failed.until and a.job_id >= look_failed.since
+                order by a.job_id desc
+                limit look_failed.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.kind, a.queue, a.last_error_code
+                from jobq_private.job_archive as a
+                where 'cancelled' = any (look_failed.states) and a.state = 'cancelled'
+                and a.job_id < look_failed.until and a.job_id >= look_failed.since
+                order by a.job_id desc
+                limit look_failed.most + 1
+            )
+            order by job_id desc
+            limit look_failed.most + 1
+        ) as u
+    ) as l;
+end
+$$;
+
+revoke all on function jobq_private.look_failed from public;
+
+comment on function jobq_private.look_failed is
+'Returns which dead or cancelled jobs fit a filter.';

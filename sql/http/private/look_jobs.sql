@@ -1,0 +1,118 @@
+-- Purpose: which jobs fit a filter, newest first.
+-- Invariant: reads rows by descents of indexes, live ones and archived. Raises: nothing.
+-- Argument states: only these.
+-- Argument kind: only this kind; null means all.
+-- Argument queue: only this queue; null means all.
+-- Argument metadata: only those whose metadata contain this object; null means all.
+-- Argument error_code: only with this code; null means all.
+-- Argument worker: only those that this worker runs, or ran last; null means all.
+-- Argument since: none made before this one.
+-- Argument until: only those made before this one.
+-- Argument most: looks at so many at most.
+-- Returns: job_ids, of those that fit, newest first; is_cut, whether there are more to look
+-- at; last_id, of the last that was looked at, where there are more.
+create or replace function jobq_private.look_jobs(
+    states text[], kind text, queue text, metadata jsonb, error_code text, worker text,
+    since uuid, until uuid, most integer,
+    out job_ids uuid[], out is_cut boolean, out last_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    _is_any_end constant boolean := 'succeeded' = any (look_jobs.states);
+    _is_live constant boolean := not look_jobs.states <@ '{succeeded,dead,cancelled}'::text[];
+    _is_leased constant boolean := look_jobs.states = '{running}';
+begin
+    select
+        array_agg(l.job_id) filter (where l.fits and l.n <= look_jobs.most),
+        count(*) > look_jobs.most,
+        (array_agg(l.job_id) filter (where l.n = look_jobs.most))[1]
+    into look_jobs.job_ids, look_jobs.is_cut, look_jobs.last_id
+    from (
+        select u.job_id, row_number() over () as n,
+            u.state = any (look_jobs.states)
+            and (look_jobs.kind is null or u.kind = look_jobs.kind)
+            and (look_jobs.queue is null or u.queue = look_jobs.queue)
+            and (look_jobs.metadata is null or u.metadata @> look_jobs.metadata)
+            and (
+                look_jobs.error_code is null
+                or u.last_error_code is not distinct from look_jobs.error_code
+            )
+            and (
+                look_jobs.worker is null or u.worker is not distinct from look_jobs.worker
+            ) as fits
+        from (
+            (
+                select j.job_id, j.state, j.kind, j.queue, j.metadata,
+                    j.last_error_code, j.worker
+                from jobq_private.job as j
+                where _is_live and not _is_leased
+                and j.job_id < look_jobs.until and j.job_id >= look_jobs.since
+                order by j.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select j.job_id, j.state, j.kind, j.queue, j.metadata,
+                    j.last_error_code, j.worker
+                from (
+                    select r.*
+                    from jobq_private.job as r
+                    where _is_leased and r.state = 'running'
+                    offset 0
+                ) as j
+                where j.job_id < look_jobs.until and j.job_id >= look_jobs.since
+                order by j.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where _is_any_end
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where not _is_any_end and 'dead' = any (look_jobs.states) and a.state = 'dead'
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            union all
+            (
+                select a.job_id, a.state, a.kind, a.queue, a.metadata,
+                    a.last_error_code, a.worker
+                from jobq_private.job_archive as a
+                where not _is_any_end and 'cancelled' = any (look_jobs.states)
+                and a.state = 'cancelled'
+                and a.job_id < look_jobs.until and a.job_id >= look_jobs.since
+                order by a.job_id desc
+                limit look_jobs.most + 1
+            )
+            order by job_id desc
+            limit look_jobs.most + 1
+        ) as u
+    ) as l;
+end
+$$;
+
+revoke all on function jobq_private.look_jobs from public;
+
+comment on function jobq_private.look_jobs is
+'Returns which jobs fit a filter.';
