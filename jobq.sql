@@ -1811,7 +1811,7 @@ comment on function jobq_private.is_paused is
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
 -- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches());
+-- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -1833,6 +1833,7 @@ as $$
         when 'gating' then 1785684600
         when 'laning' then 1785684601
         when 'batching' then 1785684610
+        when 'joining' then 1785684611
     end
 $$;
 
@@ -13190,12 +13191,13 @@ comment on function jobq.create_schedule is
 -- Column schedule_id: the id of this version.
 -- Column name: the schedule's name.
 -- Column created_at: when this version was declared.
+-- Column graph: the jobs that run after each of its jobs; null for none.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
     s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
     s.dedup_key, s.concurrency_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
-    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
+    s.payload, s.metadata, s.graph, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
     s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
     s.created_at, s.retired_at
 from jobq_private.schedule as s;
@@ -22061,6 +22063,9 @@ begin
     from jsonb_array_elements(_nodes) with ordinality as n (node, place);
     _others := jobq_private.graph_others(_nodes, _names, _graph_id);
     _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
+    if jobq_private.join_alone(_arrows, _others, _size) then
+        _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
+    end if;
     perform jobq_private.check_arrows(_arrows, _names || array(
         select coalesce(n.name, o.job_id::text)
         from unnest(_others) with ordinality as o (job_id, place)
@@ -22875,11 +22880,20 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _parents uuid[];
     _missing uuid;
 begin
+    if not exists (
+        select from unnest(follow.jobs) as j
+        where j.after is not null or j.batch_id is not null
+    ) then
+        return;
+    end if;
     perform jobq_private.enter_batches(array(
         select j.batch_id from unnest(follow.jobs) as j where j.batch_id is not null
     ));
@@ -23339,9 +23353,33 @@ revoke all on function jobq_private.is_batch_due from public;
 comment on function jobq_private.is_batch_due is
 'Whether something is left to do for a batch.';
 
+-- Purpose: the queues whose jobs whoever has logged in may release; null for all.
+-- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
+-- must not take what it cannot see for gone. Raises: nothing.
+create or replace function jobq_private.worked_queues()
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
+        then coalesce(h.worked, '{}')
+    end
+    from jobq_private.held_queue as h
+$$;
+
+revoke all on function jobq_private.worked_queues from public;
+
+comment on function jobq_private.worked_queues is
+'The queues whose jobs whoever has logged in may release; null for all.';
+
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
 -- it is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+-- Invariant: reads only; asks nothing of jobs for which no other waits. Who does not see all queues
+-- may not see who needs it, and leaves it to others. Raises: nothing.
 create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
 returns boolean
 language sql
@@ -23350,21 +23388,22 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select (
-        is_needed.is_awaited and exists (
-            select from jobq_private.edge as e
-            where e.parent = is_needed.job_id
-            and (
-                exists (select from jobq_private.job as j where j.job_id = e.child)
-                or exists (
-                    select from jobq_private.job_archive as a
-                    where a.job_id = e.child and a.finished_at >= is_needed.oldest
+    select (is_needed.is_awaited or is_needed.batch_id is not null) and (
+        jobq_private.worked_queues() is not null
+        or (
+            is_needed.is_awaited and exists (
+                select from jobq_private.edge as e
+                where e.parent = is_needed.job_id
+                and (
+                    exists (select from jobq_private.job as j where j.job_id = e.child)
+                    or exists (
+                        select from jobq_private.job_archive as a
+                        where a.job_id = e.child and a.finished_at >= is_needed.oldest
+                    )
                 )
             )
         )
-    )
-    or (
-        is_needed.batch_id is not null and exists (
+        or exists (
             select from jobq_private.batch as b
             where b.batch_id = is_needed.batch_id and b.ended_at is null
         )
@@ -23375,6 +23414,45 @@ revoke all on function jobq_private.is_needed from public;
 
 comment on function jobq_private.is_needed is
 'Whether a finished job that is past retention is to be kept for others.';
+
+-- Purpose: whether new jobs stand between two that are blocked already, so that others who do the
+-- same could close a ring with them; if so, wait until these have committed.
+-- Invariant: one at a time does this, until its commit; the caller then looks at the arrows anew.
+-- A transaction with one snapshot would not see what they have added. Raises: 22023.
+create or replace function jobq_private.join_alone(
+    arrows jobq_private.arrow[], others uuid[], size integer
+)
+returns boolean
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (select from unnest(arrows) as a where a.child > size)
+        or not exists (
+            select from unnest(arrows) as a
+            join jobq_private.job as j on j.job_id = others[a.parent - size]
+            where a.parent > size and a.child <= size and j.state = 'blocked'
+        )
+    then
+        return false;
+    elsif current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT',
+            'jobs come between two that are blocked only at the isolation level read committed'
+        );
+    end if;
+    perform pg_advisory_xact_lock(jobq_private.lock_class('joining'), 0);
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.join_alone from public;
+
+comment on function jobq_private.join_alone is
+'Whether new jobs stand between two that are blocked; then nobody else adds such ones meanwhile.';
 
 -- Purpose: note that jobs have ended for which others wait, or which belong to batches.
 -- Invariant: takes no lock that another could wait for, so that the caller's transaction may
@@ -23437,7 +23515,8 @@ comment on function jobq_private.node_jobs is
 'The jobs of a graph as new jobs.';
 
 -- Purpose: forget what jobs that have gone waited for, and batches past retention.
--- Invariant: a bounded number of rows at a call. Returns how many went. Raises: nothing.
+-- Invariant: the caller sees all queues: what it does not see counts as gone. A bounded number of
+-- rows at a call. Returns how many went. Raises: nothing.
 create or replace function jobq_private.prune_edges(before timestamptz, max_rows integer)
 returns bigint
 language plpgsql
@@ -23515,7 +23594,8 @@ comment on function jobq_private.prune_nodes is
 -- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
 -- release those that waited for what a transaction with one snapshot has emitted.
 -- Invariant: a bounded number of rows at a call. An event for which a job waits stays, and
--- so do the steps of a job that can still be redriven. Returns how many rows went.
+-- so do the steps of a job that can still be redriven. Who does not see all queues leaves what
+-- belongs to none to others. Returns how many rows went.
 -- Raises: nothing.
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
@@ -23531,12 +23611,15 @@ declare
     _gone bigint;
     _rows bigint;
     _late jobq_private.late_event;
+    _queues constant text[] := jobq_private.worked_queues();
 begin
     for _late in
         delete from jobq_private.late_event as l
         where l.late_event_id in (
             select e.late_event_id
             from jobq_private.late_event as e
+            where _queues is null
+            or exists (select from jobq_private.job as j where j.job_id = e.job_id)
             order by e.late_event_id
             limit prune_workflows.max_rows
             for update skip locked
@@ -23588,7 +23671,11 @@ begin
         limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
-    return _gone + _rows + jobq_private.prune_edges(_before, prune_workflows.max_rows);
+    _gone := _gone + _rows;
+    if _queues is null then
+        _gone := _gone + jobq_private.prune_edges(_before, prune_workflows.max_rows);
+    end if;
+    return _gone;
 end
 $$;
 
@@ -23703,29 +23790,6 @@ revoke all on function jobq_private.release_waiters from public;
 
 comment on function jobq_private.release_waiters is
 'Makes the jobs that wait for an event due now.';
-
--- Purpose: the queues whose jobs whoever has logged in may release; null for all.
--- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
--- must not take what it cannot see for gone. Raises: nothing.
-create or replace function jobq_private.worked_queues()
-returns text[]
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select case
-        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
-        then coalesce(h.worked, '{}')
-    end
-    from jobq_private.held_queue as h
-$$;
-
-revoke all on function jobq_private.worked_queues from public;
-
-comment on function jobq_private.worked_queues is
-'The queues whose jobs whoever has logged in may release; null for all.';
 
 -- Purpose: do what follows from the ends of jobs: release their children or cancel them, end
 -- batches.

@@ -47,7 +47,7 @@ comment on function jobq_private.is_paused is
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
 -- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches());
+-- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -69,6 +69,7 @@ as $$
         when 'gating' then 1785684600
         when 'laning' then 1785684601
         when 'batching' then 1785684610
+        when 'joining' then 1785684611
     end
 $$;
 

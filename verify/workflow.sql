@@ -54,6 +54,7 @@ begin
         ('function', 'jobq_private.holders', '', 1),
         ('function', 'jobq_private.is_batch_due', '', 1),
         ('function', 'jobq_private.is_needed', '', 1),
+        ('function', 'jobq_private.join_alone', '', 1),
         ('function', 'jobq_private.leave_looks', '', 1),
         ('function', 'jobq_private.node_jobs', '', 1),
         ('function', 'jobq_private.prune_edges', '', 1),

@@ -3,12 +3,13 @@
 -- Column schedule_id: the id of this version.
 -- Column name: the schedule's name.
 -- Column created_at: when this version was declared.
+-- Column graph: the jobs that run after each of its jobs; null for none.
 create or replace view jobq.schedule as
 select
     s.schedule_id, s.name, s.version, s.status, s.kind, s.queue, s.cron, s.every,
     s.from_completion, s.time_zone, s.gap, s.fold, s.missed, s.catch_up, s.dedup,
     s.dedup_key, s.concurrency_key, s.jitter, s.starts_at, s.ends_at, s.next_run_at, s.last_tick_at,
-    s.payload, s.metadata, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
+    s.payload, s.metadata, s.graph, s.priority, s.max_attempts, s.timeout, s.previous_version_id,
     s.replaced_by_id, s.awaited_job_id, s.paused_at, s.pause_reason, s.region,
     s.created_at, s.retired_at
 from jobq_private.schedule as s;

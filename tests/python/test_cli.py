@@ -164,6 +164,87 @@ def test_enqueue_has_the_options_of_the_function(jobq: Any, client: Client) -> N
     assert jobq("enqueue", "a", "--delay", "1", "--run-at", "2126-01-01").returncode == 2
 
 
+CREATED = {
+    "name": "books",
+    "kind": "close_books",
+    "payload": [1],
+    "cron": "0 3 * * *",
+    "time_zone": "Asia/Kolkata",
+    "gap": "skip",
+    "fold": "once",
+    "missed": "latest",
+    "catch_up": timedelta(hours=2),
+    "jitter": timedelta(seconds=30),
+    "starts_at": datetime(2126, 1, 1, tzinfo=UTC),
+    "ends_at": datetime(2127, 1, 1, tzinfo=UTC),
+    "queue": "q",
+    "priority": 3,
+    "timeout": timedelta(seconds=5),
+    "max_attempts": 4,
+    "dedup": "replace",
+    "dedup_key": "k",
+    "concurrency_key": "acme",
+    "metadata": {"tenant": 1},
+    "graph": {"jobs": [{"name": "mail", "kind": "mail"}]},
+}
+
+
+def test_a_schedule_is_created_with_the_options_of_the_function(
+    database: str, client: Client
+) -> None:
+    def create(*words: str) -> str:
+        command = ["schedules", "create", *words]
+        done = CliRunner().invoke(main, command, env={"DATABASE_URL": database})
+        assert done.exit_code == 0, done.output
+        return done.output.strip()
+
+    given = {
+        "--zone": "Asia/Kolkata",
+        "--gap": "skip",
+        "--fold": "once",
+        "--missed": "latest",
+        "--catch-up": "2 h",
+        "--jitter": "30 s",
+        "--starts-at": "2126-01-01",
+        "--ends-at": "2127-01-01",
+        "--queue": "q",
+        "--priority": "3",
+        "--timeout": "5 s",
+        "--max-attempts": "4",
+        "--dedup": "replace",
+        "--dedup-key": "k",
+        "--concurrency-key": "acme",
+        "--metadata": '{"tenant": 1}',
+        "--graph": '{"jobs": [{"name": "mail", "kind": "mail"}]}',
+    }
+    words = [word for option in given.items() for word in option]
+    command = ("books", "close_books", "[1]", "--cron", "0 3 * * *", *words)
+    schedule_id = create(*command)
+    assert create(*command) == schedule_id
+    stored = client.get_schedule(schedule_id)
+    assert {name: getattr(stored, name) for name in CREATED} == CREATED
+    create("poll", "poll", "--every", "15 min", "--from-completion")
+    assert client.get_schedule("poll").from_completion
+
+
+def test_a_schedule_that_cannot_be_meant_is_refused(database: str, client: Client) -> None:
+    lonely = '{"jobs": [{"name": "a", "kind": "k", "after": ["nobody"]}]}'
+    for options, words in (
+        (["--cron", "99 * * * *"], "INVALID_CRON"),
+        (["--cron", "0 3 * * *", "--zone", "Mars/Base"], "INVALID_TIME_ZONE"),
+        ([], "INVALID_ARGUMENT"),
+        (["--cron", "@daily", "--graph", lonely], "JOB_NOT_FOUND"),
+        (["--cron", "@daily", "--graph", '{"jobs": 5}'], "INVALID_ARGUMENT"),
+        (["--cron", "@daily", "--graph", "[]"], "not a JSON object"),
+        (["--cron", "@daily", "--metadata", "{"], "not JSON"),
+    ):
+        command = ["schedules", "create", "books", "close_books", *options]
+        done = CliRunner().invoke(main, command, env={"DATABASE_URL": database})
+        assert words in done.output
+        assert done.exit_code == (2 if "not" in words else 1)
+    assert client.list_schedules() == []
+
+
 def test_functions_of_the_database_are_run_until_none_is_due(
     jobq: Any, client: Client, connect: Callable[[], Connection]
 ) -> None:

@@ -446,6 +446,84 @@ def test_parents_are_kept_while_a_job_that_waited_for_them_is(
     assert "parent" not in states(connection)
 
 
+def test_who_sees_one_queue_forgets_nothing_that_trees_in_others_need(
+    connect: Callable[[], Connection],
+) -> None:
+    connection, tenant = connect(), connect()
+    connection.execute("select jobq.configure(retention => '2 days', key_retention => '1 day')")
+    connection.execute(
+        "do $$ begin if not exists (select from pg_roles where rolname = 'tenant') then"
+        " create role tenant; end if; end $$; grant jobq_worker to tenant"
+    )
+    connection.execute(
+        "select jobq.put_queue('theirs'), jobq.grant_queue('tenant', 'mine', 'work')"
+    )
+    flow = Graph()
+    flow.add("child", after=[flow.add("parent", queue="mine"), flow.add("other")])
+    Client(connection).enqueue_graph(flow)
+    connection.execute("select jobq.claim('{mine}', 'w')")
+    connection.execute("select jobq.complete(job_id, 1, '7') from jobq.job where kind = 'parent'")
+    connection.execute("begin isolation level repeatable read")
+    connection.execute("select jobq.emit('paid')")
+    connection.execute("commit")
+    long_ago = "jobq_private.id_floor(now() - interval '9 days')"
+    connection.execute(
+        "set session_replication_role = replica;"
+        " update jobq_private.job_archive set finished_at = finished_at - interval '9 days',"
+        f" prune_at = now() - interval '1 day';"
+        f" update jobq_private.edge set child = {long_ago};"
+        f" update jobq_private.node set job_id = {long_ago} where name = 'child';"
+        f" update jobq_private.job set job_id = {long_ago} where kind = 'child';"
+        " set session_replication_role = origin"
+    )
+    connection.execute("select jobq.enforce_queue_grants()")
+    tenant.execute("set session authorization tenant")
+    for _ in range(3):
+        tenant.execute("select jobq.maintain()")
+    kept = (
+        "select (select count(*) from jobq_private.edge), (select count(*) from jobq_private.node),"
+        " (select count(*) from jobq_private.late_event),"
+        " (select count(*) from jobq_private.job_archive)"
+    )
+    assert connection.execute(kept).fetchone() == (2, 3, 1, 1)
+
+
+def test_two_who_add_jobs_between_blocked_ones_close_no_ring(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    flow = Graph()
+    start = flow.add("start")
+    flow.add("x", after=[start])
+    flow.add("y", after=[start])
+    ids = Client(one).enqueue_graph(flow)
+    one.commit()
+
+    def between(connection: Connection, above: str, below: str) -> None:
+        more = Graph()
+        more.add(f"{above} to {below}", name=f"{above}{below}", after=[above], before=[below])
+        Client(connection).enqueue_graph(more, graph_of=ids["start"])
+
+    between(one, "x", "y")
+    with ThreadPoolExecutor() as pool:
+        second = pool.submit(between, two, "y", "x")
+        until(lambda: is_waiting(one, two))
+        one.commit()
+        with pytest.raises(InvalidArgument, match="waits for"):
+            second.result()
+    two.rollback()
+    two.execute("set transaction isolation level repeatable read")
+    with pytest.raises(InvalidArgument, match="read committed"):
+        between(two, "y", "x")
+
+
+def is_waiting(observer: Connection, waiting: Connection) -> bool:
+    """Whether a session waits for a lock."""
+    query = "select cardinality(pg_blocking_pids(%s)) > 0"
+    row = observer.execute(query, (waiting.info.backend_pid,)).fetchone()
+    return row is not None and bool(row[0])
+
+
 registry = Registry()
 
 

@@ -1,4 +1,4 @@
-"""Edges, graphs and batches under random calls from sessions with open transactions.
+"""Edges, graphs, batches, steps and events under random calls from sessions with open transactions.
 
 After each call an observer holds all that is committed against what must be true; in the end
 the sessions end too, everything is resolved and worked off, and nothing may be left that could
@@ -26,7 +26,12 @@ SEED = int(os.environ.get("JOBQ_MODEL_SEED", random.randrange(10**9)))
 STEPS = 60
 QUEUES = ["default"]
 # What one of these refuses is refused, and undone with its savepoint.
-REFUSED = ("JQ", "55P03", "22023", "22004")
+REFUSED = ("JQ", "55P03", "40001", "22023", "22004")
+# Each job waits for one of these, again and again as attempts do; for the last at once.
+EVENTS = ["paid", "shipped", "soon"]
+
+NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_JOB = f"'{NOBODY}'::uuid"
 
 # What is never true of what is committed: each query returns offenders.
 NEVER = {
@@ -47,6 +52,24 @@ NEVER = {
         join jobq.job as m on m.batch_id = b.batch_id and m.finished_at <= b.ended_at
         where m.state = 'dead' and s.state not in ('blocked', 'cancelled') and s.attempt = 0
         and s.previous_state = 'blocked' and b.ended_at is not null and m.attempts = m.attempt""",
+    "a wait that goes on though the event is there": f"""
+        select w.job_id from jobq_private.waiter as w
+        join jobq_private.job as j on j.job_id = w.job_id and j.state = 'queued'
+        join jobq_private.event as e on e.event = w.event and e.job_id in (w.job_id, {NO_JOB})
+        where j.run_at > clock_timestamp() + interval '0.25 s'
+        and not exists (select from jobq_private.late_event as l where l.event = w.event)""",
+    "a payload that nobody has emitted": f"""
+        select s.job_id from jobq_private.step as s
+        where s.name like 'event:%' and s.value ->> 'outcome' = 'arrived'
+        and not exists (
+            select from jobq_private.event as e
+            where 'event:' || e.event = s.name and e.job_id in (s.job_id, {NO_JOB})
+            and e.payload = s.value -> 'payload'
+        )""",
+    "a wait that was over before its time": """
+        select s.job_id from jobq_private.step as s
+        where s.name like 'event:%' and s.value ->> 'outcome' = 'timed_out'
+        and s.name not like 'event:soon'""",
 }
 # What may be true while somebody has yet to look, and not in the end.
 IN_THE_END_NEVER = {
@@ -74,6 +97,7 @@ IN_THE_END_NEVER = {
         join jobq_private.job as c on c.job_id in (b.on_success, b.on_end, b.on_first_death)
         where b.ended_at is not null and c.state = 'blocked'""",
     "a look": "select look_id from jobq_private.look",
+    "an event that is late": "select late_event_id from jobq_private.late_event",
 }
 
 
@@ -89,17 +113,20 @@ class Story:
         self.dice = dice
         self.connect = connect
         self.observer = connect()
+        self.saved: dict[tuple[UUID, str], object] = {}
         self.sessions = [self.session() for _ in range(3)]
         self.calls = [
             self.enqueue, self.enqueue, self.graph, self.join, self.open_batch, self.seal,
             self.claim, self.claim, self.exchange, self.exchange, self.complete, self.fail,
             self.fail, self.cancel, self.redrive, self.redrive_tree, self.cancel_tree, self.resolve,
-            self.delete,
+            self.delete, self.save_step, self.wait_for, self.wait_for, self.emit, self.signal,
         ]  # fmt: skip
 
     def session(self) -> Connection:
         session = self.connect()
         session.execute("set lock_timeout = '20ms'")
+        level = "read committed" if self.dice.random() < 0.7 else "repeatable read"
+        session.execute(f"set default_transaction_isolation = '{level}'")
         return session
 
     def ids(
@@ -250,17 +277,76 @@ class Story:
         if self.dice.random() < 0.3:
             session.execute("select jobq.delete_many(%s::uuid[])", (chosen,))
 
+    def attempt(self) -> tuple[UUID, int] | None:
+        ids, attempts = self.held(1)
+        return (ids[0], attempts[0]) if ids else None
+
+    @staticmethod
+    def recorded(session: Connection, job_id: UUID, name: str) -> Any:
+        query = "select value from jobq_private.step where job_id = %s and name = %s"
+        row = session.execute(query, (job_id, name)).fetchone()
+        return row and row[0]
+
+    def save_step(self, session: Connection) -> None:
+        if held := self.attempt():
+            known, value = self.recorded(session, held[0], "s"), self.dice.random()
+            row = session.execute("select jobq.save_step(%s, %s, 's', %s)", (*held, Jsonb(value)))
+            assert row.fetchone() == (known or value,) or self.is_repeatable(session)
+
+    def wait_for(self, session: Connection) -> None:
+        if not (held := self.attempt()):
+            return
+        event = EVENTS[held[0].int % len(EVENTS)]
+        known = self.recorded(session, held[0], f"event:{event}")
+        there = self.observer.execute(
+            "select payload from jobq_private.event where event = %s and job_id in (%s, %s::uuid)"
+            " order by job_id = %s",
+            (event, held[0], NOBODY, NOBODY),
+        ).fetchone()
+        timeout = "0" if event == "soon" else None
+        said = session.execute(
+            "select outcome, payload from jobq.wait_for(%s, %s, %s, %s)", (*held, event, timeout)
+        ).fetchone()
+        if self.is_repeatable(session):
+            return
+        if known is not None:
+            assert said == (known["outcome"], known["payload"])
+        elif there is not None:
+            assert said == ("arrived", there[0])
+
+    @staticmethod
+    def is_repeatable(session: Connection) -> bool:
+        return session.execute("show transaction_isolation").fetchone() == ("repeatable read",)
+
+    def emit(self, session: Connection) -> None:
+        if self.dice.random() < 0.3:
+            event = self.dice.choice(EVENTS)
+            session.execute("select jobq.emit(%s, %s)", (event, Jsonb(self.dice.random())))
+
+    def signal(self, session: Connection) -> None:
+        job_id = self.one(self.ids("finished_at is null"))
+        if job_id:
+            event = EVENTS[job_id.int % len(EVENTS)]
+            payload = Jsonb(self.dice.random())
+            session.execute("select jobq.signal(%s, %s, %s)", (job_id, event, payload))
+
     # ---- what must be true
 
     def check(self, never: dict[str, str]) -> None:
         for what, query in never.items():
             assert self.observer.execute(query).fetchall() == [], what
+        steps = self.observer.execute(
+            "select job_id, name, value from jobq_private.step"
+        ).fetchall()
+        for job_id, name, value in steps:
+            assert self.saved.setdefault((job_id, name), value) == value, "a step has changed"
 
     def settle(self) -> None:
         """Look at all that there is to look at, as maintain() does sooner or later."""
         for _ in range(50):
             self.observer.execute("update jobq_private.look set look_at = '-infinity'")
             self.observer.execute("select jobq_private.resolve()")
+            self.observer.execute("select jobq_private.prune_workflows(1000)")
             if not self.ids(table="jobq_private.look", key="look_id"):
                 break
         self.check(NEVER | IN_THE_END_NEVER)
@@ -269,8 +355,14 @@ class Story:
         """Seal what is open, and work until nothing is left but what waits for a redrive."""
         for batch in self.ids("sealed_at is null", "jobq_private.batch", "batch_id"):
             self.observer.execute("select jobq.seal_batch(%s)", (batch,))
+        for event in EVENTS:
+            self.observer.execute("select jobq.emit(%s)", (event,))
         for _ in range(200):
             self.settle()
+            self.observer.execute(
+                "update jobq_private.job set run_at = now()"
+                " where state = 'queued' and run_at < now() + interval '0.25 s'"
+            )
             self.observer.execute("select jobq.claim(%s, 'w', 100)", (QUEUES,))
             rows = self.observer.execute(
                 "select job_id, attempt from jobq.job where state = 'running'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +10,12 @@ from jobq.arguments import as_text
 from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
     from jobq.models import AfterFailure, Json
 
-__all__ = ["Graph", "Node"]
+__all__ = ["Graph", "Node", "as_document", "payloads_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,21 @@ class Graph:
             name = kind if count == 1 else f"{kind}#{count}"
             if name not in self._jobs:
                 return name
+
+
+def as_document(graph: Graph | Mapping[str, Json]) -> dict[str, Any]:
+    """Return a graph as the database takes it."""
+    return {"jobs": graph.jobs} if isinstance(graph, Graph) else dict(graph)
+
+
+def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
+    """Return the kinds and payloads of the jobs of a graph, as far as it has any."""
+    jobs = document.get("jobs")
+    return [
+        (str(job.get("kind")), job.get("payload"))
+        for job in (jobs if isinstance(jobs, list | tuple) else ())
+        if isinstance(job, Mapping)
+    ]
 
 
 def _named(job: Node | UUID | str) -> str:

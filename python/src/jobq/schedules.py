@@ -13,7 +13,7 @@ from uuid import UUID
 
 from jobq.arguments import as_jsonb, as_uuid
 from jobq.call import Call, first, nothing, scalar
-from jobq.graph import Graph
+from jobq.graph import Graph, as_document, payloads_of
 from jobq.models import Json, record
 
 __all__ = ["Backfilled", "Schedule", "ScheduleStatus", "Slot"]
@@ -37,6 +37,7 @@ class Schedule:
         dedup: what becomes of a slot while a job of the same key lives.
         next_run_at: the next slot; None when there is none, or it awaits a job's end.
         last_tick_at: the last slot that has fired, also of earlier versions.
+        graph: the jobs that run after each of its jobs, as ``enqueue_graph`` takes them.
     """
 
     schedule_id: UUID
@@ -63,6 +64,7 @@ class Schedule:
     last_tick_at: datetime | None
     payload: Json
     metadata: dict[str, Json]
+    graph: dict[str, Json] | None
     priority: int | None
     max_attempts: int | None
     timeout: timedelta | None
@@ -129,7 +131,7 @@ def create_schedule(
     timeout: timedelta | str | None = None,
     metadata: Mapping[str, Json] | None = None,
     concurrency_key: str | None = None,
-    graph: Graph | None = None,
+    graph: Graph | Mapping[str, Json] | None = None,
 ) -> Call[UUID]:
     """Declare a recurring job under a name; declaring it again is harmless.
 
@@ -161,7 +163,8 @@ def create_schedule(
         max_attempts: of the jobs.
         timeout: of each attempt.
         metadata: of the jobs.
-        graph: jobs that are to run after each of them.
+        graph: jobs that are to run after each of them: a `Graph`, or the object that
+            ``enqueue_graph`` of the database takes.
 
     Returns:
         The id of the version that is in force.
@@ -172,6 +175,7 @@ def create_schedule(
         PayloadTooLarge: payload and metadata have too many bytes.
         InvalidArgument: an argument may not have this value.
     """
+    after = None if graph is None else as_document(graph)
     arguments = {
         "name": name,
         "kind": kind,
@@ -195,9 +199,10 @@ def create_schedule(
         "max_attempts": max_attempts,
         "timeout": timeout,
         "metadata": as_jsonb(metadata),
-        "graph": None if graph is None else as_jsonb({"jobs": graph.jobs}),
+        "graph": as_jsonb(after),
     }
-    return Call("create_schedule", arguments, scalar, inputs=[(kind, payload)])
+    inputs = [(kind, payload), *payloads_of(after or {})]
+    return Call("create_schedule", arguments, scalar, inputs=inputs)
 
 
 def update_schedule(schedule: UUID | str, **changes: Json) -> Call[UUID]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from jobq.arguments import as_jsonb, as_text, as_uuid, encode
 from jobq.call import Call, first, nothing, scalar
-from jobq.graph import Graph
+from jobq.graph import Graph, as_document, payloads_of
 from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, record
 
 __all__ = [
@@ -176,14 +176,10 @@ def enqueue_graph(
         IllegalState: one that is to wait is not blocked any more.
         JobqError: as ``enqueue``.
     """
-    given = {"jobs": graph.jobs} if isinstance(graph, Graph) else dict(graph)
-    inputs = [
-        (str(job.get("kind")), job.get("payload"))
-        for job in given.get("jobs") or ()
-        if isinstance(job, Mapping)
-    ]
+    given = as_document(graph)
     of = None if graph_of is None else as_uuid(graph_of)
-    return Call("enqueue_graph", {"graph": as_jsonb(given), "graph_of": of}, dict, inputs=inputs)
+    arguments = {"graph": as_jsonb(given), "graph_of": of}
+    return Call("enqueue_graph", arguments, dict, inputs=payloads_of(given))
 
 
 def graph(job_id: UUID | str, max_nodes: int = 1000) -> Call[dict[str, Json]]:

@@ -23,6 +23,9 @@ begin
     from jsonb_array_elements(_nodes) with ordinality as n (node, place);
     _others := jobq_private.graph_others(_nodes, _names, _graph_id);
     _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
+    if jobq_private.join_alone(_arrows, _others, _size) then
+        _arrows := jobq_private.graph_arrows(_nodes, _names, _others, _graph_id);
+    end if;
     perform jobq_private.check_arrows(_arrows, _names || array(
         select coalesce(n.name, o.job_id::text)
         from unnest(_others) with ordinality as o (job_id, place)

@@ -10,11 +10,20 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
 as $$
 declare
     _parents uuid[];
     _missing uuid;
 begin
+    if not exists (
+        select from unnest(follow.jobs) as j
+        where j.after is not null or j.batch_id is not null
+    ) then
+        return;
+    end if;
     perform jobq_private.enter_batches(array(
         select j.batch_id from unnest(follow.jobs) as j where j.batch_id is not null
     ));

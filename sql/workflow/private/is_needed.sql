@@ -1,6 +1,7 @@
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
 -- it is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+-- Invariant: reads only; asks nothing of jobs for which no other waits. Who does not see all queues
+-- may not see who needs it, and leaves it to others. Raises: nothing.
 create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
 returns boolean
 language sql
@@ -9,21 +10,22 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select (
-        is_needed.is_awaited and exists (
-            select from jobq_private.edge as e
-            where e.parent = is_needed.job_id
-            and (
-                exists (select from jobq_private.job as j where j.job_id = e.child)
-                or exists (
-                    select from jobq_private.job_archive as a
-                    where a.job_id = e.child and a.finished_at >= is_needed.oldest
+    select (is_needed.is_awaited or is_needed.batch_id is not null) and (
+        jobq_private.worked_queues() is not null
+        or (
+            is_needed.is_awaited and exists (
+                select from jobq_private.edge as e
+                where e.parent = is_needed.job_id
+                and (
+                    exists (select from jobq_private.job as j where j.job_id = e.child)
+                    or exists (
+                        select from jobq_private.job_archive as a
+                        where a.job_id = e.child and a.finished_at >= is_needed.oldest
+                    )
                 )
             )
         )
-    )
-    or (
-        is_needed.batch_id is not null and exists (
+        or exists (
             select from jobq_private.batch as b
             where b.batch_id = is_needed.batch_id and b.ended_at is null
         )

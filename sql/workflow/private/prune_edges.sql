@@ -1,5 +1,6 @@
 -- Purpose: forget what jobs that have gone waited for, and batches past retention.
--- Invariant: a bounded number of rows at a call. Returns how many went. Raises: nothing.
+-- Invariant: the caller sees all queues: what it does not see counts as gone. A bounded number of
+-- rows at a call. Returns how many went. Raises: nothing.
 create or replace function jobq_private.prune_edges(before timestamptz, max_rows integer)
 returns bigint
 language plpgsql

@@ -1,7 +1,8 @@
 -- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
 -- release those that waited for what a transaction with one snapshot has emitted.
 -- Invariant: a bounded number of rows at a call. An event for which a job waits stays, and
--- so do the steps of a job that can still be redriven. Returns how many rows went.
+-- so do the steps of a job that can still be redriven. Who does not see all queues leaves what
+-- belongs to none to others. Returns how many rows went.
 -- Raises: nothing.
 create or replace function jobq_private.prune_workflows(max_rows integer)
 returns bigint
@@ -17,12 +18,15 @@ declare
     _gone bigint;
     _rows bigint;
     _late jobq_private.late_event;
+    _queues constant text[] := jobq_private.worked_queues();
 begin
     for _late in
         delete from jobq_private.late_event as l
         where l.late_event_id in (
             select e.late_event_id
             from jobq_private.late_event as e
+            where _queues is null
+            or exists (select from jobq_private.job as j where j.job_id = e.job_id)
             order by e.late_event_id
             limit prune_workflows.max_rows
             for update skip locked
@@ -74,7 +78,11 @@ begin
         limit prune_workflows.max_rows
     );
     get diagnostics _rows = row_count;
-    return _gone + _rows + jobq_private.prune_edges(_before, prune_workflows.max_rows);
+    _gone := _gone + _rows;
+    if _queues is null then
+        _gone := _gone + jobq_private.prune_edges(_before, prune_workflows.max_rows);
+    end if;
+    return _gone;
 end
 $$;
 

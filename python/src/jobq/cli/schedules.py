@@ -15,6 +15,8 @@ from jobq.cli.terminal import (
     database,
     database_option,
     in_utc,
+    object_parsed,
+    parsed,
     plain,
     show_json,
     show_table,
@@ -74,6 +76,40 @@ def timing(schedule: Schedule) -> str:
     if schedule.every is None:
         return schedule.cron or ""
     return f"every {schedule.every}" + (" after its job" if schedule.from_completion else "")
+
+
+@schedules.command()
+@click.argument("name")
+@click.argument("kind")
+@click.argument("payload", default="{}", callback=parsed)
+@click.option("--cron", help="When its jobs run: 5 to 7 fields, or @daily and the like.")
+@click.option("--every", help="How often they run instead, such as '15 min'.")
+@click.option("--zone", "time_zone", help="The IANA name of cron's time zone.  [default: UTC]")
+@click.option("--from-completion", is_flag=True, help="Count --every from the end of the last job.")
+@click.option("--gap", type=click.Choice(("auto", "run", "skip")))
+@click.option("--fold", type=click.Choice(("auto", "once", "both")))
+@click.option("--missed", type=click.Choice(("all", "latest", "none")), help="Slots missed.")
+@click.option("--catch-up", help="Slots missed for longer do not fire, such as '2 h'.")
+@click.option("--jitter", help="Jobs start at random up to so much later, such as '30 s'.")
+@click.option("--starts-at", type=click.DateTime(), callback=in_utc, help="No slot before, in UTC.")
+@click.option("--ends-at", type=click.DateTime(), callback=in_utc, help="None from then, in UTC.")
+@click.option("--queue", help="Of the jobs, instead of the kind's own queue.")
+@click.option("--priority", type=int, help="Of the jobs.")
+@click.option("--timeout", help="Of each attempt, such as '30 s'.")
+@click.option("--max-attempts", type=int, help="How many attempts of a job may fail.")
+@click.option("--dedup", type=click.Choice(("enqueue", "skip", "replace")), help="While one lives.")
+@click.option("--dedup-key", help="Of the jobs.  [default: NAME]")
+@click.option("--concurrency-key", help="For whom the jobs run.")
+@click.option("--metadata", callback=object_parsed, help="A JSON object that handlers see.")
+@click.option("--graph", callback=object_parsed, help="Jobs to run after each: JSON, or -.")
+@own_database
+def create(name: str, kind: str, database_url: str, **options: Any) -> None:  # noqa: ANN401 - those of create_schedule() that have these names
+    """Declare a schedule NAME that makes jobs of KIND with PAYLOAD, a JSON text; print its id.
+
+    Once more with the same options it changes nothing, with others it is a new version.
+    """
+    with asking(database_url) as client:
+        click.echo(client.create_schedule(name, kind, **options))
 
 
 @schedules.command()

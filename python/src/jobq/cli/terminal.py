@@ -104,6 +104,16 @@ def parsed(_context: click.Context, parameter: click.Parameter, text: str | None
         raise click.BadParameter(f"not JSON: {error}", param=parameter) from error
 
 
+def object_parsed(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> dict[str, Any] | None:
+    """Return the value of a JSON text, which is an object."""
+    value = parsed(context, parameter, text)
+    if value is None or isinstance(value, dict):
+        return value
+    raise click.BadParameter("not a JSON object", param=parameter)
+
+
 def in_utc(
     _context: click.Context, _parameter: click.Parameter, moment: datetime | None
 ) -> datetime | None:

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from typing import Any
 
 import click
 
-from jobq.cli.terminal import asking, database
+from jobq.cli.terminal import asking, database, object_parsed, parsed
 
 __all__ = ["cancel_tree", "emit", "graph", "signal"]
 
 
 @click.command()
 @click.argument("event")
-@click.argument("payload", default="null")
+@click.argument("payload", default="null", callback=parsed)
 @database
-def emit(event: str, payload: str, database_url: str) -> None:
+def emit(event: str, payload: Any, database_url: str) -> None:  # noqa: ANN401 - any JSON
     """Say that EVENT has happened, with PAYLOAD: a JSON text, or - for standard input.
 
     All jobs that wait for it go on. The first emit of an event stays.
     """
-    given = _json(payload)
     with asking(database_url) as client:
-        _say(is_first=client.emit(event, given))
+        _say(is_first=client.emit(event, payload))
 
 
 @click.command()
 @click.argument("job_id")
 @click.argument("name")
-@click.argument("payload", default="null")
+@click.argument("payload", default="null", callback=parsed)
 @database
-def signal(job_id: str, name: str, payload: str, database_url: str) -> None:
+def signal(job_id: str, name: str, payload: Any, database_url: str) -> None:  # noqa: ANN401
     """Tell one job that NAME has happened, with PAYLOAD: a JSON text, or - for standard input."""
-    given = _json(payload)
     with asking(database_url) as client:
-        _say(is_first=client.signal(job_id, name, given))
+        _say(is_first=client.signal(job_id, name, payload))
 
 
 @click.command()
-@click.argument("graph")
+@click.argument("graph", callback=object_parsed)
 @database
-def graph(graph: str, database_url: str) -> None:
+def graph(graph: dict[str, Any], database_url: str) -> None:
     """Add the jobs of GRAPH, a JSON text or - for standard input; print names and ids."""
-    given = _json(graph)
-    if not isinstance(given, dict):
-        raise click.BadParameter("not a JSON object", param_hint="GRAPH")
     with asking(database_url) as client:
-        for name, job_id in client.enqueue_graph(given).items():
+        for name, job_id in client.enqueue_graph(graph).items():
             click.echo(f"{job_id} {name}")
 
 
@@ -61,14 +55,6 @@ def cancel_tree(job_id: str, downstream: bool, reason: str | None, database_url:
     with asking(database_url) as client:
         for job in client.cancel_tree(job_id, reason, "downstream" if downstream else "all"):
             click.echo(f"{job.job_id} {job.outcome}")
-
-
-def _json(payload: str) -> object:
-    text = sys.stdin.read() if payload == "-" else payload
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="PAYLOAD") from error
 
 
 def _say(*, is_first: bool) -> None:
