@@ -16,6 +16,7 @@ import pytest
 from http_api import SETTINGS, Api, opened
 
 from jobq.console.options import Options, Proxy
+from jobq.console.tree import tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -276,6 +277,39 @@ async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
     file = await browser.get(f"/console/jobs/{job_id}/payload.json")
     assert len(file.json()["text"]) == 1_000_000
     assert "attachment" in file.headers["content-disposition"]
+    assert f"\\set payload `cat {job_id}-payload.json`" in page
+    assert f"cat {job_id}-payload.json; echo" in page
+
+
+async def test_a_schedules_payload_is_a_tree_and_can_be_had(browser: Browser) -> None:
+    [(name,)] = browser.api.run(
+        "select jobq.create_schedule('s', 'k', '@daily', payload => '{\"a\": [1]}')"
+    )
+    await browser.sign_in(["read"])
+    page = (await browser.get(f"/console/schedules/{name}")).text
+    assert "<summary><b><bdi>a</bdi></b> [1]</summary>" in page
+    file = await browser.get(f"/console/schedules/{name}/payload.json")
+    assert file.json() == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('{"n": 3.10000000000000000000001}', "n 3.10000000000000000000001"),
+        ('{"a": [1, {"b": null}], "c": {}}', "{2}a [2]0 11 {1}b nullc {}"),
+        ('"<script>"', '"&lt;script&gt;"'),
+        ('{"</b>": "\\u202e"}', '&lt;/b&gt; "\\u202e"'),
+        ("[" * 900 + "]" * 900, "0 [1]… 1 more"),
+        ("[" + "1," * 9999 + "1]", "1998 1… 8,001 more"),
+        (f'["{"x" * 70_000}"]', '… 4,464 more characters"'),
+    ],
+)
+def test_json_is_a_tree_of_text(text: str, shown: str) -> None:
+    drawn = tree(text, "payload")
+    assert not re.search(r"<(?!/?(details|summary|ul|li|b|i|bdi|span)\b)", drawn.markup)
+    words = re.sub(r"<[^>]*>", "", drawn.markup)
+    assert shown in words
+    assert drawn.is_whole == ("more" not in shown)
 
 
 async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:

@@ -83,18 +83,30 @@ def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:
 
 async def download(visit: Visit) -> Response:
     """Give a payload or a result as a file."""
-    if visit.console.options.hides_payloads:
-        raise ApiError("FORBIDDEN", message="Payloads are hidden here.")
+    check_shown(visit)
     name = visit.request.path_params["name"]
     if name not in RAW:
         raise ApiError("NOT_FOUND")
     job_id = id_of(visit)
     [(document,)] = await visit.visitor.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
     _, texts = read(document)
-    disposition = f'attachment; filename="{job_id}-{name}.json"'
-    return Response(
-        texts[name], media_type="application/json", headers={"content-disposition": disposition}
-    )
+    return file(texts[name], f"{job_id}-{name}.json")
+
+
+def check_shown(visit: Visit) -> None:
+    """See that payloads are shown here.
+
+    Raises:
+        ApiError: they are hidden.
+    """
+    if visit.console.options.hides_payloads:
+        raise ApiError("FORBIDDEN", message="Payloads are hidden here.")
+
+
+def file(text: str, name: str) -> Response:
+    """Give JSON as a file."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="application/json", headers=headers)
 
 
 async def cancel(visit: Visit) -> Response:

@@ -7,6 +7,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from jobq.console import charts, markup, words
+from jobq.console.tree import tree
 
 
 class Pages(Environment):
@@ -37,6 +38,8 @@ TEMPLATES.filters.update(
     moment=words.moment,
     plural=words.plural,
     sql=words.sql,
+    tree=tree,
+    json=words.json,
     urlencode_dict=words.query,
     state=markup.state,
     when=markup.when,

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from jobq.console.filters import cursor
-from jobq.console.job import read
+from jobq.console.job import check_shown, file, read
 from jobq.console.visit import Page, Visit
 from jobq.http import operation
 from jobq.http.errors import ApiError
@@ -53,6 +53,17 @@ async def show_one(visit: Visit) -> Response:
     )  # fmt: skip
 
 
+async def download(visit: Visit) -> Response:
+    """Give the payload of a schedule's jobs as a file."""
+    check_shown(visit)
+    schedule_id = id_of(visit)
+    [(document,)] = await visit.visitor.rows(
+        "jobq_http.show_schedule", schedule=str(schedule_id), vocabulary="kind"
+    )
+    _, texts = read(document)
+    return file(texts["payload"], f"{schedule_id}-payload.json")
+
+
 def id_of(visit: Visit) -> UUID:
     """Return the id in the path.
 
@@ -90,6 +101,7 @@ async def resume(visit: Visit) -> Response:
 PAGES = (
     Page("/schedules", show),
     Page("/schedules/{schedule_id}", show_one),
+    Page("/schedules/{schedule_id}/payload.json", download),
     Page("/schedules/{schedule_id}/run", run_now, "POST"),
     Page("/schedules/{schedule_id}/pause", pause, "POST"),
     Page("/schedules/{schedule_id}/resume", resume, "POST"),

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+import msgspec
+
 import jobq
 
 if TYPE_CHECKING:
@@ -103,6 +105,11 @@ def plain(text: object, most: int = MOST_TEXT) -> str:
     """Return what others wrote with what is unseen in it made visible, and cut."""
     whole = str(text)
     return UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", whole[:most])
+
+
+def json(value: object) -> str:
+    """Return a value as it stands in JSON, a text as it is."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def sql(text: object) -> str:

@@ -17,6 +17,7 @@
     const selection = document.getSelection();
     return Boolean(selection && !selection.isCollapsed && page.contains(selection.anchorNode));
   };
+  const fold = (details) => details.dataset.fold || details.querySelector("summary").textContent;
   const look = () => {
     if (document.hidden || isBusy()) {
       isStale = true;
@@ -24,13 +25,13 @@
     }
     isStale = false;
     const page = live();
-    const open = [...page.querySelectorAll("details[open]")].map((d) => d.querySelector("summary").textContent);
+    const folds = new Map([...page.querySelectorAll("details:not(.ask)")].map((d) => [fold(d), d.open]));
     const focused = page.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     window.htmx
       .ajax("GET", page.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" })
       .then(() => {
         for (const details of document.querySelectorAll("#live details:not(.ask)")) {
-          if (open.includes(details.querySelector("summary").textContent)) details.open = true;
+          details.open = folds.get(fold(details)) ?? details.open;
         }
         const again = focused && [...document.querySelectorAll("#live a")].find((a) => a.getAttribute("href") === focused);
         if (again) again.focus({ preventScroll: true });
