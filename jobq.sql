@@ -155,6 +155,10 @@ values
  'start it later; claim() does so by itself, and explain() says what it waits for'),
 ('LIMIT_NOT_FOUND', 'JQ007', 404, 'no limit of this key was declared',
  'list the limits with: select * from jobq.list_limits()'),
+('SHARD_AWAY', 'JQ012', 503, 'a shard that is needed does not answer',
+ 'repeat the call, with an idempotency key where it enqueues; the other shards go on'),
+('ONE_DATABASE', '22023', 400, 'this call is for one database, not for a cluster',
+ 'connect to the shard: jobq.list_shards() has their addresses'),
 ('NULL_ARGUMENT', '22004', 400, 'an argument that is needed is null',
  'give the argument that the detail names'),
 ('INVALID_ARGUMENT', '22023', 400, 'an argument has a value that it may not have',
@@ -1438,6 +1442,185 @@ create table jobq_private.shard_epoch (
 );
 
 comment on table jobq_private.shard_epoch is 'From when on which shards get new keys.';
+
+-- How each public function answers in a cluster, for routers and for clients of several databases:
+--   key       a new job: on the shard that its keys choose
+--   lot       what has no key: on any shard that gets new keys; detail names an argument whose id decides
+--   id        on the shard of the id in the argument that detail names
+--   schedule  on the shard of the schedule that this argument names, by its id or name
+--   every     on all shards; the answer is any true, the sum of counts, or the first
+--   any       on one shard, as all answer alike
+--   all       on all shards; detail makes one answer of their rows, which are `answers`
+--   some      where job_ids says, or from shard to shard until the argument in detail is reached
+--   split     by shard, and put together in the order of the argument that detail names
+--   own       by the router itself
+--   refused   not in a cluster, for the reason in detail
+create table jobq_private.route (
+    function_name text not null,
+    class text not null,
+    detail text not null,
+    constraint route_pkey primary key (function_name),
+    constraint route_class_check check (class in (
+        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'own', 'refused'
+    ))
+);
+
+comment on table jobq_private.route is 'How each public function answers in a cluster.';
+
+insert into jobq_private.route (function_name, class, detail)
+values
+('choose_shard', 'own', ''),
+('list_epochs', 'own', ''),
+('list_shards', 'own', ''),
+('shard_of', 'own', ''),
+('put_epoch', 'own', 'router.sql'),
+('put_shard', 'own', 'router.sql'),
+('enqueue', 'key', ''),
+('open_batch', 'lot', ''),
+('test_endpoint', 'lot', ''),
+('enqueue_graph', 'lot', 'graph_of'),
+('cancel', 'id', 'job_id'),
+('cancel_tree', 'id', 'job_id'),
+('claim_job', 'id', 'job_id'),
+('complete', 'id', 'job_id'),
+('confirm_cancel', 'id', 'job_id'),
+('explain', 'id', 'job_id'),
+('fail', 'id', 'job_id'),
+('get_job', 'id', 'job_id'),
+('hold_lane', 'id', 'job_id'),
+('list_attempts', 'id', 'job_id'),
+('list_inputs', 'id', 'job_id'),
+('list_logs', 'id', 'job_id'),
+('list_steps', 'id', 'job_id'),
+('log', 'id', 'job_id'),
+('rate_limited', 'id', 'job_id'),
+('redrive', 'id', 'job_id'),
+('redrive_tree', 'id', 'job_id'),
+('release', 'id', 'job_id'),
+('save_step', 'id', 'job_id'),
+('set_progress', 'id', 'job_id'),
+('show_graph', 'id', 'job_id'),
+('signal', 'id', 'job_id'),
+('wait_for', 'id', 'job_id'),
+('batch_status', 'id', 'batch_id'),
+('cancel_batch', 'id', 'batch_id'),
+('seal_batch', 'id', 'batch_id'),
+('create_schedule', 'schedule', 'name'),
+('backfill_schedule', 'schedule', 'schedule'),
+('get_schedule', 'schedule', 'schedule'),
+('list_schedule_versions', 'schedule', 'schedule'),
+('pause_schedule', 'schedule', 'schedule'),
+('preview_schedule', 'schedule', 'schedule'),
+('resume_schedule', 'schedule', 'schedule'),
+('retire_schedule', 'schedule', 'schedule'),
+('run_schedule', 'schedule', 'schedule'),
+('schedule_status', 'schedule', 'schedule'),
+('update_schedule', 'schedule', 'schedule'),
+('configure', 'every', ''),
+('delete_definition', 'every', ''),
+('delete_kind', 'every', ''),
+('delete_limit', 'every', ''),
+('delete_queue', 'every', ''),
+('emit', 'every', ''),
+('enforce_queue_grants', 'every', ''),
+('grant_queue', 'every', ''),
+('hold_key', 'every', ''),
+('pause_endpoint', 'every', ''),
+('pause_queue', 'every', ''),
+('put_config', 'every', ''),
+('put_endpoint', 'every', ''),
+('put_kind', 'every', ''),
+('put_limit', 'every', ''),
+('put_payload_spec', 'every', ''),
+('put_queue', 'every', ''),
+('put_secret', 'every', ''),
+('release_key', 'every', ''),
+('resume_endpoint', 'every', ''),
+('resume_queue', 'every', ''),
+('retire_worker', 'every', ''),
+('revoke_queue', 'every', ''),
+('rotate_secret', 'every', ''),
+('backoff', 'any', ''),
+('list_ciphertexts', 'any', ''),
+('list_kinds', 'any', ''),
+('list_payload_schemas', 'any', ''),
+('list_queue_grants', 'any', ''),
+('list_queues', 'any', ''),
+('list_versions', 'any', ''),
+('next_tick', 'any', ''),
+('page_definitions', 'any', ''),
+('preview_cron', 'any', ''),
+('settings', 'any', ''),
+('show_definition', 'any', ''),
+('list_workers', 'all', ''),
+('recover', 'all', ''),
+('tick', 'all', ''),
+('maintain', 'all', ''),
+('health', 'all', ''),
+('find_job', 'all',
+    'select job_id from answers as a (job_id) where job_id is not null limit 1'),
+('list_jobs', 'all',
+    'select a.* from answers as a where a.job_id >= coalesce((select m.job_id from answers as m'
+    || ' where m.state is null order by m.job_id desc limit 1), ''00000000-0000-0000-0000-000000000000'')'
+    || ' order by a.job_id desc limit max_jobs'),
+('list_undeclared_kinds', 'all', 'select distinct a.* from answers as a order by 1'),
+('list_schedules', 'all',
+    'select * from answers order by schedule_id desc limit max_schedules'),
+('list_limits', 'all',
+    'select queue, concurrency_key, max_running, rate_limit, rate_period, '
+    || 'rate_burst, sum(running)::bigint, max(updated_at) from answers group by 1, 2, '
+    || '3, 4, 5, 6 order by 1, 2'),
+('metrics', 'all',
+    'select name, queue, case when name ~ ''seconds|rate'' then max(value) else '
+    || 'sum(value) end from answers group by 1, 2 order by 1, 2'),
+('queue_stats', 'all',
+    'select queue, sum(queued)::bigint, sum(scheduled)::bigint, '
+    || 'sum(running)::bigint, sum(retrying)::bigint, sum(dead)::bigint, '
+    || 'max(oldest_runnable), sum(finished_last_minute)::bigint, bool_and(is_paused), '
+    || 'sum(lanes)::bigint, sum(closed_lanes)::bigint, bool_and(is_exact), '
+    || 'sum(blocked)::bigint from answers group by 1 order by 1'),
+('ready', 'all', 'select max(queue), max(repo) from answers'),
+('cancel_many', 'some', 'max_jobs'),
+('change_many', 'some', 'max_jobs'),
+('delete_many', 'some', 'max_jobs'),
+('redrive_many', 'some', 'max_jobs'),
+('enqueue_many', 'split', 'jobs'),
+('complete_many', 'split', 'job_ids'),
+('release_many', 'split', 'job_ids'),
+('save_steps', 'split', 'job_ids'),
+('fail_many', 'split', 'failures'),
+('claim', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('claim_calls', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('exchange', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('get_delivery', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('list_declarations', 'refused', 'each shard lists its own: jobq cluster check'),
+('list_router_statements', 'refused', 'a shard writes them'),
+('heartbeat', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('due_in', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('next_due', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('tick_in', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('run_calls', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('work', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
+('begin_wait', 'refused', 'who waits listens on the shard'),
+('end_wait', 'refused', 'who waits listens on the shard'),
+('wait', 'refused', 'who waits listens on the shard'),
+('await_events', 'refused', 'who waits listens on the shard'),
+('listen_events', 'refused', 'who waits listens on the shard'),
+('act_for', 'refused',
+    'it holds for the session, and the sessions on the shards are others'),
+('advance_clock', 'refused', 'the clock is that of one database'),
+('replica_lag', 'refused', 'each shard has standbys of its own'),
+('endpoint_stats', 'refused', 'percentiles of several databases do not add up');
 
 reset role;
 
@@ -5916,6 +6099,167 @@ comment on function jobq.release_key is
 
 reset role;
 
+-- Deploy jobq:error to pg
+-- Made by sql/snapshot.py from sql/error/: edit that.
+set local role jobq_owner;
+
+-- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
+-- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
+-- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
+create or replace function jobq_private.raise_error(code text, detail text)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _error jobq_private.error;
+begin
+    select e.* into strict _error
+    from jobq_private.error as e
+    where e.code = raise_error.code;
+
+    raise exception using
+        errcode = _error.sqlstate,
+        message = _error.message,
+        detail = raise_error.detail,
+        hint = _error.hint,
+        constraint = _error.code;
+end
+$$;
+
+revoke all on function jobq_private.raise_error from public;
+
+comment on function jobq_private.raise_error is
+'Raises the error with this symbolic code, with the values in DETAIL.';
+
+-- Purpose: a text without passwords and the like: what stands before the @ of a URL, tokens
+-- after the name of a scheme, cookies, and what follows a name such as password, as a member,
+-- a parameter or an option.
+-- Invariant: jobq.redaction in the Python package hides the same. A text in which none of the
+-- words occurs costs one look. Raises: nothing.
+create or replace function jobq_private.redacted_text(given text)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
+    _text text := given;
+begin
+    if not given ~* '://|pass|pwd|secret|token|key|credential|cookie|authorization|sig|bearer|basic|digest|negotiate|ntlm|hawk' then
+        return given;
+    end if;
+    _text := regexp_replace(_text,
+        '(?<=://)(?:[^/\s@''":]*:(?!\d+(?:[/?#]|$))[^\s''"]*|[^/\s''"]+)(?=@)', '***', 'g');
+    _text := regexp_replace(_text,
+        '(cookie["'']?\s*[:=]\s*)(?:"[^"]*"|''[^'']*''|[^\r\n"'']+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '(authorization["'']?\s*[:=]\s*)'
+        || '(?:"[^"]*"|''[^'']*''|(?:[a-z][\w-]*\s+)?[^\s,;&)}\]]+)', '\1***', 'gi');
+    _text := regexp_replace(_text,
+        '\y(bearer|basic|digest|token|apikey|negotiate|ntlm|hawk)\s+[-\w.~+/=]{8,}',
+        '\1 ***', 'gi');
+    _text := regexp_replace(_text,
+        '((?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api[-_]?key|'
+        || 'access[-_]?key|private[-_]?key)[\w-]{0,64}["'']?\s*[:=]\s*)' || _value,
+        '\1***', 'gi');
+    _text := regexp_replace(_text, '(\y(?:key|sig|signature)=)' || _value, '\1***', 'gi');
+    return regexp_replace(_text,
+        '((?<![\w-])--[\w-]{0,64}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\s+)'
+        || '(?:"[^"]*"|''[^'']*''|\S+)', '\1***', 'gi');
+end
+$$;
+
+revoke all on function jobq_private.redacted_text from public;
+
+comment on function jobq_private.redacted_text is
+'Returns a text without passwords, tokens and the like.';
+
+-- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
+-- what follows a name such as password; without e-mail addresses where settings say so; cut
+-- at 512 characters.
+-- Invariant: looks at the first 8,192 characters. Raises: nothing.
+create or replace function jobq_private.redacted(error text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select left(
+        case when g.redact_emails
+            then regexp_replace(n.text, '[\w.+-]+@[\w-]+(\.[\w-]+)+', '***', 'g')
+            else n.text
+        end, 512
+    )
+    from jobq_private.setting as g
+    cross join lateral jobq_private.redacted_text(left(redacted.error, 8192)) as n (text)
+$$;
+
+revoke all on function jobq_private.redacted from public;
+
+comment on function jobq_private.redacted is
+'Returns an error as it is stored: without passwords, tokens and the like.';
+
+-- Purpose: JSON without passwords and the like: its texts as redacted_text() has them, and no
+-- texts, arrays or objects under a name such as password.
+-- Invariant: numbers, true and false stay. Raises: nothing.
+create or replace function jobq_private.redacted_json(value jsonb)
+returns jsonb
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return case jsonb_typeof(value)
+        when 'string' then to_jsonb(jobq_private.redacted_text(value #>> '{}'))
+        when 'array' then (
+            select coalesce(jsonb_agg(jobq_private.redacted_json(e.item) order by e.n), '[]')
+            from jsonb_array_elements(value) with ordinality as e (item, n)
+        )
+        when 'object' then (
+            select coalesce(jsonb_object_agg(m.key, case
+                when jsonb_typeof(m.item) in ('string', 'array', 'object')
+                    and m.key ~* '(pass(word|wd|phrase)|^pass$|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie)'
+                then '"***"'::jsonb
+                else jobq_private.redacted_json(m.item)
+            end), '{}')
+            from jsonb_each(value) as m (key, item)
+        )
+        else value
+    end;
+end
+$$;
+
+revoke all on function jobq_private.redacted_json from public;
+
+comment on function jobq_private.redacted_json is
+'Returns JSON without passwords, tokens and the like.';
+
+-- Purpose: the errors that jobq raises, for people and for the HTTP API.
+-- Invariant: the one list; clients map by sqlstate and code, never by text.
+-- Column message: the fixed text.
+create or replace view jobq.error as
+select e.code, e.sqlstate, e.http_status, e.message, e.hint
+from jobq_private.error as e;
+
+revoke all on jobq.error from public;
+grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on view jobq.error is
+'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';
+
+reset role;
+
 -- Deploy jobq:shard to pg
 -- Made by sql/snapshot.py from sql/shard/: edit that.
 set local role jobq_owner;
@@ -5976,6 +6320,270 @@ revoke all on function jobq_private.become_shard from public;
 comment on function jobq_private.become_shard is
 'Has the ids of this database carry another number.';
 
+-- Purpose: what a router must know of each public function: how it is called, what comes back,
+-- and where it is answered. One that has no route is refused.
+-- Column inputs: the types of what is given.
+-- Column outputs: the names and types of the columns that come back, where there are several.
+-- Column answer: void, set, record (the columns are parameters) or value.
+create or replace view jobq_private.routed_function as
+select
+    p.oid as function_oid, p.proname::text as name,
+    coalesce(r.class, 'refused') as class,
+    coalesce(r.detail, 'it has no route') as detail,
+    pg_get_function_arguments(p.oid) as arguments,
+    pg_get_function_result(p.oid) as result,
+    array(
+        select format_type(i.type_oid, null)
+        from unnest(p.proargtypes) with ordinality as i (type_oid, n)
+        order by i.n
+    ) as inputs,
+    array(
+        select quote_ident(a.name)
+        from unnest(p.proargnames, p.proallargtypes, p.proargmodes)
+            with ordinality as a (name, type_oid, mode, n)
+        where a.mode in ('o', 't')
+        order by a.n
+    ) as outputs,
+    array(
+        select quote_ident(a.name) || ' ' || format_type(a.type_oid, null)
+        from unnest(p.proargnames, p.proallargtypes, p.proargmodes)
+            with ordinality as a (name, type_oid, mode, n)
+        where a.mode in ('o', 't')
+        order by a.n
+    ) as output_columns,
+    case
+        when p.prorettype = 'void'::regtype then 'void'
+        when p.proretset then 'set'
+        when p.prorettype = 'record'::regtype then 'record'
+        else 'value'
+    end as answer,
+    case p.provolatile when 'v' then 'volatile' when 's' then 'stable' else 'immutable' end
+    as volatility
+from pg_proc as p
+left join jobq_private.route as r on r.function_name = p.proname
+where p.pronamespace = 'jobq'::regnamespace
+and p.prorettype <> 'trigger'::regtype;
+
+revoke all on jobq_private.routed_function from public;
+
+comment on view jobq_private.routed_function is
+'What a router must know of each public function.';
+
+-- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
+-- Invariant: one line each: on the partition that the first argument names, on all, or on those
+-- that the first argument names for each element, whose numbers the second holds. Raises: nothing.
+create or replace function jobq_private.router_calls(called jobq_private.routed_function)
+returns table (statement text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        'create function jobq_router.%I(%s) returns %s language plproxy as '
+        '$plproxy$ cluster ''jobq''; %s; $plproxy$',
+        called.name, array_to_string(w.first || c.types, ', '), c.result,
+        replace(w.body, '<call>', format('jobq.%I(%s)', called.name, c.given))
+    )
+    from (values
+        ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
+        ('all', '{}', 'run on all; select * from <call>'),
+        ('split', '{integer[],integer[]}',
+         'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
+    ) as w (way, first, body)
+    cross join lateral (
+        select
+            array_agg(case when i.is_list then 'jsonb[]' else i.type end order by i.n) as types,
+            string_agg(
+                case when i.is_list then format(
+                    'case when array_remove($%1$s, null) <> ''{}'' then to_jsonb($%1$s) end', i.place
+                ) else '$' || i.place end, ', ' order by i.n
+            ) as given,
+            case
+                when w.way = 'split'
+                then format('table (ordinal_ integer, %s)', array_to_string(called.output_columns, ', '))
+                when called.answer = 'set' then called.result
+                when called.answer = 'record'
+                then format('table (%s)', array_to_string(called.output_columns, ', '))
+                else 'setof ' || called.result
+            end as result
+        from (
+            select
+                g.type, g.n, g.n + cardinality(w.first) as place,
+                w.way = 'split' and g.type = 'jsonb' as is_list
+            from unnest(called.inputs) with ordinality as g (type, n)
+        ) as i
+    ) as c
+    where w.way = any(case called.class
+        when 'own' then '{}'::text[]
+        when 'refused' then '{}'
+        when 'every' then '{all}'
+        when 'all' then '{all}'
+        when 'split' then '{one,split}'
+        else '{one}'
+    end)
+$$;
+
+revoke all on function jobq_private.router_calls from public;
+
+comment on function jobq_private.router_calls is
+'Writes the functions of PL/Proxy by which a router calls one function on its shards.';
+
+-- Purpose: the shard that a job is on, by its id: the tenth byte, which stands as two digits before
+-- the last dash. That of a batch or a schedule says so too.
+-- Invariant: reads the id alone; a database that is in no cluster is shard 0. Raises: nothing.
+-- Returns: its number, 0 to 255; null for null.
+-- Example: select jobq.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
+create or replace function jobq.shard_of(job_id uuid)
+returns integer
+language sql
+immutable
+strict
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select get_byte(uuid_send(shard_of.job_id), 9)
+$$;
+
+revoke all on function jobq.shard_of from public;
+grant execute on function jobq.shard_of
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+comment on function jobq.shard_of is
+'Returns the number of the shard that a job is on, which its id tells.';
+
+-- Purpose: the function of a router that stands for a public function of its shards: it says
+-- where, calls there, and tells errors as the shard would. Its class is its template.
+-- Invariant: named, typed and defaulted as on the shard. Raises: nothing. Never: ONE_DATABASE.
+create or replace function jobq_private.router_function(called jobq_private.routed_function)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        $template$create function jobq.%I(%s) returns %s language plpgsql %s as $router$
+#variable_conflict use_column
+declare
+    %s
+    _detail text;
+    _hint text;
+begin
+    %s
+exception when others then
+    get stacked diagnostics _detail = pg_exception_detail, _hint = pg_exception_hint;
+    perform jobq_router.tell(sqlstate, sqlerrm, _detail, _hint, %s);
+end
+$router$
+$template$,
+        called.name, called.arguments, called.result, called.volatility,
+        case
+            when called.class = 'split'
+            then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
+            when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
+            when w.place is not null then format('_partition integer := %s;', w.place)
+            else ''
+        end,
+        case called.class
+            when 'refused' then format(
+                'perform jobq_private.raise_error(''ONE_DATABASE'', %L);',
+                called.name || ': ' || called.detail
+            )
+            when 'split' then format(
+                'if %s then return query select * from jobq_router.%I(_places[1]%s); return; end if;'
+                'return query select %s from jobq_router.%I(_places, jobq_router.count_to(cardinality(_places))%s)'
+                ' as a order by a.ordinal_;',
+                g.is_whole, called.name, g.given, g.columns, called.name, g.elements
+            )
+            when 'some' then format(
+                'for _partition, _ids in select * from jobq_router.parts_of(job_ids) loop '
+                'exit when _count >= %1$I; '
+                'return query select * from jobq_router.%2$I(_partition%3$s); '
+                'get diagnostics _found = row_count; _count := _count + _found; end loop;',
+                called.detail, called.name, g.rest
+            )
+            else a.answer
+        end,
+        case when w.place is not null then '_partition' else 'null' end
+    )
+    from (
+        select
+            coalesce(string_agg(', $' || i.n, '' order by i.n), '') as given,
+            string_agg(', ' || case
+                when i.type = 'jsonb' then format('jobq_router.elements($%s, cardinality(_places))', i.n)
+                else '$' || i.n
+            end, '' order by i.n) as elements,
+            'cardinality(_places) = 1' || string_agg(case
+                when i.type = 'jsonb' or i.type like '%[]'
+                then format(' or jobq_router.size($%s) <> cardinality(_places)', i.n)
+                else ''
+            end, '' order by i.n) as is_whole,
+            string_agg(', ' || case p.name
+                when 'job_ids' then '_ids'
+                when called.detail then p.name || ' - _count'
+                else '$' || i.n
+            end, '' order by i.n) as rest,
+            (
+                select string_agg('a.' || replace(o.name, 'ordinal', 'ordinal_'), ', ')
+                from unnest(called.outputs) as o (name)
+            ) as columns
+        from unnest(called.inputs) with ordinality as i (type, n)
+        cross join lateral (
+            select p.proargnames[i.n] from pg_proc as p where p.oid = called.function_oid
+        ) as p (name)
+    ) as g
+    cross join lateral (values (case called.class
+        when 'key' then 'jobq_router.place(kind, concurrency_key, idempotency_key, dedup_key, after, batch_id)'
+        when 'lot' then format(
+            'coalesce(jobq_router.partition_of(jobq.shard_of(%s)), jobq_router.lot())',
+            coalesce(nullif(called.detail, ''), 'null')
+        )
+        when 'id' then format(
+            'coalesce(jobq_router.partition_of(jobq.shard_of(%I)), jobq_router.lot())', called.detail
+        )
+        when 'schedule' then format('jobq_router.place_schedule(%I::text)', called.detail)
+        when 'any' then 'jobq_router.anyone()'
+    end)) as w (place)
+    cross join lateral (values (format(
+        'jobq_router.%I(%s)', called.name,
+        case when w.place is null then substr(g.given, 3) else '_partition' || g.given end
+    ))) as c (call)
+    cross join lateral (values (case
+        when called.answer = 'void' then format('perform * from %s;', c.call)
+        when called.class = 'every' then format(
+            'return (select %s from %s as a);',
+            case called.result
+                when 'boolean' then 'bool_or(a)'
+                when 'bigint' then 'sum(a)::bigint'
+                else '(array_agg(a))[1]'
+            end, c.call
+        )
+        when called.class = 'all' then replace(
+            case called.answer
+                when 'set' then 'return query with answers as (select * from <call>) <merge>;'
+                else 'return (with answers as (select * from <call>) <merge>);'
+            end, '<call>', c.call
+        )
+        when called.answer = 'set' then format('return query select * from %s;', c.call)
+        when called.answer = 'record' then format(
+            'select * from %s into %s;', c.call, array_to_string(called.outputs, ', ')
+        )
+        else format('return (select a from %s as a);', c.call)
+    end)) as n (merged)
+    cross join lateral (values (replace(
+        n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
+    ))) as a (answer)
+$$;
+
+revoke all on function jobq_private.router_function from public;
+
+comment on function jobq_private.router_function is
+'Writes the function of a router that stands for a public function of its shards.';
+
 -- Purpose: the shard for a new job, by the rule that routers and clients share.
 -- Invariant: what belongs together stays together: by batch_id, else after, the shard of those;
 -- else by the first key given, the shard for which md5 of number, colon and key is greatest, so
@@ -6035,6 +6643,172 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq.choose_shard is
 'Returns the shard that a new job goes to, by its keys or what it belongs to.';
+
+-- Purpose: what makes a router's part of the public interface: the statements for its database,
+-- after router.sql, written from this database's catalog and the table of routes.
+-- Invariant: reads only. Raises: nothing.
+-- Column ordinal: their order.
+-- Column statement: one statement of SQL.
+-- Returns: a row for each statement.
+-- Example: select statement from jobq.list_router_statements() order by ordinal limit 1;
+create or replace function jobq.list_router_statements()
+returns table (ordinal integer, statement text)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select (row_number() over (order by s.part, s.name collate "C", s.statement collate "C"))::integer, s.statement
+    from (
+        select 1, t.typname::text, format('create type %s as (%s)', t.oid::regtype, (
+            select string_agg(
+                quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod), ', '
+                order by a.attnum
+            )
+            from pg_attribute as a
+            where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+        ))
+        from pg_type as t
+        where t.typnamespace = 'jobq'::regnamespace
+        and t.oid in (select p.prorettype from pg_proc as p where p.pronamespace = 'jobq'::regnamespace)
+        union all
+        select 2, 'error', format(
+            'create view jobq_private.error (code, sqlstate, http_status, message, hint) as values %s',
+            string_agg(format(
+                '(%L, %L, %s::smallint, %L, %L)',
+                e.code, e.sqlstate, e.http_status, e.message, e.hint
+            ), ', ' order by e.code)
+        )
+        from jobq_private.error as e
+        union all
+        select 3, 'error', 'grant select on jobq_private.error '
+            'to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader'
+        union all
+        select 3, p.proname, pg_get_functiondef(p.oid)
+        from pg_proc as p
+        left join jobq_private.route as r on r.function_name = p.proname and r.detail = ''
+        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        or p.oid = 'jobq_private.raise_error'::regproc
+        union all
+        select 4, f.name, c.statement
+        from jobq_private.routed_function as f
+        cross join lateral jobq_private.router_calls(f) as c
+        union all
+        select 5, f.name, jobq_private.router_function(f)
+        from jobq_private.routed_function as f
+        where f.class <> 'own'
+        union all
+        select 6, p.proname, format(
+            'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
+        )
+        from pg_proc as p
+        where p.pronamespace = 'jobq'::regnamespace
+        union all
+        select 6, p.proname, format('alter function %s owner to jobq_owner', p.oid::regprocedure)
+        from pg_proc as p
+        join jobq_private.route as r on r.function_name = p.proname
+        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        union all
+        select 7, p.proname, format('revoke all on function %s from public', p.oid::regprocedure)
+        from pg_proc as p
+        where p.pronamespace = 'jobq'::regnamespace
+        union all
+        select 8, p.proname, format(
+            'grant all on function %s to %s', p.oid::regprocedure, string_agg(
+                quote_ident(r.rolname), ', ' order by r.rolname
+            )
+        )
+        from pg_proc as p
+        cross join lateral aclexplode(p.proacl) as a
+        join pg_roles as r on r.oid = a.grantee
+        where p.pronamespace = 'jobq'::regnamespace
+        and r.rolname in ('jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader')
+        group by p.oid, p.proname
+    ) as s (part, name, statement)
+$$;
+
+revoke all on function jobq.list_router_statements from public;
+
+comment on function jobq.list_router_statements is
+'Lists the statements that make a router of an empty database. For jobq_owner alone.';
+
+-- Purpose: what all shards of a cluster must have alike, for a comparison of theirs, and schedules,
+-- which one of them has.
+-- Invariant: reads only; no value of a secret is in it, but a checksum. What each database stamps
+-- by itself, such as times and version numbers, is left out. Raises: nothing.
+-- Column type: map, interface (this version's functions), setting, retry_preset, kind, queue,
+-- limit, payload_spec, config, secret, endpoint, queue_grant or schedule.
+-- Column declaration: it, as JSON.
+-- Returns: a row for each.
+-- Example: select type, name from jobq.list_declarations();
+create or replace function jobq.list_declarations()
+returns table (type text, name text, declaration jsonb)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select d.type, d.name, d.declaration - array[
+        'created_at', 'updated_at', 'paused_at', 'version', 'delivery_version', 'test_job_id',
+        'ciphertext'
+    ]
+    from (
+        select 'map', 'shards', jsonb_build_object('shards', (
+            select jsonb_agg(s.shard_id order by s.shard_id) from jobq_private.shard as s
+        ))
+        union all
+        select 'map', 'epoch ' || e.epoch, jsonb_build_object('shards', e.shard_ids)
+        from jobq_private.shard_epoch as e
+        union all
+        select
+            'interface', 'functions',
+            jsonb_build_object('checksum', md5(string_agg(s.statement, ';' order by s.ordinal)))
+        from jobq.list_router_statements() as s
+        union all
+        select 'setting', 'settings', to_jsonb(s) from jobq_private.setting as s
+        union all
+        select 'retry_preset', r.retry_preset, to_jsonb(r) from jobq_private.retry_preset as r
+        union all
+        select 'kind', k.kind, to_jsonb(k) from jobq_private.kind as k
+        union all
+        select
+            'queue', q.queue,
+            to_jsonb(q) || jsonb_build_object('is_paused', q.paused_at is not null)
+        from jobq_private.queue as q
+        union all
+        select 'limit', l.queue || ' ' || l.concurrency_key, to_jsonb(l)
+        from jobq_private.key_limit as l
+        union all
+        select 'payload_spec', p.payload_spec, to_jsonb(p) from jobq_private.payload_spec as p
+        union all
+        select 'config', c.config, to_jsonb(c) from jobq_private.config as c
+        union all
+        select
+            'secret', s.secret,
+            to_jsonb(s) || jsonb_build_object('checksum', md5(s.ciphertext))
+        from jobq_private.secret as s
+        union all
+        select
+            'endpoint', e.endpoint,
+            to_jsonb(e) || jsonb_build_object('is_paused', e.paused_at is not null)
+        from jobq_private.endpoint as e
+        union all
+        select 'queue_grant', concat_ws(' ', g.grantee, g.queue, g.privilege), to_jsonb(g)
+        from jobq_private.queue_grant as g
+        union all
+        select 'schedule', s.name, jsonb_build_object('schedule_id', s.schedule_id)
+        from jobq_private.schedule as s
+        where s.status <> 'retired'
+    ) as d (type, name, declaration)
+    order by d.type, d.name
+$$;
+
+revoke all on function jobq.list_declarations from public;
+
+comment on function jobq.list_declarations is
+'Lists what all shards of a cluster must have alike, and the schedules, which one of them has. For jobq_owner alone.';
 
 -- Purpose: which shards got new keys from when on, the newest first, and for how long keys of
 -- the epochs before may live.
@@ -6206,30 +6980,6 @@ revoke all on function jobq.put_shard from public;
 
 comment on function jobq.put_shard is
 'Names a database of the cluster, or gives this one its number. For jobq_owner alone.';
-
--- Purpose: the shard that a job is on, by its id: the tenth byte, which stands as two digits before
--- the last dash. That of a batch or a schedule says so too.
--- Invariant: reads the id alone; a database that is in no cluster is shard 0. Raises: nothing.
--- Returns: its number, 0 to 255; null for null.
--- Example: select jobq.shard_of('0198c0de-1234-7abc-9f03-0123456789ab');
-create or replace function jobq.shard_of(job_id uuid)
-returns integer
-language sql
-immutable
-strict
-parallel safe
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
-    select get_byte(uuid_send(shard_of.job_id), 9)
-$$;
-
-revoke all on function jobq.shard_of from public;
-grant execute on function jobq.shard_of
-to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on function jobq.shard_of is
-'Returns the number of the shard that a job is on, which its id tells.';
 
 reset role;
 
@@ -17935,167 +18685,6 @@ grant execute on function jobq.test_endpoint to jobq_operator;
 
 comment on function jobq.test_endpoint is
 'Has one job delivered to an endpoint at once, also while that is paused, and returns its id.';
-
-reset role;
-
--- Deploy jobq:error to pg
--- Made by sql/snapshot.py from sql/error/: edit that.
-set local role jobq_owner;
-
--- Purpose: raise the error with this symbolic code, in the words of jobq_private.error.
--- Invariant: message and hint are static; values stand in DETAIL alone. The symbolic code
--- travels in the error's CONSTRAINT field. Raises: the SQLSTATE of the code.
-create or replace function jobq_private.raise_error(code text, detail text)
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _error jobq_private.error;
-begin
-    select e.* into strict _error
-    from jobq_private.error as e
-    where e.code = raise_error.code;
-
-    raise exception using
-        errcode = _error.sqlstate,
-        message = _error.message,
-        detail = raise_error.detail,
-        hint = _error.hint,
-        constraint = _error.code;
-end
-$$;
-
-revoke all on function jobq_private.raise_error from public;
-
-comment on function jobq_private.raise_error is
-'Raises the error with this symbolic code, with the values in DETAIL.';
-
--- Purpose: a text without passwords and the like: what stands before the @ of a URL, tokens
--- after the name of a scheme, cookies, and what follows a name such as password, as a member,
--- a parameter or an option.
--- Invariant: jobq.redaction in the Python package hides the same. A text in which none of the
--- words occurs costs one look. Raises: nothing.
-create or replace function jobq_private.redacted_text(given text)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
-    _text text := given;
-begin
-    if not given ~* '://|pass|pwd|secret|token|key|credential|cookie|authorization|sig|bearer|basic|digest|negotiate|ntlm|hawk' then
-        return given;
-    end if;
-    _text := regexp_replace(_text,
-        '(?<=://)(?:[^/\s@''":]*:(?!\d+(?:[/?#]|$))[^\s''"]*|[^/\s''"]+)(?=@)', '***', 'g');
-    _text := regexp_replace(_text,
-        '(cookie["'']?\s*[:=]\s*)(?:"[^"]*"|''[^'']*''|[^\r\n"'']+)', '\1***', 'gi');
-    _text := regexp_replace(_text,
-        '(authorization["'']?\s*[:=]\s*)'
-        || '(?:"[^"]*"|''[^'']*''|(?:[a-z][\w-]*\s+)?[^\s,;&)}\]]+)', '\1***', 'gi');
-    _text := regexp_replace(_text,
-        '\y(bearer|basic|digest|token|apikey|negotiate|ntlm|hawk)\s+[-\w.~+/=]{8,}',
-        '\1 ***', 'gi');
-    _text := regexp_replace(_text,
-        '((?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|api[-_]?key|'
-        || 'access[-_]?key|private[-_]?key)[\w-]{0,64}["'']?\s*[:=]\s*)' || _value,
-        '\1***', 'gi');
-    _text := regexp_replace(_text, '(\y(?:key|sig|signature)=)' || _value, '\1***', 'gi');
-    return regexp_replace(_text,
-        '((?<![\w-])--[\w-]{0,64}(?:pass(?:word|wd|phrase)?|pwd|secret|token|key)\s+)'
-        || '(?:"[^"]*"|''[^'']*''|\S+)', '\1***', 'gi');
-end
-$$;
-
-revoke all on function jobq_private.redacted_text from public;
-
-comment on function jobq_private.redacted_text is
-'Returns a text without passwords, tokens and the like.';
-
--- Purpose: an error as it is stored: without user names and passwords of URLs, tokens, and
--- what follows a name such as password; without e-mail addresses where settings say so; cut
--- at 512 characters.
--- Invariant: looks at the first 8,192 characters. Raises: nothing.
-create or replace function jobq_private.redacted(error text)
-returns text
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select left(
-        case when g.redact_emails
-            then regexp_replace(n.text, '[\w.+-]+@[\w-]+(\.[\w-]+)+', '***', 'g')
-            else n.text
-        end, 512
-    )
-    from jobq_private.setting as g
-    cross join lateral jobq_private.redacted_text(left(redacted.error, 8192)) as n (text)
-$$;
-
-revoke all on function jobq_private.redacted from public;
-
-comment on function jobq_private.redacted is
-'Returns an error as it is stored: without passwords, tokens and the like.';
-
--- Purpose: JSON without passwords and the like: its texts as redacted_text() has them, and no
--- texts, arrays or objects under a name such as password.
--- Invariant: numbers, true and false stay. Raises: nothing.
-create or replace function jobq_private.redacted_json(value jsonb)
-returns jsonb
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    return case jsonb_typeof(value)
-        when 'string' then to_jsonb(jobq_private.redacted_text(value #>> '{}'))
-        when 'array' then (
-            select coalesce(jsonb_agg(jobq_private.redacted_json(e.item) order by e.n), '[]')
-            from jsonb_array_elements(value) with ordinality as e (item, n)
-        )
-        when 'object' then (
-            select coalesce(jsonb_object_agg(m.key, case
-                when jsonb_typeof(m.item) in ('string', 'array', 'object')
-                    and m.key ~* '(pass(word|wd|phrase)|^pass$|pwd|secret|token|credential|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie)'
-                then '"***"'::jsonb
-                else jobq_private.redacted_json(m.item)
-            end), '{}')
-            from jsonb_each(value) as m (key, item)
-        )
-        else value
-    end;
-end
-$$;
-
-revoke all on function jobq_private.redacted_json from public;
-
-comment on function jobq_private.redacted_json is
-'Returns JSON without passwords, tokens and the like.';
-
--- Purpose: the errors that jobq raises, for people and for the HTTP API.
--- Invariant: the one list; clients map by sqlstate and code, never by text.
--- Column message: the fixed text.
-create or replace view jobq.error as
-select e.code, e.sqlstate, e.http_status, e.message, e.hint
-from jobq_private.error as e;
-
-revoke all on jobq.error from public;
-grant select on jobq.error to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
-
-comment on view jobq.error is
-'Every error of jobq: symbolic code, SQLSTATE, HTTP status, message and hint.';
 
 reset role;
 

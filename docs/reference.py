@@ -37,6 +37,11 @@ FIRST_DAY = """
 ROLES = ("producer", "worker", "operator", "reader")
 ERRORS = "select sqlstate, code, http_status, message, hint from jobq.error order by 1, 2"
 
+ROUTES = """
+    select function_name, class, case class when 'all' then '' else detail end
+    from jobq_private.route order by 1
+"""
+
 
 def error_table(errors: list[tuple[str, str, int, str, str]]) -> str:
     """Render the errors as a module of Python's."""
@@ -66,6 +71,24 @@ ERROR_TABLE: Final = {{
 '''
 
 
+def route_table(routes: list[tuple[str, str, str]]) -> str:
+    """Render the routes as a module of Python's."""
+    rows = "".join(
+        f'    "{name}": (\n        "{way}",\n        {json.dumps(detail)},\n    ),\n'
+        for name, way, detail in routes
+    )
+    return f'''"""How each function answers in a cluster, as `make docs` reads it."""
+
+from typing import Final
+
+__all__ = ["ROUTES"]
+
+ROUTES: Final = {{
+{rows}}}
+"""By the function's name: its class and what that needs to know."""
+'''
+
+
 def between(path: str, name: str, text: str) -> str:
     """Return a page with a text in place of what stands between its markers."""
     begin, end = f"<!-- {name}: make docs -->\n", "<!-- end -->"
@@ -76,6 +99,7 @@ def between(path: str, name: str, text: str) -> str:
 def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
     """Return the text of each generated page, by path."""
     errors = connection.execute(ERRORS).fetchall()
+    routes = connection.execute(ROUTES).fetchall()
     reference = Reference(connection)
     functions = [f for f in reference.functions.values() if f.schema == "jobq"]
     of_first_day = [f for name in FIRST_DAY for f in functions if f.name == name]
@@ -104,6 +128,7 @@ def render(connection: psycopg.Connection[Any]) -> dict[Path, str]:
         ROOT / "docs/reference.md": reference.page(listed),
         ROOT / "docs/security.md": between("docs/security.md", "matrix", matrix),
         ROOT / "python/src/jobq/error_table.py": error_table(errors),
+        ROOT / "python/src/jobq/route_table.py": route_table(routes),
     }
 
 

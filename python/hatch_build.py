@@ -5,7 +5,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PROJECT = ("sqitch.plan", "sqitch.conf", "deploy", "revert", "verify", "jobq.sql")
+PROJECT = ("sqitch.plan", "sqitch.conf", "deploy", "revert", "verify", "jobq.sql", "router.sql")
 
 
 class SqitchProject(BuildHookInterface[Any]):

@@ -8,13 +8,18 @@ begin
     with wanted (kind, name, trigger, many) as (
         values
         ('function', 'jobq.choose_shard', '', 1),
+        ('function', 'jobq.list_declarations', '', 1),
         ('function', 'jobq.list_epochs', '', 1),
+        ('function', 'jobq.list_router_statements', '', 1),
         ('function', 'jobq.list_shards', '', 1),
         ('function', 'jobq.put_epoch', '', 1),
         ('function', 'jobq.put_shard', '', 1),
         ('function', 'jobq.shard_of', '', 1),
         ('function', 'jobq_private.become_shard', '', 1),
-        ('function', 'jobq_private.own_shard', '', 1)
+        ('function', 'jobq_private.own_shard', '', 1),
+        ('function', 'jobq_private.router_calls', '', 1),
+        ('function', 'jobq_private.router_function', '', 1),
+        ('view', 'jobq_private.routed_function', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

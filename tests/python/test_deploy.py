@@ -106,7 +106,7 @@ def test_the_wheel_carries_the_project(wheel: Path) -> None:
         for kind in ("deploy", "revert", "verify")
         for path in (ROOT / kind).glob("*.sql")
     }
-    wanted = scripts | {"sqitch.plan", "sqitch.conf", "jobq.sql"}
+    wanted = scripts | {"sqitch.plan", "sqitch.conf", "jobq.sql", "router.sql"}
     assert {f"jobq/sqitch/{name}" for name in wanted} <= set(names)
     assert "jobq/py.typed" in names
 

@@ -230,8 +230,10 @@ AIMED: dict[str, list[str]] = {
 HARMLESS = {
     "act_for", "advance_clock", "await_events", "backoff", "begin_wait", "choose_shard",
     "create_api_key",
-    "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_epochs",
-    "list_queue_grants", "list_shards", "next_tick", "preview_cron", "put_epoch", "put_shard",
+    "end_wait", "enforce_queue_grants", "grant_queue", "health", "list_declarations",
+    "list_epochs",
+    "list_queue_grants", "list_router_statements", "list_shards", "next_tick", "preview_cron",
+    "put_epoch", "put_shard",
     "ready", "replica_lag", "revoke_queue", "run_calls", "shard_of", "show_login", "show_pulse",
     "tick_in",
 }  # fmt: skip

@@ -116,8 +116,8 @@ def called_by(path: Path) -> Iterator[str]:
 def test_every_function_that_is_called_exists() -> None:
     defined = {
         name
-        for path in (ROOT / "sql").rglob("*.sql")
-        for name in re.findall(r"function jobq(?:_http)?\.(\w+)\(", path.read_text())
+        for path in (ROOT / "router.sql", *(ROOT / "sql").rglob("*.sql"))
+        for name in re.findall(r"function (?:jobq(?:_http)?\.)?([\w.]+)\(", path.read_text())
     }
     assert len(defined) > 50
     called = {name for path in SOURCE.rglob("*.py") for name in called_by(path)}

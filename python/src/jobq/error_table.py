@@ -29,6 +29,11 @@ ERROR_TABLE: Final = {
         400,
         "an argument has a value that it may not have",
     ),
+    "ONE_DATABASE": ErrorRow(
+        "22023",
+        400,
+        "this call is for one database, not for a cluster",
+    ),
     "FUNCTION_DENIED": ErrorRow(
         "42501",
         403,
@@ -203,6 +208,11 @@ ERROR_TABLE: Final = {
         "JQ011",
         409,
         "a limit, a rate or a hold does not let the job start now",
+    ),
+    "SHARD_AWAY": ErrorRow(
+        "JQ012",
+        503,
+        "a shard that is needed does not answer",
     ),
 }
 """By symbolic code, as the database names it in the error's constraint."""

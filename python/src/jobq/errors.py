@@ -243,6 +243,7 @@ _BY_SQLSTATE: Final[dict[str, type[JobqError]]] = {
     "JQ009": InvalidSchedule,
     "JQ010": QueueFull,
     "JQ011": LimitReached,
+    "JQ012": DatabaseUnavailable,
     "23503": IllegalState,
     "42501": NotPermitted,
     "28000": NotPermitted,

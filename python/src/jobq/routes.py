@@ -15,6 +15,7 @@ from jobq.arguments import as_jsonb
 from jobq.call import scalar
 from jobq.errors import InvalidArgument
 from jobq.models import JobPage
+from jobq.route_table import ROUTES
 from jobq.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
@@ -28,30 +29,8 @@ __all__ = ["Epoch", "ShardMap", "Steps", "routed"]
 # A shard and what to call there, again and again, until the answer is known.
 Steps = Generator["tuple[int, Call[Any]]", Any, Any]
 
-# Definitions, and what is to hold on every shard.
-EVERY: Final = {
-    "configure", "delete_definition", "delete_limit", "emit", "enforce_queue_grants",
-    "grant_queue", "hold_key", "pause_endpoint", "pause_queue", "put_config", "put_endpoint",
-    "put_kind", "put_limit", "put_payload_spec", "put_queue", "put_secret", "release_key",
-    "resume_endpoint", "resume_queue", "revoke_queue",
-}  # fmt: skip
-# What every shard answers alike.
-ANY: Final = {
-    "list_kinds", "list_payload_schemas", "list_queue_grants", "list_queues",
-    "list_undeclared_kinds", "list_versions",
-    "page_definitions", "preview_cron", "settings", "show_definition",
-}  # fmt: skip
-# Lists, in any order.
-LISTS: Final = {"list_limits", "list_workers"}
-# What changes jobs by their ids, or at most so many that fit.
-SOME: Final = {"cancel_many", "change_many", "delete_many", "redrive_many"}
-NEW: Final = {"enqueue", "enqueue_graph", "enqueue_many", "open_batch", "test_endpoint"}
-# The calls of schedules name them by id or name.
-SCHEDULES: Final = {
-    "create_schedule", "get_schedule", "list_schedule_versions", "pause_schedule",
-    "preview_schedule", "resume_schedule", "retire_schedule", "run_schedule", "schedule_status",
-    "update_schedule",
-}  # fmt: skip
+# What is not of the public interface.
+OTHER: Final = ("refused", "it is the HTTP server's")
 MOST: Final = 1000
 
 
@@ -117,31 +96,35 @@ def routed(call: Call[Any], cluster: ShardMap) -> Steps:
     Raises:
         InvalidArgument: the call is for one database.
     """
-    given = call.arguments
+    way, detail = ROUTES.get(call.function, OTHER)
     if call.function == "enqueue_many":
         return _enqueue_many(call, cluster)
-    if call.function in NEW:
-        of = given.get("graph_of")
-        return _one(cluster.choices(given)[0] if of is None else shard_of(UUID(str(of))), call)
-    for name in ("job_id", "batch_id"):
-        if given.get(name) is not None:
-            return _one(shard_of(UUID(str(given[name]))), call)
-    if call.function in SCHEDULES:
-        return _one(cluster.of_schedule(str(given.get("schedule", given.get("name")))), call)
-    return _of_several(call, cluster)
-
-
-def _of_several(call: Call[Any], cluster: ShardMap) -> Steps:
-    if call.function in ANY:
-        return _one(cluster.shards[0], call)
-    if call.function in SOME and call.arguments.get("job_ids") is not None:
-        return _by_ids(call)
-    if call.function in SOME:
-        return _some(call, cluster)
-    merge = _MERGES.get(call.function)
+    if way == "some":
+        by_ids = call.arguments.get("job_ids") is not None
+        return _by_ids(call) if by_ids else _some(call, cluster)
+    shard = _only(way, detail, call.arguments, cluster)
+    if shard is not None:
+        return _one(shard, call)
+    merge = _agreed if way == "every" else _MERGES.get(call.function)
     if merge is None:
-        raise InvalidArgument(f"{call.function} is for one database, not for a cluster")
+        raise InvalidArgument(
+            "this call is for one database, not for a cluster",
+            code="ONE_DATABASE",
+            detail=f"{call.function}: {detail}",
+        )
     return _all(call, cluster, merge)
+
+
+def _only(way: str, detail: str, given: Mapping[str, Any], cluster: ShardMap) -> int | None:
+    """Return the shard of a call that goes to one."""
+    if way in {"key", "lot"}:
+        of = given.get("graph_of")
+        return cluster.choices(given)[0] if of is None else shard_of(UUID(str(of)))
+    if way == "id":
+        return shard_of(UUID(str(given[detail])))
+    if way == "schedule":
+        return cluster.of_schedule(str(given[detail]))
+    return cluster.shards[0] if way == "any" else None
 
 
 def _one(shard: int, call: Call[Any]) -> Steps:
@@ -209,12 +192,19 @@ def _some(call: Call[Any], cluster: ShardMap) -> Steps:
     return found
 
 
-def _first(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whatever a call answers
-    return answers[0]
+def _agreed(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - whatever a call answers
+    """Return any true, the sum of counts, or the first."""
+    if isinstance(answers[0], bool):
+        return any(answers)
+    return sum(answers) if isinstance(answers[0], int) else answers[0]
 
 
 def _joined(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
     return [row for answer in answers for row in answer]
+
+
+def _distinct(answers: Sequence[list[Any]], _call: Call[Any]) -> list[Any]:
+    return sorted({row for answer in answers for row in answer})
 
 
 def _jobs(answers: list[JobPage], call: Call[Any]) -> JobPage:
@@ -236,6 +226,17 @@ def _schedules(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
 
 def _found(answers: list[Any], _call: Call[Any]) -> Any:  # noqa: ANN401 - an id, or none
     return next((answer for answer in answers if answer is not None), None)
+
+
+def _limits(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
+    """Add up what runs of each key, whose limit every shard has."""
+    found: dict[tuple[str, str], Any] = {}
+    for row in _joined(answers, call):
+        seen = found.setdefault((row.queue, row.concurrency_key), row)
+        if seen is not row:
+            running = seen.running + row.running
+            found[row.queue, row.concurrency_key] = replace(seen, running=running)
+    return [found[key] for key in sorted(found)]
 
 
 def _summed(answers: list[list[Any]], call: Call[Any]) -> list[Any]:
@@ -262,8 +263,9 @@ def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
 
 
 _MERGES: Final[dict[str, Callable[..., Any]]] = {
-    **dict.fromkeys(EVERY, _first),
-    **dict.fromkeys(LISTS, _joined),
+    "list_limits": _limits,
+    "list_undeclared_kinds": _distinct,
+    "list_workers": _joined,
     "find_job": _found,
     "list_jobs": _jobs,
     "list_schedules": _schedules,

@@ -128,6 +128,8 @@ insert into may_execute values
 ('put_shard', null),
 ('put_epoch', null),
 ('list_shards', 'p w o r'),
+('list_declarations', null),
+('list_router_statements', null),
 ('list_epochs', 'p w o r'),
 ('shard_of', 'p w o r'),
 ('choose_shard', 'p w o r'),

@@ -7,6 +7,7 @@ import importlib
 import click
 
 from jobq import __version__
+from jobq.cli.cluster import cluster
 from jobq.cli.completion import completion
 from jobq.cli.conformance import conformance
 from jobq.cli.console import console
@@ -33,6 +34,7 @@ COMMANDS = (
     cancel,
     cancel_tree,
     change,
+    cluster,
     completion,
     conformance,
     console,

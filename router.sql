@@ -1,0 +1,418 @@
+-- What a router is made of, but for the functions that jobq.list_router_statements() writes on a
+-- shard: its map, and where a call goes. For an empty database of PostgreSQL 15 or newer with
+-- PL/Proxy, as a superuser; `jobq cluster init` runs both. Running it again keeps the map.
+
+set local check_function_bodies = off;
+
+create extension if not exists plproxy;
+
+do $$
+declare
+    _role text;
+begin
+    foreach _role in array array[
+        'jobq_owner', 'jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader'
+    ] loop
+        if not exists (select from pg_roles as r where r.rolname = _role) then
+            execute format('create role %I nologin', _role);
+        end if;
+    end loop;
+end
+$$;
+
+drop schema if exists jobq, jobq_router cascade;
+create schema jobq;
+create schema jobq_router;
+create schema if not exists jobq_private;
+
+-- As on a shard, but that a shard has a partition: its number among the server's options.
+create table if not exists jobq_private.shard (
+    shard_id integer not null,
+    url text not null,
+    is_own boolean not null default false,
+    partition integer not null,
+    constraint shard_pkey primary key (shard_id),
+    constraint shard_partition_key unique (partition)
+);
+
+create table if not exists jobq_private.shard_epoch (
+    epoch integer not null,
+    shard_ids integer[] not null,
+    began_at timestamptz not null,
+    constraint shard_epoch_pkey primary key (epoch)
+);
+
+create table if not exists jobq_private.setting (key_retention interval not null);
+
+insert into jobq_private.setting (key_retention)
+select '30 days'
+where not exists (select from jobq_private.setting);
+
+drop view if exists jobq_private.error;
+
+grant usage on schema jobq, jobq_router, jobq_private
+to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+grant select on all tables in schema jobq_private
+to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+-- ---- the map
+
+create function jobq.put_shard(shard_id integer, url text, is_own boolean default false)
+returns void
+language plpgsql
+as $$
+declare
+    _partition integer;
+    _verb text := 'set';
+    _address constant text := put_shard.url || ' connect_timeout=5';
+begin
+    if put_shard.is_own or put_shard.url ~ '://|password=|user=' then
+        perform jobq_private.raise_error(
+            'INVALID_ARGUMENT', 'a router has url as host=... port=... dbname=..., without a user'
+        );
+    end if;
+    select s.partition into _partition
+    from jobq_private.shard as s where s.shard_id = put_shard.shard_id;
+    if _partition is null then
+        select count(*), 'add' into _partition, _verb from jobq_private.shard;
+    end if;
+    insert into jobq_private.shard as s (shard_id, url, partition)
+    values (put_shard.shard_id, put_shard.url, _partition)
+    on conflict on constraint shard_pkey do update set url = excluded.url;
+    if _verb = 'set' or _partition > 0 then
+        execute format('alter server jobq options (%s p%s %L)', _verb, _partition, _address);
+    else
+        execute format(
+            'create server jobq foreign data wrapper plproxy '
+            'options (modular_mapping ''1'', query_timeout ''60'', p0 %L)', _address
+        );
+        grant usage on foreign server jobq
+        to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+    end if;
+end
+$$;
+
+create function jobq.put_epoch(
+    epoch integer, shard_ids integer[], began_at timestamptz default null
+)
+returns void
+language plpgsql
+as $$
+begin
+    if exists (
+        select from jobq_private.shard_epoch as e
+        where e.epoch = put_epoch.epoch and e.shard_ids <> put_epoch.shard_ids
+    ) then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'an epoch never changes');
+    end if;
+    insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
+    values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()))
+    on conflict on constraint shard_epoch_pkey do nothing;
+end
+$$;
+
+-- For how long keys live, as the shards have it: those of an earlier epoch are found meanwhile.
+create function jobq_router.keep_keys(key_retention interval)
+returns void
+language sql
+as $$
+    update jobq_private.setting as s set key_retention = keep_keys.key_retention
+$$;
+
+-- The epochs whose shards get or got keys that may still live, the newest first.
+create or replace view jobq_private.living_epoch as
+select e.epoch, e.shard_ids
+from jobq_private.shard_epoch as e
+left join jobq_private.shard_epoch as newer on newer.epoch = e.epoch + 1
+where (
+    e.began_at <= now() or e.epoch = 1
+) and (
+    newer.epoch is null or newer.began_at + (select s.key_retention from jobq_private.setting as s) > now()
+)
+order by e.epoch desc;
+
+grant select on jobq_private.living_epoch
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
+
+-- ---- where a call goes: the partition, which is the number of a shard among the server's options
+
+create function jobq_router.partition_of(shard_id integer)
+returns integer
+language plpgsql
+stable
+as $$
+declare
+    _partition integer;
+begin
+    select s.partition into _partition
+    from jobq_private.shard as s where s.shard_id = partition_of.shard_id;
+    if _partition is null and partition_of.shard_id is not null then
+        perform jobq_private.raise_error(
+            'SHARD_AWAY', format('shard %s: the router does not know it', partition_of.shard_id)
+        );
+    end if;
+    return _partition;
+end
+$$;
+
+create function jobq_router.lot()
+returns integer
+language sql
+volatile
+as $$
+    select jobq_router.partition_of(jobq.choose_shard(e.shard_ids))
+    from jobq_private.living_epoch as e
+    limit 1
+$$;
+
+-- A new job goes where its keys say, unless its idempotency key is held where an epoch before had it.
+create function jobq_router.place(
+    kind text, concurrency_key text, idempotency_key text, dedup_key text, after uuid[], batch_id uuid
+)
+returns integer
+language plpgsql
+volatile
+as $$
+declare
+    _shard_ids integer[];
+    _partition integer;
+    _first integer;
+begin
+    for _shard_ids in select e.shard_ids from jobq_private.living_epoch as e loop
+        _partition := jobq_router.partition_of(jobq.choose_shard(
+            _shard_ids, place.concurrency_key, place.idempotency_key, place.dedup_key, place.after,
+            place.batch_id
+        ));
+        if _first is null then
+            _first := _partition;
+            exit when place.idempotency_key is null;
+        elsif _partition <> _first
+        and jobq_router.find_job(_partition, place.kind, place.idempotency_key) is not null then
+            return _partition;
+        end if;
+    end loop;
+    return _first;
+end
+$$;
+
+create function jobq_router.find_job(partition_ integer, kind text, idempotency_key text)
+returns uuid
+language plproxy
+as $$
+    cluster 'jobq'; run on partition_; select jobq.find_job(kind, idempotency_key);
+$$;
+
+-- A schedule stays where the first epoch had its name.
+create function jobq_router.place_schedule(schedule text)
+returns integer
+language plpgsql
+volatile
+as $$
+begin
+    return jobq_router.partition_of(jobq.shard_of(place_schedule.schedule::uuid));
+exception when invalid_text_representation then
+    return (
+        select jobq_router.partition_of(jobq.choose_shard(e.shard_ids, place_schedule.schedule))
+        from jobq_private.shard_epoch as e
+        where e.epoch = 1
+    );
+end
+$$;
+
+-- ---- batches: the partition of each element, or of all together where that is one
+
+create function jobq_router.together(places integer[])
+returns integer[]
+language sql
+immutable
+as $$
+    select case
+        when places[1] = all (places) then places[:1]
+        when cardinality(places) > 0 then places
+        else array[jobq_router.lot()]
+    end
+$$;
+
+create function jobq_router.places_of_job_ids(job_ids uuid[])
+returns integer[]
+language sql
+volatile
+as $$
+    select jobq_router.together(array(
+        select s.partition
+        from unnest(places_of_job_ids.job_ids) with ordinality as i (job_id, n)
+        left join jobq_private.shard as s on s.shard_id = jobq.shard_of(i.job_id)
+        order by i.n
+    ))
+$$;
+
+create function jobq_router.places_of_failures(failures jsonb)
+returns integer[]
+language sql
+volatile
+as $$
+    select jobq_router.places_of_job_ids(array(
+        select (f.failure ->> 'job_id')::uuid
+        from jsonb_array_elements(places_of_failures.failures) with ordinality as f (failure, n)
+        order by f.n
+    ))
+$$;
+
+-- Jobs without a key or a parent go to one partition together.
+create function jobq_router.places_of_jobs(jobs jsonb)
+returns integer[]
+language plpgsql
+volatile
+as $$
+declare
+    _lot constant integer := jobq_router.lot();
+begin
+    if jsonb_typeof(places_of_jobs.jobs) is distinct from 'array' then
+        return array[_lot];
+    end if;
+    return jobq_router.together(array(
+        select case
+            when j.job ?| '{concurrency_key,idempotency_key,dedup_key,after,batch_id}'
+            then jobq_router.place(
+                j.job ->> 'kind', j.job ->> 'concurrency_key', j.job ->> 'idempotency_key',
+                j.job ->> 'dedup_key', (
+                    select array_agg(a.job_id::uuid)
+                    from jsonb_array_elements_text(nullif(j.job -> 'after', 'null')) as a (job_id)
+                ),
+                (j.job ->> 'batch_id')::uuid
+            )
+            else _lot
+        end
+        from jsonb_array_elements(places_of_jobs.jobs) with ordinality as j (job, n)
+        order by j.n
+    ));
+end
+$$;
+
+-- Each partition with its ids, the lower ones first; without ids, each partition.
+create function jobq_router.parts_of(job_ids uuid[])
+returns table (partition integer, ids uuid[])
+language sql
+stable
+as $$
+    select s.partition, array_agg(i.job_id order by i.n) filter (where i.n is not null)
+    from jobq_private.shard as s
+    left join unnest(parts_of.job_ids) with ordinality as i (job_id, n)
+        on s.shard_id = jobq.shard_of(i.job_id)
+    where parts_of.job_ids is null or i.n is not null
+    group by s.partition
+    order by s.partition
+$$;
+
+create function jobq_router.elements(list jsonb, count integer)
+returns jsonb[]
+language sql
+immutable
+as $$
+    select case
+        when list is null then array_fill(null::jsonb, array[count])
+        else array(
+            select e.item from jsonb_array_elements(list) with ordinality as e (item, n) order by e.n
+        )
+    end
+$$;
+
+create function jobq_router.size(list anyarray)
+returns integer
+language sql
+immutable
+as $$
+    select coalesce(cardinality(list), 0)
+$$;
+
+create function jobq_router.size(list jsonb)
+returns integer
+language sql
+immutable
+as $$
+    select case
+        when jsonb_typeof(list) = 'array' then jsonb_array_length(list) when list is not null then 0
+    end
+$$;
+
+create function jobq_router.count_to(count integer)
+returns integer[]
+language sql
+immutable
+as $$
+    select array(select n from generate_series(1, count) as n)
+$$;
+
+-- ---- what goes wrong
+
+create function jobq_router.ping(partition integer)
+returns integer
+language plproxy
+as $$
+    cluster 'jobq'; run on partition; select 1;
+$$;
+
+create function jobq_router.answers(partition integer)
+returns boolean
+language plpgsql
+as $$
+begin
+    return jobq_router.ping(answers.partition) = 1;
+exception when others then
+    return false;
+end
+$$;
+
+-- A shard that answers, the first of them where all do.
+create function jobq_router.anyone()
+returns integer
+language sql
+volatile
+as $$
+    select s.partition
+    from (select s.partition from jobq_private.shard as s order by s.partition offset 0) as s
+    where jobq_router.answers(s.partition)
+    limit 1
+$$;
+
+-- Raises an error of a shard as that raised it, and what PL/Proxy says where none answers as
+-- SHARD_AWAY.
+create function jobq_router.tell(
+    state text, message text, detail text, hint text, partition integer
+)
+returns void
+language plpgsql
+as $$
+declare
+    _said constant text := substring(tell.message from 'REMOTE [^:]*: (.*)$');
+begin
+    if tell.message ~ '^(PL/Proxy function )?jobq_router\.\w+\(\d+\): ' and (
+        tell.state ~ '^(08|57P)'
+        or tell.state = 'XX000' and tell.message ~ '\] PQ|REMOTE \(null\)|timeout|Lost result|Unfinished|poll\(\)'
+    ) then
+        perform jobq_private.raise_error('SHARD_AWAY', format(
+            '%s; keys for which jobq.choose_shard() gives that number, and ids for which jobq.shard_of() does, wait',
+            coalesce((
+                select 'shard ' || string_agg(s.shard_id::text, ', ' order by s.shard_id)
+                from jobq_private.shard as s
+                where s.partition = tell.partition
+                or tell.partition is null and not jobq_router.answers(s.partition)
+            ), 'a shard was away, and is back')
+        ));
+    end if;
+    raise exception using
+        errcode = tell.state,
+        message = coalesce(_said, tell.message),
+        detail = regexp_replace(tell.detail, '^Remote detail: ', ''),
+        hint = regexp_replace(tell.hint, '^Remote hint: ', ''),
+        constraint = coalesce((
+            select e.code from jobq_private.error as e
+            where e.sqlstate = tell.state and e.message = coalesce(_said, tell.message)
+            order by e.code
+            limit 1
+        ), '');
+end
+$$;
+
+grant execute on all functions in schema jobq_router
+to jobq_producer, jobq_worker, jobq_operator, jobq_reader;

@@ -1,0 +1,76 @@
+-- Purpose: what all shards of a cluster must have alike, for a comparison of theirs, and schedules,
+-- which one of them has.
+-- Invariant: reads only; no value of a secret is in it, but a checksum. What each database stamps
+-- by itself, such as times and version numbers, is left out. Raises: nothing.
+-- Column type: map, interface (this version's functions), setting, retry_preset, kind, queue,
+-- limit, payload_spec, config, secret, endpoint, queue_grant or schedule.
+-- Column declaration: it, as JSON.
+-- Returns: a row for each.
+-- Example: select type, name from jobq.list_declarations();
+create or replace function jobq.list_declarations()
+returns table (type text, name text, declaration jsonb)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select d.type, d.name, d.declaration - array[
+        'created_at', 'updated_at', 'paused_at', 'version', 'delivery_version', 'test_job_id',
+        'ciphertext'
+    ]
+    from (
+        select 'map', 'shards', jsonb_build_object('shards', (
+            select jsonb_agg(s.shard_id order by s.shard_id) from jobq_private.shard as s
+        ))
+        union all
+        select 'map', 'epoch ' || e.epoch, jsonb_build_object('shards', e.shard_ids)
+        from jobq_private.shard_epoch as e
+        union all
+        select
+            'interface', 'functions',
+            jsonb_build_object('checksum', md5(string_agg(s.statement, ';' order by s.ordinal)))
+        from jobq.list_router_statements() as s
+        union all
+        select 'setting', 'settings', to_jsonb(s) from jobq_private.setting as s
+        union all
+        select 'retry_preset', r.retry_preset, to_jsonb(r) from jobq_private.retry_preset as r
+        union all
+        select 'kind', k.kind, to_jsonb(k) from jobq_private.kind as k
+        union all
+        select
+            'queue', q.queue,
+            to_jsonb(q) || jsonb_build_object('is_paused', q.paused_at is not null)
+        from jobq_private.queue as q
+        union all
+        select 'limit', l.queue || ' ' || l.concurrency_key, to_jsonb(l)
+        from jobq_private.key_limit as l
+        union all
+        select 'payload_spec', p.payload_spec, to_jsonb(p) from jobq_private.payload_spec as p
+        union all
+        select 'config', c.config, to_jsonb(c) from jobq_private.config as c
+        union all
+        select
+            'secret', s.secret,
+            to_jsonb(s) || jsonb_build_object('checksum', md5(s.ciphertext))
+        from jobq_private.secret as s
+        union all
+        select
+            'endpoint', e.endpoint,
+            to_jsonb(e) || jsonb_build_object('is_paused', e.paused_at is not null)
+        from jobq_private.endpoint as e
+        union all
+        select 'queue_grant', concat_ws(' ', g.grantee, g.queue, g.privilege), to_jsonb(g)
+        from jobq_private.queue_grant as g
+        union all
+        select 'schedule', s.name, jsonb_build_object('schedule_id', s.schedule_id)
+        from jobq_private.schedule as s
+        where s.status <> 'retired'
+    ) as d (type, name, declaration)
+    order by d.type, d.name
+$$;
+
+revoke all on function jobq.list_declarations from public;
+
+comment on function jobq.list_declarations is
+'Lists what all shards of a cluster must have alike, and the schedules, which one of them has. For jobq_owner alone.';

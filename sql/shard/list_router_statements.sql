@@ -1,0 +1,88 @@
+-- Purpose: what makes a router's part of the public interface: the statements for its database,
+-- after router.sql, written from this database's catalog and the table of routes.
+-- Invariant: reads only. Raises: nothing.
+-- Column ordinal: their order.
+-- Column statement: one statement of SQL.
+-- Returns: a row for each statement.
+-- Example: select statement from jobq.list_router_statements() order by ordinal limit 1;
+create or replace function jobq.list_router_statements()
+returns table (ordinal integer, statement text)
+language sql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+    select (row_number() over (order by s.part, s.name collate "C", s.statement collate "C"))::integer, s.statement
+    from (
+        select 1, t.typname::text, format('create type %s as (%s)', t.oid::regtype, (
+            select string_agg(
+                quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod), ', '
+                order by a.attnum
+            )
+            from pg_attribute as a
+            where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped
+        ))
+        from pg_type as t
+        where t.typnamespace = 'jobq'::regnamespace
+        and t.oid in (select p.prorettype from pg_proc as p where p.pronamespace = 'jobq'::regnamespace)
+        union all
+        select 2, 'error', format(
+            'create view jobq_private.error (code, sqlstate, http_status, message, hint) as values %s',
+            string_agg(format(
+                '(%L, %L, %s::smallint, %L, %L)',
+                e.code, e.sqlstate, e.http_status, e.message, e.hint
+            ), ', ' order by e.code)
+        )
+        from jobq_private.error as e
+        union all
+        select 3, 'error', 'grant select on jobq_private.error '
+            'to jobq_owner, jobq_producer, jobq_worker, jobq_operator, jobq_reader'
+        union all
+        select 3, p.proname, pg_get_functiondef(p.oid)
+        from pg_proc as p
+        left join jobq_private.route as r on r.function_name = p.proname and r.detail = ''
+        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        or p.oid = 'jobq_private.raise_error'::regproc
+        union all
+        select 4, f.name, c.statement
+        from jobq_private.routed_function as f
+        cross join lateral jobq_private.router_calls(f) as c
+        union all
+        select 5, f.name, jobq_private.router_function(f)
+        from jobq_private.routed_function as f
+        where f.class <> 'own'
+        union all
+        select 6, p.proname, format(
+            'comment on function %s is %L', p.oid::regprocedure, obj_description(p.oid, 'pg_proc')
+        )
+        from pg_proc as p
+        where p.pronamespace = 'jobq'::regnamespace
+        union all
+        select 6, p.proname, format('alter function %s owner to jobq_owner', p.oid::regprocedure)
+        from pg_proc as p
+        join jobq_private.route as r on r.function_name = p.proname
+        where p.pronamespace = 'jobq'::regnamespace and r.class = 'own'
+        union all
+        select 7, p.proname, format('revoke all on function %s from public', p.oid::regprocedure)
+        from pg_proc as p
+        where p.pronamespace = 'jobq'::regnamespace
+        union all
+        select 8, p.proname, format(
+            'grant all on function %s to %s', p.oid::regprocedure, string_agg(
+                quote_ident(r.rolname), ', ' order by r.rolname
+            )
+        )
+        from pg_proc as p
+        cross join lateral aclexplode(p.proacl) as a
+        join pg_roles as r on r.oid = a.grantee
+        where p.pronamespace = 'jobq'::regnamespace
+        and r.rolname in ('jobq_producer', 'jobq_worker', 'jobq_operator', 'jobq_reader')
+        group by p.oid, p.proname
+    ) as s (part, name, statement)
+$$;
+
+revoke all on function jobq.list_router_statements from public;
+
+comment on function jobq.list_router_statements is
+'Lists the statements that make a router of an empty database. For jobq_owner alone.';

@@ -1,0 +1,60 @@
+-- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
+-- Invariant: one line each: on the partition that the first argument names, on all, or on those
+-- that the first argument names for each element, whose numbers the second holds. Raises: nothing.
+create or replace function jobq_private.router_calls(called jobq_private.routed_function)
+returns table (statement text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        'create function jobq_router.%I(%s) returns %s language plproxy as '
+        '$plproxy$ cluster ''jobq''; %s; $plproxy$',
+        called.name, array_to_string(w.first || c.types, ', '), c.result,
+        replace(w.body, '<call>', format('jobq.%I(%s)', called.name, c.given))
+    )
+    from (values
+        ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
+        ('all', '{}', 'run on all; select * from <call>'),
+        ('split', '{integer[],integer[]}',
+         'split all; run on $1; select ($2)[row_number() over ()] as ordinal_, a.* from <call> as a')
+    ) as w (way, first, body)
+    cross join lateral (
+        select
+            array_agg(case when i.is_list then 'jsonb[]' else i.type end order by i.n) as types,
+            string_agg(
+                case when i.is_list then format(
+                    'case when array_remove($%1$s, null) <> ''{}'' then to_jsonb($%1$s) end', i.place
+                ) else '$' || i.place end, ', ' order by i.n
+            ) as given,
+            case
+                when w.way = 'split'
+                then format('table (ordinal_ integer, %s)', array_to_string(called.output_columns, ', '))
+                when called.answer = 'set' then called.result
+                when called.answer = 'record'
+                then format('table (%s)', array_to_string(called.output_columns, ', '))
+                else 'setof ' || called.result
+            end as result
+        from (
+            select
+                g.type, g.n, g.n + cardinality(w.first) as place,
+                w.way = 'split' and g.type = 'jsonb' as is_list
+            from unnest(called.inputs) with ordinality as g (type, n)
+        ) as i
+    ) as c
+    where w.way = any(case called.class
+        when 'own' then '{}'::text[]
+        when 'refused' then '{}'
+        when 'every' then '{all}'
+        when 'all' then '{all}'
+        when 'split' then '{one,split}'
+        else '{one}'
+    end)
+$$;
+
+revoke all on function jobq_private.router_calls from public;
+
+comment on function jobq_private.router_calls is
+'Writes the functions of PL/Proxy by which a router calls one function on its shards.';

@@ -1,0 +1,129 @@
+-- Purpose: the function of a router that stands for a public function of its shards: it says
+-- where, calls there, and tells errors as the shard would. Its class is its template.
+-- Invariant: named, typed and defaulted as on the shard. Raises: nothing. Never: ONE_DATABASE.
+create or replace function jobq_private.router_function(called jobq_private.routed_function)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        $template$create function jobq.%I(%s) returns %s language plpgsql %s as $router$
+#variable_conflict use_column
+declare
+    %s
+    _detail text;
+    _hint text;
+begin
+    %s
+exception when others then
+    get stacked diagnostics _detail = pg_exception_detail, _hint = pg_exception_hint;
+    perform jobq_router.tell(sqlstate, sqlerrm, _detail, _hint, %s);
+end
+$router$
+$template$,
+        called.name, called.arguments, called.result, called.volatility,
+        case
+            when called.class = 'split'
+            then format('_places integer[] := jobq_router.places_of_%s(%I);', called.detail, called.detail)
+            when called.class = 'some' then '_partition integer; _ids uuid[]; _found integer; _count integer := 0;'
+            when w.place is not null then format('_partition integer := %s;', w.place)
+            else ''
+        end,
+        case called.class
+            when 'refused' then format(
+                'perform jobq_private.raise_error(''ONE_DATABASE'', %L);',
+                called.name || ': ' || called.detail
+            )
+            when 'split' then format(
+                'if %s then return query select * from jobq_router.%I(_places[1]%s); return; end if;'
+                'return query select %s from jobq_router.%I(_places, jobq_router.count_to(cardinality(_places))%s)'
+                ' as a order by a.ordinal_;',
+                g.is_whole, called.name, g.given, g.columns, called.name, g.elements
+            )
+            when 'some' then format(
+                'for _partition, _ids in select * from jobq_router.parts_of(job_ids) loop '
+                'exit when _count >= %1$I; '
+                'return query select * from jobq_router.%2$I(_partition%3$s); '
+                'get diagnostics _found = row_count; _count := _count + _found; end loop;',
+                called.detail, called.name, g.rest
+            )
+            else a.answer
+        end,
+        case when w.place is not null then '_partition' else 'null' end
+    )
+    from (
+        select
+            coalesce(string_agg(', $' || i.n, '' order by i.n), '') as given,
+            string_agg(', ' || case
+                when i.type = 'jsonb' then format('jobq_router.elements($%s, cardinality(_places))', i.n)
+                else '$' || i.n
+            end, '' order by i.n) as elements,
+            'cardinality(_places) = 1' || string_agg(case
+                when i.type = 'jsonb' or i.type like '%[]'
+                then format(' or jobq_router.size($%s) <> cardinality(_places)', i.n)
+                else ''
+            end, '' order by i.n) as is_whole,
+            string_agg(', ' || case p.name
+                when 'job_ids' then '_ids'
+                when called.detail then p.name || ' - _count'
+                else '$' || i.n
+            end, '' order by i.n) as rest,
+            (
+                select string_agg('a.' || replace(o.name, 'ordinal', 'ordinal_'), ', ')
+                from unnest(called.outputs) as o (name)
+            ) as columns
+        from unnest(called.inputs) with ordinality as i (type, n)
+        cross join lateral (
+            select p.proargnames[i.n] from pg_proc as p where p.oid = called.function_oid
+        ) as p (name)
+    ) as g
+    cross join lateral (values (case called.class
+        when 'key' then 'jobq_router.place(kind, concurrency_key, idempotency_key, dedup_key, after, batch_id)'
+        when 'lot' then format(
+            'coalesce(jobq_router.partition_of(jobq.shard_of(%s)), jobq_router.lot())',
+            coalesce(nullif(called.detail, ''), 'null')
+        )
+        when 'id' then format(
+            'coalesce(jobq_router.partition_of(jobq.shard_of(%I)), jobq_router.lot())', called.detail
+        )
+        when 'schedule' then format('jobq_router.place_schedule(%I::text)', called.detail)
+        when 'any' then 'jobq_router.anyone()'
+    end)) as w (place)
+    cross join lateral (values (format(
+        'jobq_router.%I(%s)', called.name,
+        case when w.place is null then substr(g.given, 3) else '_partition' || g.given end
+    ))) as c (call)
+    cross join lateral (values (case
+        when called.answer = 'void' then format('perform * from %s;', c.call)
+        when called.class = 'every' then format(
+            'return (select %s from %s as a);',
+            case called.result
+                when 'boolean' then 'bool_or(a)'
+                when 'bigint' then 'sum(a)::bigint'
+                else '(array_agg(a))[1]'
+            end, c.call
+        )
+        when called.class = 'all' then replace(
+            case called.answer
+                when 'set' then 'return query with answers as (select * from <call>) <merge>;'
+                else 'return (with answers as (select * from <call>) <merge>);'
+            end, '<call>', c.call
+        )
+        when called.answer = 'set' then format('return query select * from %s;', c.call)
+        when called.answer = 'record' then format(
+            'select * from %s into %s;', c.call, array_to_string(called.outputs, ', ')
+        )
+        else format('return (select a from %s as a);', c.call)
+    end)) as n (merged)
+    cross join lateral (values (replace(
+        n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
+    ))) as a (answer)
+$$;
+
+revoke all on function jobq_private.router_function from public;
+
+comment on function jobq_private.router_function is
+'Writes the function of a router that stands for a public function of its shards.';

@@ -1,0 +1,252 @@
+"""A router: the whole interface of the shards, by PL/Proxy."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from psycopg.conninfo import conninfo_to_dict
+
+from jobq import Client
+from jobq.cli import main
+from jobq.cluster import ShardedClient
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
+from jobq.shards import choose_shard, shard_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from servers import Cluster
+
+KEYS = [f"k{n}" for n in range(40)]
+
+
+class Routed:
+    """A router, its shards, and who asks them."""
+
+    def __init__(self, url: str, shards: list[str]) -> None:
+        self.url, self.shards = url, shards
+        given = conninfo_to_dict(shards[0])
+        self.login = f"user={given['user']} password={given['password']}"
+
+    def command(self, *words: str) -> str:
+        """What `jobq cluster` prints."""
+        done = CliRunner().invoke(main, ["cluster", *words, "--database", self.url])
+        assert done.exit_code in {0, 1}, done.output
+        return done.output
+
+    def init(self) -> str:
+        """Make the router of the shards, and let its superuser ask them."""
+        said = self.command("init", *(word for url in self.shards for word in ("--shard", url)))
+        given = conninfo_to_dict(self.login)
+        self.run(
+            "create user mapping if not exists for current_user server jobq "
+            f"options (user '{given['user']}', password '{given['password']}')"
+        )
+        return said
+
+    def run(self, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
+        """The rows of a statement on the router."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement.encode(), arguments or None)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def routed(clusters: Callable[[str], Cluster]) -> Iterator[Routed]:
+    """A router on PostgreSQL 15 of two shards on 18, of which the third gets nothing yet."""
+    with (
+        clusters("15").database("template0") as url,
+        clusters("18").database() as one,
+        clusters("18").database() as two,
+    ):
+        router = Routed(url, [one, two])
+        assert router.init() == "the router knows the shards 0, 1\n"
+        yield router
+
+
+SIGNATURES = """
+    select p.proname::text, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
+        obj_description(p.oid), p.provolatile::text, array(
+            select a.grantee::regrole::text from aclexplode(p.proacl) as a
+            where a.grantee::regrole::text ~ '^jobq_(producer|worker|operator|reader)$' order by 1
+        )
+    from pg_proc as p where p.pronamespace = 'jobq'::regnamespace order by 1, 2
+"""
+
+
+def test_no_function_is_forgotten_and_none_is_another(routed: Routed) -> None:
+    with psycopg.connect(routed.shards[0]) as shard:
+        public = shard.execute(SIGNATURES).fetchall()
+        ways: dict[str, str] = dict(
+            shard.execute("select function_name, class from jobq_private.route").fetchall()
+        )
+    own = {name for name, way in ways.items() if way == "own"}
+    mine = routed.run(SIGNATURES)
+    assert [f[:3] for f in mine if f[0] in own] == [f[:3] for f in public if f[0] in own]
+    assert [f for f in mine if f[0] not in own] == [f for f in public if f[0] not in own]
+    assert set(ways) == {name for name, *_ in public}, (
+        "a function without a route, or the other way"
+    )
+    for (name,) in routed.run(
+        """select p.proname::text from pg_proc as p where p.pronamespace = 'jobq'::regnamespace
+        and p.prosrc like '%%ONE_DATABASE%%'"""
+    ):
+        assert ways[name] == "refused"
+
+
+def test_the_router_chooses_as_clients_do(routed: Routed) -> None:
+    rows = routed.run(
+        """select k, jobq.shard_of(jobq.enqueue('work', concurrency_key => k)),
+            jobq.shard_of(jobq.enqueue('work', idempotency_key => k, dedup_key => 'x' || k))
+        from unnest(%s::text[]) as k""",
+        KEYS,
+    )
+    for key, by_concurrency, by_idempotency in rows:
+        assert by_concurrency == by_idempotency == choose_shard([0, 1], key)
+    ((schedule,),) = routed.run("select jobq.create_schedule('daily', 'work', '@daily')")
+    with ShardedClient(routed.shards) as client:
+        assert client.get_schedule("daily").schedule_id == schedule
+        assert {client.find("work", key) for key in KEYS} == {
+            client.enqueue("work", idempotency_key=key).job_id for key in KEYS
+        }
+
+
+def test_a_client_of_the_router_has_one_queue(routed: Routed) -> None:
+    with Client(routed.url) as client:
+        jobs = client.enqueue_many([{"kind": "work", "idempotency_key": key} for key in KEYS])
+        again = client.enqueue_many(
+            [{"kind": "work", "idempotency_key": key} for key in KEYS[::-1]]
+        )
+        assert [job.job_id for job in again] == [job.job_id for job in jobs[::-1]]
+        assert not any(job.created for job in again)
+        assert [shard_of(job.job_id) for job in jobs] == [choose_shard([0, 1], k) for k in KEYS]
+        together = client.enqueue_many([{"kind": "work"}] * 5)
+        assert len({shard_of(job.job_id) for job in together}) == 1
+
+        page = client.list_jobs(max_jobs=30)
+        rest = client.list_jobs(before=page[-1].job_id, max_jobs=30)
+        ids = [job.job_id for job in (*page, *rest)]
+        assert ids == sorted(ids, reverse=True) and len(set(ids)) == 45
+        (stats,) = client.queue_stats()
+        assert stats.queued == 45
+        client.put_queue("mail", max_depth=5)
+        client.put_kind("work", priority=7)
+        assert [queue.queue for queue in client.list_queues()] == ["mail"]
+        some = [job.job_id for job in jobs[:6]]
+        assert {job.job_id for job in client.cancel_many(some)} == set(some)
+        assert len(client.cancel_many(kind="work", max_jobs=33)) == 33
+        assert client.get(some[0]).state == "cancelled"
+        client.redrive(some[0])
+        with pytest.raises(JobNotFound) as told:
+            client.get("0198c0de-1234-7abc-9f01-0123456789ab")
+        assert told.value.code == "JOB_NOT_FOUND" and told.value.detail.startswith("job_id")
+        with pytest.raises(InvalidArgument, match="workers") as refused:
+            client.work()
+        assert refused.value.code == "ONE_DATABASE"
+    for url in routed.shards:
+        with Client(url) as one:
+            assert [(kind.kind, kind.priority) for kind in one.list_kinds()] == [("work", 7)]
+
+
+def test_batches_are_put_together_in_their_order(routed: Routed) -> None:
+    routed.run("select jobq.enqueue('work', concurrency_key => k) from unnest(%s::text[]) k", KEYS)
+    claimed: list[tuple[Any, ...]] = []
+    for url in routed.shards:
+        with psycopg.connect(url, autocommit=True) as shard:
+            claimed += shard.execute(
+                "select job_id, attempt from jobq.claim('{default}', 'w', 100)"
+            ).fetchall()
+    lots = sorted(claimed, key=lambda row: row[0].bytes[::-1])  # the shards are mixed
+    ids, attempts = [row[0] for row in lots], [row[1] for row in lots]
+    done = routed.run(
+        "select job_id, outcome from jobq.complete_many(%s, %s, %s)",
+        [*ids[:20], ids[0]], [*attempts[:20], 9], json.dumps([*range(20), None]),
+    )  # fmt: skip
+    assert done == [*((job_id, "succeeded") for job_id in ids[:20]), (ids[0], "lost")]
+    assert routed.run("select result from jobq.get_job(%s)", ids[7]) == [(7,)]
+    failed = routed.run(
+        "select job_id, state from jobq.fail_many(%s)",
+        json.dumps([
+            {"job_id": str(job_id), "attempt": 1, "error": "x", "retryable": False}
+            for job_id in ids[20:30]
+        ]),
+    )  # fmt: skip
+    assert failed == [(job_id, "dead") for job_id in ids[20:30]]
+    released = routed.run(
+        "select job_id, state from jobq.release_many(%s, %s)", ids[30:], attempts[30:]
+    )
+    assert released == [(job_id, "queued") for job_id in ids[30:]]
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        routed.run("select * from jobq.release_many(%s, %s)", ids, [1])
+
+
+def test_a_shard_that_is_away_stops_only_what_is_its(routed: Routed) -> None:
+    routed.run("select jobq.put_shard(1, 'host=127.0.0.1 port=1 dbname=away')")
+    mine = [key for key in KEYS if choose_shard([0, 1], key) == 0]
+    (other,) = {*KEYS[:8]} - {*mine} and [next(key for key in KEYS if key not in mine)]
+    with Client(routed.url) as client:
+        for key in mine:
+            client.enqueue("work", concurrency_key=key)
+        with pytest.raises(DatabaseUnavailable, match="shard 1") as told:
+            client.enqueue("work", concurrency_key=other)
+        assert told.value.code == "SHARD_AWAY" and told.value.sqlstate == "JQ012"
+        with pytest.raises(DatabaseUnavailable, match="shard 1;"):
+            client.list_jobs()
+    states = [json.loads(line) for line in routed.command(
+        "list", "--json", "--login", routed.login
+    ).splitlines()]  # fmt: skip
+    assert [(each["state"], each["queued"]) for each in states] == [
+        ("ok", len(mine)), ("away", None),
+    ]  # fmt: skip
+
+
+def test_a_shard_is_added_and_idempotency_holds(
+    routed: Routed, clusters: Callable[[str], Cluster]
+) -> None:
+    batch = [{"kind": "work", "idempotency_key": key} for key in KEYS]
+    with clusters("18").database() as third, Client(routed.url) as client:
+        before = client.enqueue_many(batch)
+        client.put_kind("work", priority=3)
+        said = routed.command("add", third, "--wait", "0", "--login", routed.login)
+        assert "it is shard 2" in said and "kind work is missing on shard 2" in said
+        again = client.enqueue_many(batch)
+        assert [(job.job_id, job.created) for job in again] == [
+            (job.job_id, False) for job in before
+        ]
+        one = client.enqueue("work", idempotency_key=KEYS[0])
+        assert one.job_id == before[0].job_id
+        new = client.enqueue_many([{**job, "kind": "new"} for job in batch])
+        assert [shard_of(job.job_id) for job in new] == [choose_shard([0, 1, 2], k) for k in KEYS]
+        assert 2 in {shard_of(job.job_id) for job in new}
+        with ShardedClient([*routed.shards, third]) as direct:
+            assert direct.enqueue_many(batch)[5].job_id == before[5].job_id
+        client.put_kind("work", priority=3)
+        assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+
+
+def test_check_says_where_shards_differ(routed: Routed) -> None:
+    assert routed.command("check", "--login", routed.login) == "the shards agree\n"
+    with Client(routed.shards[1]) as one:
+        one.put_queue("mail", max_depth=5)
+        one.configure(max_attempts=7)
+        stray = next(key for key in KEYS if choose_shard([0, 1], key) == 0)
+        one.create_schedule(stray, "work", cron="@daily")
+    with Client(routed.url) as client:
+        client.put_limit("default", "customer-7", 3)
+    said = routed.command("check", "--login", routed.login)
+    assert said.splitlines() == [
+        "queue mail is missing on shard 0",
+        f"schedule {stray} fires on shard 1, to which its name does not lead",
+        "setting settings is different on shard 1",
+    ]
+
+
+def test_init_again_keeps_the_map_and_heals_the_functions(routed: Routed) -> None:
+    ((job_id,),) = routed.run("select jobq.enqueue('work')")
+    routed.run("drop function jobq.get_job")
+    assert routed.init() == "the router knows the shards 0, 1\n"
+    assert routed.run("select state from jobq.get_job(%s)", job_id) == [("queued",)]
