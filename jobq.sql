@@ -23369,8 +23369,8 @@ comment on function jobq_private.enter_batches is
 
 -- Purpose: what a blocked job waits for, down to the jobs that hold it up, and why those do not
 -- run.
--- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that are
--- not blocked themselves. Raises: nothing.
+-- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that
+-- wait for none themselves. Raises: nothing.
 -- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)
@@ -23651,63 +23651,68 @@ revoke all on function jobq_private.graph_edge_documents from public;
 comment on function jobq_private.graph_edge_documents is
 'The edges between jobs, for show_graph().';
 
--- Purpose: the state of a job, live or archived; null when there is none.
--- Invariant: reads only, what get_job() would find. Raises: nothing.
-create or replace function jobq_private.state_of(job_id uuid)
-returns text
-language sql
+-- Purpose: for each of these jobs that is blocked, one that holds it up: at the end of open edges,
+-- and waiting for no job itself; parallel to them, null for the others.
+-- Invariant: reads only; looks at each edge among them once, and at none beyond.
+-- Raises: nothing.
+create or replace function jobq_private.holders_among(job_ids uuid[])
+returns uuid[]
+language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(
-        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
-        (
-            select a.state
-            from (
-                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
-            ) as t
-            join jobq_private.job_archive as a
-                on a.job_id = state_of.job_id and a.finished_at >= t.since
-            order by a.finished_at desc
-            limit 1
-        )
-    )
+declare
+    _size constant integer := cardinality(job_ids);
+    _arrows jobq_private.arrow[];
+    _first integer[];
+    _children integer[];
+    _reached integer[];
+    _holder integer[] := array_fill(null::integer, array[_size]);
+    _child integer;
+    _done integer := 0;
+begin
+    select array_agg(row(c.place, p.place)::jobq_private.arrow) into _arrows
+    from unnest(holders_among.job_ids) with ordinality as c (job_id, place)
+    join jobq_private.job as j on j.job_id = c.job_id and j.state = 'blocked'
+    join jobq_private.edge as e on e.child = c.job_id and e.is_open
+    join unnest(holders_among.job_ids) with ordinality as p (job_id, place) on p.job_id = e.parent;
+    if _arrows is null then
+        return array_fill(null::uuid, array[_size]);
+    end if;
+    _first := jobq_private.arrow_ends(_arrows, _size);
+    _children := array(select a.child from unnest(_arrows) as a order by a.parent);
+    _reached := array(
+        select distinct a.parent from unnest(_arrows) as a
+        except
+        select a.child from unnest(_arrows) as a
+    );
+    foreach _child in array _reached loop
+        _holder[_child] := _child;
+    end loop;
+    while _done < cardinality(_reached) loop
+        _done := _done + 1;
+        for _n in _first[_reached[_done]] + 1 .. _first[_reached[_done] + 1] loop
+            _child := _children[_n];
+            if _holder[_child] is null then
+                _holder[_child] := _holder[_reached[_done]];
+                _reached[cardinality(_reached) + 1] := _child;
+            end if;
+        end loop;
+    end loop;
+    return array(
+        select holders_among.job_ids[h.place]
+        from unnest(_holder) with ordinality as h (place, n)
+        order by h.n
+    );
+end
 $$;
 
-revoke all on function jobq_private.state_of from public;
+revoke all on function jobq_private.holders_among from public;
 
-comment on function jobq_private.state_of is
-'The state of a job; null when there is none.';
-
--- Purpose: the jobs that hold a blocked one up: at the end of open edges, and not blocked.
--- Invariant: reads only; looks at 1,000 jobs above it. Raises: nothing.
-create or replace function jobq_private.holders(blocked uuid)
-returns table (job_id uuid, state text)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    with recursive above as (
-        select holders.blocked as job_id
-        union
-        select e.parent
-        from above as a
-        join jobq_private.edge as e on e.child = a.job_id and e.is_open
-    )
-    select h.job_id, s.state
-    from (select a.job_id from above as a limit 1000) as h
-    cross join lateral jobq_private.state_of(h.job_id) as s (state)
-    where h.job_id <> holders.blocked and s.state is distinct from 'blocked'
-$$;
-
-revoke all on function jobq_private.holders from public;
-
-comment on function jobq_private.holders is
-'The jobs that hold a blocked one up.';
+comment on function jobq_private.holders_among is
+'For each of these jobs that is blocked, one that holds it up.';
 
 -- Purpose: jobs as nodes, for show_graph(), in the order of their ids.
 -- Invariant: reads only; jobs that have gone are left out. Raises: nothing.
@@ -23737,11 +23742,12 @@ as $$
         'waits_for', case when j.state = 'blocked' then (
             select count(*) from jobq_private.edge as e where e.child = j.job_id and e.is_open
         ) else 0 end,
-        'held_up_by', case when j.state = 'blocked' then (
-            select h.job_id from jobq_private.holders(j.job_id) as h limit 1
-        ) end
+        'held_up_by', case when j.state = 'blocked' then g.held_up_by end
     ) order by j.job_id), '[]')
-    from unnest(graph_node_documents.job_ids) as g (job_id)
+    from unnest(
+        graph_node_documents.job_ids,
+        jobq_private.holders_among(graph_node_documents.job_ids)
+    ) as g (job_id, held_up_by)
     cross join lateral (
         select l.* from jobq.job as l where l.job_id = g.job_id and l.finished_at is null
         union all
@@ -23903,6 +23909,71 @@ revoke all on function jobq_private.hold_children from public;
 
 comment on function jobq_private.hold_children is
 'Locks blocked jobs that are to wait for new ones as well.';
+
+-- Purpose: the state of a job, live or archived; null when there is none.
+-- Invariant: reads only, what get_job() would find. Raises: nothing.
+create or replace function jobq_private.state_of(job_id uuid)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select coalesce(
+        (select j.state from jobq_private.job as j where j.job_id = state_of.job_id),
+        (
+            select a.state
+            from (
+                select jobq_private.id_time(state_of.job_id) - interval '1 day' as since offset 0
+            ) as t
+            join jobq_private.job_archive as a
+                on a.job_id = state_of.job_id and a.finished_at >= t.since
+            order by a.finished_at desc
+            limit 1
+        )
+    )
+$$;
+
+revoke all on function jobq_private.state_of from public;
+
+comment on function jobq_private.state_of is
+'The state of a job; null when there is none.';
+
+-- Purpose: the jobs that hold a blocked one up: at the end of open edges, and waiting for no job
+-- themselves; such a one may wait for the end of a batch.
+-- Invariant: reads only; looks at 1,000 jobs above it. Raises: nothing.
+create or replace function jobq_private.holders(blocked uuid)
+returns table (job_id uuid, state text)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with recursive above as (
+        select holders.blocked as job_id
+        union
+        select e.parent
+        from above as a
+        join jobq_private.edge as e on e.child = a.job_id and e.is_open
+    )
+    select h.job_id, s.state
+    from (select a.job_id from above as a limit 1000) as h
+    cross join lateral jobq_private.state_of(h.job_id) as s (state)
+    where h.job_id <> holders.blocked
+    and (
+        s.state is distinct from 'blocked'
+        or not exists (
+            select from jobq_private.edge as e where e.child = h.job_id and e.is_open
+        )
+    )
+$$;
+
+revoke all on function jobq_private.holders from public;
+
+comment on function jobq_private.holders is
+'The jobs that hold a blocked one up.';
 
 -- Purpose: whether something is left to do for a batch: it could end, or call about a death.
 -- Invariant: reads only. Who does not see all queues leaves batches to somebody else, since
@@ -24734,8 +24805,10 @@ comment on function jobq_private.store_nodes is
 'Stores the jobs of a graph, with what they wait for.';
 
 -- Purpose: the jobs that hang together with one: all, or those below it, itself included.
--- Invariant: reads only; at most 100,000. Raises: nothing.
-create or replace function jobq_private.tree(job_id uuid, direction text)
+-- Invariant: reads only; the nearest ones, at most max_jobs. Raises: nothing.
+create or replace function jobq_private.tree(
+    job_id uuid, direction text, max_jobs integer default 100000
+)
 returns setof uuid
 language sql
 stable
@@ -24755,7 +24828,7 @@ as $$
             where u.child = f.job_id and tree.direction = 'all'
         ) as e
     )
-    select f.job_id from found as f limit 100000
+    select f.job_id from found as f limit tree.max_jobs
 $$;
 
 revoke all on function jobq_private.tree from public;
@@ -24991,11 +25064,7 @@ begin
         count(*) filter (where c.outcome = 'cancelled'),
         count(*) filter (where c.outcome = 'cancel_requested')
     into cancelled, requested
-    from (
-        select jobq.cancel(h.job_id, cancel_batch.reason) as outcome
-        from unnest(_held) as h (job_id)
-        offset 0
-    ) as c;
+    from jobq_private.cancel_jobs(_held, cancel_batch.reason) as c;
     select count(*) into remaining
     from jobq_private.job as j
     where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null;
@@ -25054,8 +25123,7 @@ begin
         for update
     );
     return query
-    select h.job_id, jobq.cancel(h.job_id, cancel_tree.reason)
-    from unnest(_held) as h (job_id);
+    select c.job_id, c.outcome from jobq_private.cancel_jobs(_held, cancel_tree.reason) as c;
 end
 $$;
 
@@ -25505,7 +25573,7 @@ comment on function jobq.seal_batch is
 -- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
 -- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
 -- error_code, error, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
--- the end of them that is not blocked itself) and edges (each with parent_id, child_id, after_failure, is_open).
+-- the end of them that waits for none itself, null where it is not among these nodes) and edges (each with parent_id, child_id, after_failure, is_open).
 -- Example: select jsonb_array_length(jobq.show_graph(:'waiting') -> 'nodes');
 create or replace function jobq.show_graph(job_id uuid, max_nodes integer default 1000)
 returns jsonb
@@ -25528,8 +25596,7 @@ begin
     end if;
     _ids := array(
         select t.job_id
-        from jobq_private.tree(show_graph.job_id, 'all') as t (job_id)
-        limit show_graph.max_nodes + 1
+        from jobq_private.tree(show_graph.job_id, 'all', show_graph.max_nodes + 1) as t (job_id)
     );
     return jsonb_build_object(
         'job_id', show_graph.job_id,

@@ -52,6 +52,7 @@ begin
         ('function', 'jobq_private.hang_graph', '', 1),
         ('function', 'jobq_private.hold_children', '', 1),
         ('function', 'jobq_private.holders', '', 1),
+        ('function', 'jobq_private.holders_among', '', 1),
         ('function', 'jobq_private.is_batch_due', '', 1),
         ('function', 'jobq_private.is_needed', '', 1),
         ('function', 'jobq_private.join_alone', '', 1),

@@ -51,11 +51,7 @@ begin
         count(*) filter (where c.outcome = 'cancelled'),
         count(*) filter (where c.outcome = 'cancel_requested')
     into cancelled, requested
-    from (
-        select jobq.cancel(h.job_id, cancel_batch.reason) as outcome
-        from unnest(_held) as h (job_id)
-        offset 0
-    ) as c;
+    from jobq_private.cancel_jobs(_held, cancel_batch.reason) as c;
     select count(*) into remaining
     from jobq_private.job as j
     where j.batch_id = cancel_batch.batch_id and j.cancel_requested_at is null;

@@ -43,8 +43,7 @@ begin
         for update
     );
     return query
-    select h.job_id, jobq.cancel(h.job_id, cancel_tree.reason)
-    from unnest(_held) as h (job_id);
+    select c.job_id, c.outcome from jobq_private.cancel_jobs(_held, cancel_tree.reason) as c;
 end
 $$;
 

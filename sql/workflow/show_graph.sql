@@ -7,7 +7,7 @@
 -- Returns: an object with job_id, graph_id (null where no graph was enqueued), is_whole, nodes (each with
 -- job_id, name, kind, queue, state, attempts, max_attempts, created_at, run_at, started_at, finished_at,
 -- error_code, error, batch_id, waits_for: how many open edges hold it up, and held_up_by: one of the jobs at
--- the end of them that is not blocked itself) and edges (each with parent_id, child_id, after_failure, is_open).
+-- the end of them that waits for none itself, null where it is not among these nodes) and edges (each with parent_id, child_id, after_failure, is_open).
 -- Example: select jsonb_array_length(jobq.show_graph(:'waiting') -> 'nodes');
 create or replace function jobq.show_graph(job_id uuid, max_nodes integer default 1000)
 returns jsonb
@@ -30,8 +30,7 @@ begin
     end if;
     _ids := array(
         select t.job_id
-        from jobq_private.tree(show_graph.job_id, 'all') as t (job_id)
-        limit show_graph.max_nodes + 1
+        from jobq_private.tree(show_graph.job_id, 'all', show_graph.max_nodes + 1) as t (job_id)
     );
     return jsonb_build_object(
         'job_id', show_graph.job_id,

@@ -26,11 +26,12 @@ as $$
         'waits_for', case when j.state = 'blocked' then (
             select count(*) from jobq_private.edge as e where e.child = j.job_id and e.is_open
         ) else 0 end,
-        'held_up_by', case when j.state = 'blocked' then (
-            select h.job_id from jobq_private.holders(j.job_id) as h limit 1
-        ) end
+        'held_up_by', case when j.state = 'blocked' then g.held_up_by end
     ) order by j.job_id), '[]')
-    from unnest(graph_node_documents.job_ids) as g (job_id)
+    from unnest(
+        graph_node_documents.job_ids,
+        jobq_private.holders_among(graph_node_documents.job_ids)
+    ) as g (job_id, held_up_by)
     cross join lateral (
         select l.* from jobq.job as l where l.job_id = g.job_id and l.finished_at is null
         union all

@@ -1,6 +1,8 @@
 -- Purpose: the jobs that hang together with one: all, or those below it, itself included.
--- Invariant: reads only; at most 100,000. Raises: nothing.
-create or replace function jobq_private.tree(job_id uuid, direction text)
+-- Invariant: reads only; the nearest ones, at most max_jobs. Raises: nothing.
+create or replace function jobq_private.tree(
+    job_id uuid, direction text, max_jobs integer default 100000
+)
 returns setof uuid
 language sql
 stable
@@ -20,7 +22,7 @@ as $$
             where u.child = f.job_id and tree.direction = 'all'
         ) as e
     )
-    select f.job_id from found as f limit 100000
+    select f.job_id from found as f limit tree.max_jobs
 $$;
 
 revoke all on function jobq_private.tree from public;

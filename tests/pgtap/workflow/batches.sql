@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(33);
+select plan(34);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -163,6 +163,17 @@ select jobq.seal_batch(:'batch');
 select from jobq.delete_many(array[:'m1']::uuid[]);
 select from jobq_private.resolve();
 select is(pg_temp.states('{s7}'), 's7 queued', 'a member that is deleted holds nobody up');
+
+-- A member that waits for the end of its own batch
+select jobq.open_batch('{"kind": "s8"}') as batch \gset
+select on_success as s8 from jobq.batch_status(:'batch') \gset
+select jobq.enqueue('m', batch_id => :'batch', after => array[:'s8']::uuid[]) as m1 \gset
+select jobq.seal_batch(:'batch');
+select alike(
+    (select x.explanation from jobq.explain(:'m1') as x where x.reason = 'held_up'),
+    '%, s8: blocked, waits for the end of batch ' || :'batch' || ': 1 of its members live%',
+    'explain() shows that a member waits for its own batch'
+);
 
 -- What is refused
 select is(pg_temp.refusal('select jobq.enqueue(''m'', batch_id => gen_random_uuid())'),

@@ -1,6 +1,6 @@
 -- What enqueue_graph(), cancel_tree(), redrive_tree() and show_graph() promise.
 begin;
-select plan(44);
+select plan(45);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -225,6 +225,26 @@ select is((select (d ->> 'is_whole')::boolean from jobq.show_graph(:'split', 2) 
     'or that there are more');
 select is(pg_temp.refusal('select jobq.show_graph(gen_random_uuid())'), 'JQ001 JOB_NOT_FOUND',
     'a job that is not there has no graph');
+
+-- A chain of a thousand
+select job_id as middle
+from jobq.enqueue_graph((
+    select jsonb_build_object('jobs', jsonb_agg(
+        jsonb_build_object('name', n::text, 'kind', 'k')
+        || case when n > 1 then jsonb_build_object('after', array[(n - 1)::text]) else '{}' end
+    ))
+    from generate_series(1, 1000) as n
+))
+where name = '500' \gset
+set local statement_timeout = '60s';
+select results_eq(
+    format($$
+        select count(*), count(distinct n ->> 'held_up_by'), min(f.name) collate "default"
+        from jsonb_array_elements(jobq.show_graph(%L) -> 'nodes') as n
+        join jobq_private.node as f on f.job_id = (n ->> 'held_up_by')::uuid
+    $$, :'middle'),
+    $$ values (999::bigint, 1::bigint, '1') $$, 'show_graph() looks at each arrow once'
+);
 
 -- A schedule
 select jobq.create_schedule('nightly', 'open', every => '1 h', graph => '{"jobs": [

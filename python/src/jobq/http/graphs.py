@@ -111,7 +111,7 @@ class Node(Struct):
     batch_id: UUID | None
     waits_for: Annotated[int, Meta(description="How many jobs it still waits for.")]
     held_up_by: Annotated[
-        UUID | None, Meta(description="A job above it that is not blocked, and holds it up.")
+        UUID | None, Meta(description="A job above it that waits for none, and holds it up.")
     ]
 
 
