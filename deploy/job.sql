@@ -32,6 +32,7 @@ comment on function jobq_private.id_floor is
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
+-- Column updated_at: when its state last changed.
 -- Column expires_at: no attempt begins after this instant; null for never.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
@@ -46,7 +47,11 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at, j.batch_id
+        j.delivery_version, j.expires_at, j.batch_id,
+        case
+            when j.lease_expires_at is not null then j.claimed_at
+            else coalesce(j.waits_since, j.created_at)
+        end as updated_at
     from jobq_private.job as j
     union all
     select
@@ -57,7 +62,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at, a.batch_id
+        a.expires_at, a.batch_id, a.finished_at
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -326,7 +331,8 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep, is_awaited, batch_id
+        lane_id, concurrency_key, keep, is_awaited, batch_id,
+        waits_since
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -337,7 +343,7 @@ begin
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id
+        new.batch_id, clock_timestamp()
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then
@@ -1964,6 +1970,7 @@ begin
         new.lease_expires_at := null;
         if new.state <> 'running' then
             new.place := null;
+            new.waits_since := clock_timestamp();
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else
@@ -2535,7 +2542,7 @@ begin
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
             idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
             metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id
+            batch_id, waits_since
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
@@ -2544,7 +2551,7 @@ begin
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id
+            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id

@@ -86,6 +86,7 @@ create table jobq_private.job (
     cancel_requested_at timestamptz,
     slot_at timestamptz,
     expires_at timestamptz,
+    waits_since timestamptz,
     lease interval not null,
     timeout interval not null,
     schedule_id uuid,

@@ -6,6 +6,7 @@
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
+-- Column updated_at: when its state last changed.
 -- Column expires_at: no attempt begins after this instant; null for never.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
@@ -20,7 +21,11 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at, j.batch_id
+        j.delivery_version, j.expires_at, j.batch_id,
+        case
+            when j.lease_expires_at is not null then j.claimed_at
+            else coalesce(j.waits_since, j.created_at)
+        end as updated_at
     from jobq_private.job as j
     union all
     select
@@ -31,7 +36,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at, a.batch_id
+        a.expires_at, a.batch_id, a.finished_at
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;

@@ -140,6 +140,7 @@ class Job:
         delivery_version: of the endpoint that the job was made for; None where a handler runs it.
         expires_at: after which no attempt begins; None for never.
         batch_id: the batch that it is a member of, if any.
+        updated_at: when its state last changed.
     """
 
     job_id: UUID
@@ -177,6 +178,7 @@ class Job:
     delivery_version: int | None
     expires_at: datetime | None
     batch_id: UUID | None
+    updated_at: datetime
 
     @property
     def is_finished(self) -> bool:

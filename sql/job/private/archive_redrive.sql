@@ -24,7 +24,8 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep, is_awaited, batch_id
+        lane_id, concurrency_key, keep, is_awaited, batch_id,
+        waits_since
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -35,7 +36,7 @@ begin
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id
+        new.batch_id, clock_timestamp()
     )
     on conflict (kind, dedup_key) where dedup is not null do nothing;
     if not found then

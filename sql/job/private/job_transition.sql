@@ -47,6 +47,7 @@ begin
         new.lease_expires_at := null;
         if new.state <> 'running' then
             new.place := null;
+            new.waits_since := clock_timestamp();
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else

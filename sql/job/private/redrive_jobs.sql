@@ -34,7 +34,7 @@ begin
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
             idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
             metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id
+            batch_id, waits_since
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
@@ -43,7 +43,7 @@ begin
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id
+            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id

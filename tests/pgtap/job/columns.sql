@@ -46,7 +46,7 @@ select to_jsonb(j) as live from jobq_private.job as j \gset
 select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null, false);
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
-    '{lease_expires_at,place,previous_state,state}', 'the archive has all that a job had'
+    '{lease_expires_at,place,previous_state,state,waits_since}', 'the archive has all that a job had'
 );
 
 savepoint dead;
@@ -62,7 +62,7 @@ select is(
     array[
         'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at', 'expiries',
         'heartbeat_at', 'is_awaited', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
-        'worker'
+        'waits_since', 'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
 );
@@ -82,7 +82,7 @@ select is(
             select v.attname from pg_attribute as v where v.attrelid = 'jobq.job'::regclass
         )
     ),
-    '{dedup,expiries,is_awaited,keep,lane,lane_id,last_error_details,place,uncounted}', 'the view shows all that is for people'
+    '{dedup,expiries,is_awaited,keep,lane,lane_id,last_error_details,place,uncounted,waits_since}', 'the view shows all that is for people'
 );
 
 select * from finish();

@@ -25,7 +25,8 @@ select results_eq(
     format(
         $$
         select %L::uuid, now(), now()::jobq_private.instant, null::timestamptz, null::timestamptz,
-            null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, interval '30 s',
+            null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz,
+            null::timestamptz, interval '30 s',
             interval '5 min', null::uuid, 0, 0, 5, 0, null::integer, 0::smallint,
             (pg_backend_pid() & 1023)::smallint, false,
             'queued' collate "C", null::text collate "C", 'default', 'default', 'plain',

@@ -1,6 +1,6 @@
 -- jobq.job: every job as one relation, and S4's way to work with it from psql.
 begin;
-select plan(53);
+select plan(64);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -238,6 +238,39 @@ select unalike(
     pg_temp.plan('select * from jobq.job where state = ' || quote_literal('queued')),
     '%Join%', 'which costs no query a join'
 );
+
+-- updated_at is the time of the last change of state, and of nothing else.
+select jobq.enqueue('u', max_attempts => 9) as u \gset
+select is(
+    (select j.updated_at from jobq.job as j where j.job_id = :'u'),
+    (select j.created_at from jobq.job as j where j.job_id = :'u'),
+    'a new job has changed when it was made'
+);
+create function pg_temp.changes(job_id uuid, statement text)
+returns boolean
+language plpgsql
+as $$
+declare
+    _before constant timestamptz := clock_timestamp();
+begin
+    execute format(changes.statement, changes.job_id);
+    return (jobq.get_job(changes.job_id)).updated_at between _before and clock_timestamp();
+end
+$$;
+select is(pg_temp.changes(:'u', s.statement), s.changes, 'updated_at after ' || s.statement)
+from (
+    values
+    ('select jobq.change_many(''{"priority": 1}'', ''{%s}'')', false),
+    ('select jobq.claim_job(%L, ''w'')', true),
+    ('select jobq.set_progress(%L, 1, ''1'')', false),
+    ('select jobq.release(%L, 1)', true),
+    ('select jobq.claim_job(%L, ''w'')', true),
+    ('select jobq.fail(%L, 2, ''e'', retry_in => ''0'')', true),
+    ('select jobq.claim_job(%L, ''w'')', true),
+    ('select jobq.fail(%L, 3, ''e'', retryable => false)', true),
+    ('select jobq.redrive(%L)', true),
+    ('select jobq.cancel(%L)', true)
+) as s (statement, changes);
 
 select * from finish();
 rollback;

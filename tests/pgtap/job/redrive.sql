@@ -50,7 +50,7 @@ select is_empty(
     where j.job_id = b.job_id
     and to_jsonb(j) -> c.key is distinct from c.value
     and c.key not in ('state', 'previous_state', 'attempts', 'run_at', 'finished_at',
-        'progress', 'worker', 'claimed_at')
+        'progress', 'worker', 'claimed_at', 'updated_at')
     $$,
     'nothing else of it changes'
 );

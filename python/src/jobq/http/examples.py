@@ -37,6 +37,7 @@ JOB: Final[dict[str, Any]] = {
     "heartbeat_at": None,
     "lease_expires_at": None,
     "finished_at": None,
+    "updated_at": MOMENT,
     "cancel_requested": False,
     "cancel_reason": None,
     "progress": None,

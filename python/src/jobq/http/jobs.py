@@ -79,6 +79,7 @@ class Job(Struct, kw_only=True):
     heartbeat_at: Moment | None
     lease_expires_at: Moment | None
     finished_at: Moment | None
+    updated_at: Annotated[Moment, Meta(description="When its state last changed.")]
     cancel_requested: bool
     cancel_reason: str | None
     progress: AnyJson

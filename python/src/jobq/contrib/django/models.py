@@ -40,6 +40,7 @@ class Job(models.Model):
     created_at = models.DateTimeField()
     run_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
+    updated_at = models.DateTimeField()
 
     class Meta:
         """A view, which migrations leave alone."""
