@@ -473,6 +473,7 @@ create table jobq_private.job (
     cancel_requested_at timestamptz,
     slot_at timestamptz,
     expires_at timestamptz,
+    waits_since timestamptz,
     lease interval not null,
     timeout interval not null,
     schedule_id uuid,
@@ -536,8 +537,12 @@ where state = 'running';
 create index job_expiry_idx on jobq_private.job (expires_at)
 where expires_at is not null and state in ('queued', 'retrying');
 
-create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
-where dedup is not null;
+-- Jobs that look at no other (dedup is null) stand in it beside those that do, of which one alone
+-- is there for each key: they differ by their ids, and nulls do not.
+create unique index job_dedup_idx
+on jobq_private.job (kind, dedup_key, (case when dedup is null then job_id end))
+nulls not distinct
+where dedup_key is not null;
 
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;
@@ -7016,6 +7021,7 @@ comment on function jobq_private.id_floor is
 -- Column attempts: how many attempts count against max_attempts.
 -- Column result: what the attempt that succeeded returned.
 -- Column worker: who runs it, or ran it last.
+-- Column updated_at: when its state last changed.
 -- Column expires_at: no attempt begins after this instant; null for never.
 -- Column schedule_id: the schedule's version that made it, if one did.
 create or replace view jobq.job as
@@ -7030,7 +7036,11 @@ from (
         j.concurrency_key,
         j.last_error_code, j.last_error::text as last_error, j.metadata, j.progress,
         j.schedule_id, j.slot_at, j.region, j.created_at, null::timestamptz as finished_at,
-        j.delivery_version, j.expires_at, j.batch_id
+        j.delivery_version, j.expires_at, j.batch_id,
+        case
+            when j.lease_expires_at is not null then j.claimed_at
+            else coalesce(j.waits_since, j.created_at)
+        end as updated_at
     from jobq_private.job as j
     union all
     select
@@ -7041,7 +7051,7 @@ from (
         a.concurrency_key,
         a.last_error_code, a.last_error::text, a.metadata, a.progress, a.schedule_id, a.slot_at,
         a.region, a.created_at, a.finished_at, a.delivery_version,
-        a.expires_at, a.batch_id
+        a.expires_at, a.batch_id, a.finished_at
     from jobq_private.job_archive as a
 ) as u
 left join jobq_private.schedule as s on s.schedule_id = u.schedule_id;
@@ -7310,7 +7320,8 @@ begin
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
         idempotency_key, dedup_key, dedup, last_error_code, last_error,
         last_error_details, metadata, payload, delivery_version,
-        lane_id, concurrency_key, keep, is_awaited, batch_id
+        lane_id, concurrency_key, keep, is_awaited, batch_id,
+        waits_since
     )
     values (
         new.job_id, new.created_at, now(), new.slot_at, new.lease, new.timeout,
@@ -7321,9 +7332,10 @@ begin
         case when new.last_error_code not in ('PARENT_FAILED', 'PARENT_GONE') then new.last_error end,
         new.last_error_details, new.metadata, new.payload,
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
-        new.batch_id
+        new.batch_id, clock_timestamp()
     )
-    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+    where dedup_key is not null do nothing;
     if not found then
         return null;
     end if;
@@ -8440,10 +8452,11 @@ revoke all on function jobq_private.hold_old_keys from public;
 comment on function jobq_private.hold_old_keys is
 'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
--- Purpose: the id under which a throttled dedup key makes a job: new_id, or that of the job which it
--- has made within its period. Any other job gets new_id.
--- Invariant: the row of the key decides between concurrent callers. Raises: 22004, 22023, JQ005,
--- JQ006, JQ010.
+-- Purpose: the id under which a dedup key makes a job: new_id, or for a throttled one that of the job
+-- which it has made within its period; for one that looks at live jobs that of a job which itself
+-- looked at none, and so is held by no index.
+-- Invariant: the row of the key decides between concurrent callers that throttle. Raises: 22004,
+-- 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.hold_throttle(
     job jobq_private.new_job, new_id uuid, is_checked boolean
 )
@@ -8456,13 +8469,31 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _settings jobq_private.settings;
+    _dedup text;
+    _holder uuid;
+    _is_free boolean;
 begin
     select s.* into _settings from jobq_private.settings_for(job.kind, job.queue) as s;
-    if coalesce(job.dedup, _settings.dedup) is distinct from 'throttle' then
+    _dedup := coalesce(job.dedup, _settings.dedup, 'enqueue');
+    if _dedup = 'enqueue' or (_dedup <> 'throttle' and not exists (
+        select from jobq_private.job as j
+        where j.kind = job.kind and j.dedup_key = job.dedup_key and j.dedup is null
+    )) then
         return new_id;
     end if;
     if not is_checked then
         perform jobq_private.check_new_job(job, _settings);
+    end if;
+    if _dedup <> 'throttle' then
+        loop
+            select y.job_id, y.created into _holder, _is_free
+            from jobq_private.yield_dedup_key(job, new_id) as y;
+            exit when not _is_free or not exists (
+                select from jobq_private.job as j
+                where j.kind = job.kind and j.dedup_key = job.dedup_key
+            );
+        end loop;
+        return _holder;
     end if;
     insert into jobq_private.throttle as t (kind, dedup_key, job_id, until)
     values (job.kind, job.dedup_key, new_id, now() + _settings.dedup_period)
@@ -8948,6 +8979,7 @@ begin
         new.lease_expires_at := null;
         if new.state <> 'running' then
             new.place := null;
+            new.waits_since := clock_timestamp();
         elsif new.place <= 0 then
             new.place := nullif(-new.place, 0);
         else
@@ -9519,7 +9551,7 @@ begin
             uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
             idempotency_key, dedup_key, dedup, last_error_code, last_error, last_error_details,
             metadata, payload, delivery_version, lane_id, concurrency_key, keep, is_awaited,
-            batch_id
+            batch_id, waits_since
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
@@ -9528,14 +9560,15 @@ begin
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
-            a.concurrency_key, a.keep, true, a.batch_id
+            a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
         where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
         order by a.kind, a.dedup_key, a.job_id
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        where dedup_key is not null do nothing
         returning job_id, queue, lane_id
     )
     select
@@ -9831,7 +9864,8 @@ begin
             then true
             else jobq_private.check_new_job(job, s)
         end
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
+        where dedup_key is not null do nothing
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then
@@ -10008,8 +10042,7 @@ revoke all on function jobq_private.value_problem from public;
 comment on function jobq_private.value_problem is
 'Says why a JSON value cannot be stored, as the code of an error and its detail.';
 
--- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
--- the key may be tried again.
+-- Purpose: the live job that has the dedup key, or the new id once the key may be tried again.
 -- Invariant: replace cancels a job that waits, and never one that runs: then the new job is
 -- refused, but for a schedule's slot, for which the running one stands. debounce changes one that
 -- has not begun.
@@ -10031,7 +10064,8 @@ begin
     from jobq_private.job as j
     where j.kind = job.kind
     and j.dedup_key = job.dedup_key
-    and j.dedup is not null;
+    order by j.state = 'running' desc, j.dedup is null, j.job_id
+    limit 1;
 
     created := not found;
     if not created then
@@ -13677,7 +13711,8 @@ begin
             r.expires_at, r.keep
         from jobq_private.job_rows(schedule_store.jobs, _ids) as r
         order by r.kind, r.dedup_key, r.job_id
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        where dedup_key is not null do nothing
         returning j.job_id, j.queue, j.run_at, j.lane_id
     )
     select
@@ -14692,6 +14727,7 @@ begin
         'heartbeat_at', job.heartbeat_at,
         'lease_expires_at', job.lease_expires_at,
         'finished_at', job.finished_at,
+        'updated_at', job.updated_at,
         'cancel_requested', job.cancel_requested_at is not null,
         'cancel_reason', job.cancel_reason,
         'progress', job.progress,

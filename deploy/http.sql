@@ -188,6 +188,7 @@ begin
         'heartbeat_at', job.heartbeat_at,
         'lease_expires_at', job.lease_expires_at,
         'finished_at', job.finished_at,
+        'updated_at', job.updated_at,
         'cancel_requested', job.cancel_requested_at is not null,
         'cancel_reason', job.cancel_reason,
         'progress', job.progress,

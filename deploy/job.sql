@@ -345,7 +345,8 @@ begin
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
         new.batch_id, clock_timestamp()
     )
-    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+    where dedup_key is not null do nothing;
     if not found then
         return null;
     end if;
@@ -1462,10 +1463,11 @@ revoke all on function jobq_private.hold_old_keys from public;
 comment on function jobq_private.hold_old_keys is
 'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
--- Purpose: the id under which a throttled dedup key makes a job: new_id, or that of the job which it
--- has made within its period. Any other job gets new_id.
--- Invariant: the row of the key decides between concurrent callers. Raises: 22004, 22023, JQ005,
--- JQ006, JQ010.
+-- Purpose: the id under which a dedup key makes a job: new_id, or for a throttled one that of the job
+-- which it has made within its period; for one that looks at live jobs that of a job which itself
+-- looked at none, and so is held by no index.
+-- Invariant: the row of the key decides between concurrent callers that throttle. Raises: 22004,
+-- 22023, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.hold_throttle(
     job jobq_private.new_job, new_id uuid, is_checked boolean
 )
@@ -1478,13 +1480,31 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _settings jobq_private.settings;
+    _dedup text;
+    _holder uuid;
+    _is_free boolean;
 begin
     select s.* into _settings from jobq_private.settings_for(job.kind, job.queue) as s;
-    if coalesce(job.dedup, _settings.dedup) is distinct from 'throttle' then
+    _dedup := coalesce(job.dedup, _settings.dedup, 'enqueue');
+    if _dedup = 'enqueue' or (_dedup <> 'throttle' and not exists (
+        select from jobq_private.job as j
+        where j.kind = job.kind and j.dedup_key = job.dedup_key and j.dedup is null
+    )) then
         return new_id;
     end if;
     if not is_checked then
         perform jobq_private.check_new_job(job, _settings);
+    end if;
+    if _dedup <> 'throttle' then
+        loop
+            select y.job_id, y.created into _holder, _is_free
+            from jobq_private.yield_dedup_key(job, new_id) as y;
+            exit when not _is_free or not exists (
+                select from jobq_private.job as j
+                where j.kind = job.kind and j.dedup_key = job.dedup_key
+            );
+        end loop;
+        return _holder;
     end if;
     insert into jobq_private.throttle as t (kind, dedup_key, job_id, until)
     values (job.kind, job.dedup_key, new_id, now() + _settings.dedup_period)
@@ -2558,7 +2578,8 @@ begin
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
         where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
         order by a.kind, a.dedup_key, a.job_id
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        where dedup_key is not null do nothing
         returning job_id, queue, lane_id
     )
     select
@@ -2854,7 +2875,8 @@ begin
             then true
             else jobq_private.check_new_job(job, s)
         end
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
+        where dedup_key is not null do nothing
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then
@@ -3031,8 +3053,7 @@ revoke all on function jobq_private.value_problem from public;
 comment on function jobq_private.value_problem is
 'Says why a JSON value cannot be stored, as the code of an error and its detail.';
 
--- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
--- the key may be tried again.
+-- Purpose: the live job that has the dedup key, or the new id once the key may be tried again.
 -- Invariant: replace cancels a job that waits, and never one that runs: then the new job is
 -- refused, but for a schedule's slot, for which the running one stands. debounce changes one that
 -- has not begun.
@@ -3054,7 +3075,8 @@ begin
     from jobq_private.job as j
     where j.kind = job.kind
     and j.dedup_key = job.dedup_key
-    and j.dedup is not null;
+    order by j.state = 'running' desc, j.dedup is null, j.job_id
+    limit 1;
 
     created := not found;
     if not created then

@@ -150,8 +150,12 @@ where state = 'running';
 create index job_expiry_idx on jobq_private.job (expires_at)
 where expires_at is not null and state in ('queued', 'retrying');
 
-create unique index job_dedup_idx on jobq_private.job (kind, dedup_key)
-where dedup is not null;
+-- Jobs that look at no other (dedup is null) stand in it beside those that do, of which one alone
+-- is there for each key: they differ by their ids, and nulls do not.
+create unique index job_dedup_idx
+on jobq_private.job (kind, dedup_key, (case when dedup is null then job_id end))
+nulls not distinct
+where dedup_key is not null;
 
 create unique index job_schedule_idx on jobq_private.job (schedule_id, slot_at)
 where schedule_id is not null;

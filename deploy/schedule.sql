@@ -1081,7 +1081,8 @@ begin
             r.expires_at, r.keep
         from jobq_private.job_rows(schedule_store.jobs, _ids) as r
         order by r.kind, r.dedup_key, r.job_id
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        where dedup_key is not null do nothing
         returning j.job_id, j.queue, j.run_at, j.lane_id
     )
     select

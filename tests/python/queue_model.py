@@ -155,6 +155,24 @@ class Queue:
         """Return the job that holds a dedup key in the unique index."""
         return next((j for j in self.holders(kind, dedup_key) if not self.has_gone(j)), None)
 
+    def seen_holder(self, kind: str, dedup_key: str | None) -> Job | None:
+        """Return the job that a new one of a dedup key meets.
+
+        That is one which the unique index has, unless there are some that looked at no other: then
+        what the session sees counts.
+        """
+        same = [
+            job
+            for job in self.live()
+            if (job.request.kind, job.request.dedup_key) == (kind, dedup_key)
+        ]
+        if all(job.request.held_dedup for job in same):
+            return self.dedup_holder(kind, dedup_key)
+        return min(
+            same,
+            key=lambda job: (job.state != "running", not job.request.held_dedup, job.job_id),
+        )
+
     def has_gone(self, job: Job) -> bool:
         """Tell whether a job that a snapshot shows as live has finished since.
 
@@ -181,15 +199,15 @@ class Queue:
 
     def merge(self, request: Request) -> UUID | None:
         """Return the job that holds the dedup key, which takes the idempotency key too."""
-        live = self.dedup_holder(request.kind, request.dedup_key) if request.held_dedup else None
-        if live is None:
+        if not request.held_dedup:
             return None
-        if request.held_dedup == "replace" and live.is_waiting:
+        while (live := self.seen_holder(request.kind, request.dedup_key)) is not None:
+            if request.held_dedup != "replace" or not live.is_waiting:
+                if request.idempotency_key:
+                    self.keys[request.kind, request.idempotency_key] = live.job_id
+                return live.job_id
             self.move(live.job_id, "cancelled")
-            return None
-        if request.idempotency_key:
-            self.keys[request.kind, request.idempotency_key] = live.job_id
-        return live.job_id
+        return None
 
     def check_dedup(self, batch: Sequence[Request]) -> None:
         """Refuse a batch of which a job is to replace one that runs."""
@@ -197,7 +215,7 @@ class Queue:
         for n, request in enumerate(batch):
             if n in repeated or request.held_dedup != "replace":
                 continue
-            live = self.dedup_holder(request.kind, request.dedup_key)
+            live = self.seen_holder(request.kind, request.dedup_key)
             if live is not None and not live.is_waiting:
                 raise Refused("JQ004")
 

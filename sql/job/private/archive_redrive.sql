@@ -38,7 +38,8 @@ begin
         new.delivery_version, new.lane_id, new.concurrency_key, new.keep, true,
         new.batch_id, clock_timestamp()
     )
-    on conflict (kind, dedup_key) where dedup is not null do nothing;
+    on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+    where dedup_key is not null do nothing;
     if not found then
         return null;
     end if;

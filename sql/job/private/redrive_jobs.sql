@@ -50,7 +50,8 @@ begin
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
         where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
         order by a.kind, a.dedup_key, a.job_id
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when dedup is null then job_id end))
+        where dedup_key is not null do nothing
         returning job_id, queue, lane_id
     )
     select

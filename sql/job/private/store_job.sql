@@ -94,7 +94,8 @@ begin
             then true
             else jobq_private.check_new_job(job, s)
         end
-        on conflict (kind, dedup_key) where dedup is not null do nothing
+        on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
+        where dedup_key is not null do nothing
         returning j.queue, j.lane_id, j.concurrency_key, j.priority, j.run_at
         into _queue, _lane_id, _key, _priority, _run_at;
         if found then

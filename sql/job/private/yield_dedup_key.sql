@@ -1,5 +1,4 @@
--- Purpose: after a lost insert: the live job that holds the dedup key, or the new id once
--- the key may be tried again.
+-- Purpose: the live job that has the dedup key, or the new id once the key may be tried again.
 -- Invariant: replace cancels a job that waits, and never one that runs: then the new job is
 -- refused, but for a schedule's slot, for which the running one stands. debounce changes one that
 -- has not begun.
@@ -21,7 +20,8 @@ begin
     from jobq_private.job as j
     where j.kind = job.kind
     and j.dedup_key = job.dedup_key
-    and j.dedup is not null;
+    order by j.state = 'running' desc, j.dedup is null, j.job_id
+    limit 1;
 
     created := not found;
     if not created then

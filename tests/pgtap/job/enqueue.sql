@@ -1,6 +1,6 @@
 -- What jobq.enqueue() promises.
 begin;
-select plan(95);
+select plan(101);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -351,6 +351,43 @@ from (
     ('''x'', metadata => ''[]''', '22023 INVALID_ARGUMENT'),
     ('''x'', metadata => ''1''', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
+
+-- Those that look at live jobs see also the ones that looked at none
+select jobq.enqueue('open', '1', dedup_key => 'd', dedup => 'enqueue') as first \gset
+select jobq.enqueue('open', '2', dedup_key => 'd', dedup => 'enqueue') as second \gset
+select isnt(:'first'::uuid, :'second'::uuid, 'enqueue makes a job beside another of its dedup key');
+select is(
+    jobq.enqueue('open', '3', dedup_key => 'd'), :'first'::uuid,
+    'skip gives a live job that was made by enqueue'
+);
+select jobq.enqueue('open', '4', dedup_key => 'd', dedup => 'replace') as fourth \gset
+select results_eq(
+    $$ select job_id::text, state collate "default" from jobq.job where kind = 'open' order by 1 $$,
+    format($$ values (%L, 'cancelled'), (%L, 'cancelled'), (%L, 'queued') $$,
+        :'first', :'second', :'fourth'),
+    'replace takes the place of all of them'
+);
+select jobq.enqueue('open', '5', dedup_key => 'd', dedup => 'enqueue') as fifth \gset
+select from jobq.claim_job(:'fifth', 'w');
+select is(
+    pg_temp.refusal($$ select jobq.enqueue('open', dedup_key => 'd', dedup => 'replace') $$),
+    'JQ004 DEDUP_CONFLICT', 'and of none that runs'
+);
+select is(
+    (
+        select array_agg(m.created order by m.ordinal)
+        from jobq.enqueue_many('[{"kind": "open", "dedup_key": "d"},
+            {"kind": "open", "dedup_key": "e", "dedup": "enqueue"},
+            {"kind": "open", "dedup_key": "e"}]') as m
+    ),
+    '{f,t,f}', 'batches see them too'
+);
+select is(
+    pg_temp.refusal($$
+        select jobq.enqueue('open', dedup_key => 'e', dedup => 'skip', max_attempts => 0)
+    $$),
+    '22023 INVALID_ARGUMENT', 'what is not acceptable is refused all the same'
+);
 
 select * from finish();
 rollback;
