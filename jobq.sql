@@ -1995,6 +1995,131 @@ revoke all on function jobq_private.is_paused from public;
 comment on function jobq_private.is_paused is
 'Says whether a queue is paused.';
 
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation from public;
+
+comment on function jobq_private.json_schema_violation is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
+-- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
+-- that nothing in a stored schema is passed over. Raises: nothing.
+create or replace function jobq_private.schema_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _types jsonb := schema -> 'type';
+    _type text := jsonb_typeof(value);
+    _found text;
+    _size integer;
+begin
+    if _type = 'number' and value::numeric = trunc(value::numeric) then
+        _type := 'integer';
+    end if;
+    if _types is not null and not (
+        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
+    ) then
+        return format('%s must be %s, not %s', path, _types, _type);
+    end if;
+    if schema ? 'enum' and not exists (
+        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    ) then
+        return format('%s must be one of %s', path, schema -> 'enum');
+    end if;
+
+    if _type in ('number', 'integer') then
+        if value::numeric < (schema ->> 'minimum')::numeric
+            or value::numeric > (schema ->> 'maximum')::numeric
+        then
+            return format('%s must be from %s to %s', path,
+                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        end if;
+    elsif _type = 'string' then
+        _size := length(value #>> '{}');
+        if _size < (schema ->> 'minLength')::integer
+            or _size > (schema ->> 'maxLength')::integer
+        then
+            return format('%s must have %s to %s characters', path,
+                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
+        end if;
+        if schema ? 'pattern'
+            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
+        then
+            return format('%s must match %s', path, schema ->> 'pattern');
+        end if;
+    elsif _type = 'array' and schema ? 'items' then
+        select f.violation into _found
+        from jsonb_array_elements(value) with ordinality as e (item, n)
+        cross join lateral (
+            select jobq_private.schema_violation(
+                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+            )
+            offset 0
+        ) as f (violation)
+        where f.violation is not null
+        limit 1;
+        return _found;
+    elsif _type = 'object' then
+        return jobq_private.object_violation(schema, value, path);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_violation from public;
+
+comment on function jobq_private.schema_violation is
+'Says what is wrong with a JSON value under a schema, or null.';
+
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
@@ -2114,54 +2239,6 @@ revoke all on function jobq_private.check_sql_function from public;
 
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
-
--- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
--- pg_jsonschema says; null when nothing is, or the extension is not here.
--- Invariant: only a member of the extension is called, whatever else bears its name, and
--- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
--- to deliveries. Raises: nothing of its own.
-create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _draft constant jsonb :=
-        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
-    _namespace text;
-    _fits boolean;
-begin
-    select n.nspname into _namespace
-    from pg_catalog.pg_extension as x
-    join pg_catalog.pg_depend as d
-        on d.refclassid = 'pg_catalog.pg_extension'::regclass
-        and d.refobjid = x.oid
-        and d.classid = 'pg_catalog.pg_proc'::regclass
-        and d.deptype = 'e'
-    join pg_catalog.pg_proc as p
-        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where x.extname = 'pg_jsonschema'
-    and has_schema_privilege(n.oid, 'usage')
-    and has_function_privilege(p.oid, 'execute')
-    and not schema @? '$.** ? (@.type() == "object").keyvalue()
-        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
-
-    if found then
-        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
-        into _fits using (schema || _draft)::json, value;
-    end if;
-    return case when not _fits then 'payload does not fit the payload spec' end;
-end
-$$;
-
-revoke all on function jobq_private.json_schema_violation from public;
-
-comment on function jobq_private.json_schema_violation is
-'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
 
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
@@ -2460,83 +2537,6 @@ revoke all on function jobq_private.schema_problem from public;
 
 comment on function jobq_private.schema_problem is
 'Says why a payload schema cannot be used, or null.';
-
--- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
--- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
--- that nothing in a stored schema is passed over. Raises: nothing.
-create or replace function jobq_private.schema_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _types jsonb := schema -> 'type';
-    _type text := jsonb_typeof(value);
-    _found text;
-    _size integer;
-begin
-    if _type = 'number' and value::numeric = trunc(value::numeric) then
-        _type := 'integer';
-    end if;
-    if _types is not null and not (
-        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
-    ) then
-        return format('%s must be %s, not %s', path, _types, _type);
-    end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
-    ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
-    end if;
-
-    if _type in ('number', 'integer') then
-        if value::numeric < (schema ->> 'minimum')::numeric
-            or value::numeric > (schema ->> 'maximum')::numeric
-        then
-            return format('%s must be from %s to %s', path,
-                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
-        end if;
-    elsif _type = 'string' then
-        _size := length(value #>> '{}');
-        if _size < (schema ->> 'minLength')::integer
-            or _size > (schema ->> 'maxLength')::integer
-        then
-            return format('%s must have %s to %s characters', path,
-                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
-        end if;
-        if schema ? 'pattern'
-            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
-        then
-            return format('%s must match %s', path, schema ->> 'pattern');
-        end if;
-    elsif _type = 'array' and schema ? 'items' then
-        select f.violation into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
-        cross join lateral (
-            select jobq_private.schema_violation(
-                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-            )
-            offset 0
-        ) as f (violation)
-        where f.violation is not null
-        limit 1;
-        return _found;
-    elsif _type = 'object' then
-        return jobq_private.object_violation(schema, value, path);
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.schema_violation from public;
-
-comment on function jobq_private.schema_violation is
-'Says what is wrong with a JSON value under a schema, or null.';
 
 -- Purpose: keep the schema of a kind's payloads where it can be enforced: by
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients
@@ -7634,9 +7634,11 @@ comment on function jobq_private.new_job_problem is
 
 -- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
 -- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
--- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- true, so that it can stand in a condition; there it returns false, if may_be_false, for a job that
+-- is not acceptable by itself, so that the error does not tell the whole statement.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_job(
-    job jobq_private.new_job, settings jobq_private.settings
+    job jobq_private.new_job, settings jobq_private.settings, may_be_false boolean default false
 )
 returns boolean
 language plpgsql
@@ -7652,12 +7654,17 @@ declare
         job, _size, settings.max_payload_bytes, settings.max_payload_depth
     );
 begin
-    if _problem is not null then
+    if _problem is not null and may_be_false then
+        return false;
+    elsif _problem is not null then
         perform jobq_private.raise_error(
             _problem[1], format('job %s: %s', job.ordinal, _problem[2])
         );
     end if;
     if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        if may_be_false and jobq_private.payload_schema_problem(array[job]) is not null then
+            return false;
+        end if;
         perform jobq_private.check_payload_schemas(array[job]);
     end if;
     if settings.concurrency_key is not null then
@@ -7722,25 +7729,21 @@ revoke all on function jobq_private.check_new_jobs from public;
 comment on function jobq_private.check_new_jobs is
 'Refuses a batch of new jobs when one of them is not acceptable.';
 
--- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Purpose: which payload of a batch of new jobs does not fit the schema of its kind, and why; null
+-- where all do.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Returns true, so that it can
--- stand in a condition: within the statement that pins the version of a delivery it sees
--- what that sees. Raises: JQ006.
-create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns boolean
-language plpgsql
+-- the database cannot enforce by itself is one for its extension. Raises: by its callers, JQ006.
+create or replace function jobq_private.payload_schema_problem(jobs jobq_private.new_job[])
+returns text
+language sql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-    _problem text;
-begin
-    select format('job %s: %s', j.ordinal, v.violation) into _problem
-    from unnest(check_payload_schemas.jobs) as j
+    select format('job %s: %s', j.ordinal, v.violation)
+    from unnest(payload_schema_problem.jobs) as j
     join jobq_private.kind as k
         on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
     cross join lateral (
@@ -7754,9 +7757,29 @@ begin
         end as violation
     ) as v
     where v.violation is not null
-    limit 1;
+    limit 1
+$$;
 
-    if found then
+revoke all on function jobq_private.payload_schema_problem from public;
+
+comment on function jobq_private.payload_schema_problem is
+'Says which payload of a batch of new jobs does not fit the schema of its kind, and why.';
+
+-- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Invariant: returns true, so that it can stand in a condition: within the statement that pins the
+-- version of a delivery it sees what that sees. Raises: JQ006.
+create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem constant text := jobq_private.payload_schema_problem(jobs);
+begin
+    if _problem is not null then
         perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
     end if;
     return true;
@@ -9825,7 +9848,7 @@ begin
                 when job.dedup_key is not null
                     and coalesce(job.dedup, s.dedup) = 'debounce'
                 then now() + s.dedup_period
-            end, now()), coalesce(job.priority, s.priority),
+            end, now()), least(greatest(coalesce(job.priority, s.priority), -32768), 32767),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
@@ -9862,7 +9885,7 @@ begin
             and length(s.queue) between 1 and 128
             and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
             then true
-            else jobq_private.check_new_job(job, s)
+            else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
         where dedup_key is not null do nothing
@@ -9886,7 +9909,10 @@ begin
                 'kind %s, dedup_key %s', job.kind, job.dedup_key
             ));
         end if;
-        _is_checked := true;
+        if not _is_checked then
+            select jobq_private.check_new_job(job, s) into _is_checked
+            from jobq_private.settings_for(job.kind, job.queue) as s;
+        end if;
         select y.job_id, y.created into job_id, created
         from jobq_private.yield_dedup_key(job, _new) as y;
     end loop;

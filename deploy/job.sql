@@ -645,9 +645,11 @@ comment on function jobq_private.new_job_problem is
 
 -- Purpose: refuse a new job that is not acceptable under the settings that hold for it.
 -- Invariant: reads only; what its kind and queue do not ask for costs no query. Returns
--- true, so that it can stand in a condition. Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- true, so that it can stand in a condition; there it returns false, if may_be_false, for a job that
+-- is not acceptable by itself, so that the error does not tell the whole statement.
+-- Raises: 22004, 22023, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_new_job(
-    job jobq_private.new_job, settings jobq_private.settings
+    job jobq_private.new_job, settings jobq_private.settings, may_be_false boolean default false
 )
 returns boolean
 language plpgsql
@@ -663,12 +665,17 @@ declare
         job, _size, settings.max_payload_bytes, settings.max_payload_depth
     );
 begin
-    if _problem is not null then
+    if _problem is not null and may_be_false then
+        return false;
+    elsif _problem is not null then
         perform jobq_private.raise_error(
             _problem[1], format('job %s: %s', job.ordinal, _problem[2])
         );
     end if;
     if num_nonnulls(settings.payload_schema, settings.json_schema) > 0 then
+        if may_be_false and jobq_private.payload_schema_problem(array[job]) is not null then
+            return false;
+        end if;
         perform jobq_private.check_payload_schemas(array[job]);
     end if;
     if settings.concurrency_key is not null then
@@ -733,25 +740,21 @@ revoke all on function jobq_private.check_new_jobs from public;
 comment on function jobq_private.check_new_jobs is
 'Refuses a batch of new jobs when one of them is not acceptable.';
 
--- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Purpose: which payload of a batch of new jobs does not fit the schema of its kind, and why; null
+-- where all do.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Returns true, so that it can
--- stand in a condition: within the statement that pins the version of a delivery it sees
--- what that sees. Raises: JQ006.
-create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
-returns boolean
-language plpgsql
+-- the database cannot enforce by itself is one for its extension. Raises: by its callers, JQ006.
+create or replace function jobq_private.payload_schema_problem(jobs jobq_private.new_job[])
+returns text
+language sql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 as $$
-declare
-    _problem text;
-begin
-    select format('job %s: %s', j.ordinal, v.violation) into _problem
-    from unnest(check_payload_schemas.jobs) as j
+    select format('job %s: %s', j.ordinal, v.violation)
+    from unnest(payload_schema_problem.jobs) as j
     join jobq_private.kind as k
         on k.kind = j.kind and (k.payload_schema is not null or k.json_schema is not null)
     cross join lateral (
@@ -765,9 +768,29 @@ begin
         end as violation
     ) as v
     where v.violation is not null
-    limit 1;
+    limit 1
+$$;
 
-    if found then
+revoke all on function jobq_private.payload_schema_problem from public;
+
+comment on function jobq_private.payload_schema_problem is
+'Says which payload of a batch of new jobs does not fit the schema of its kind, and why.';
+
+-- Purpose: refuse a batch of new jobs when a payload does not fit the schema of its kind.
+-- Invariant: returns true, so that it can stand in a condition: within the statement that pins the
+-- version of a delivery it sees what that sees. Raises: JQ006.
+create or replace function jobq_private.check_payload_schemas(jobs jobq_private.new_job[])
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _problem constant text := jobq_private.payload_schema_problem(jobs);
+begin
+    if _problem is not null then
         perform jobq_private.raise_error('PAYLOAD_INVALID', _problem);
     end if;
     return true;
@@ -2836,7 +2859,7 @@ begin
                 when job.dedup_key is not null
                     and coalesce(job.dedup, s.dedup) = 'debounce'
                 then now() + s.dedup_period
-            end, now()), coalesce(job.priority, s.priority),
+            end, now()), least(greatest(coalesce(job.priority, s.priority), -32768), 32767),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
@@ -2873,7 +2896,7 @@ begin
             and length(s.queue) between 1 and 128
             and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
             then true
-            else jobq_private.check_new_job(job, s)
+            else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
         where dedup_key is not null do nothing
@@ -2897,7 +2920,10 @@ begin
                 'kind %s, dedup_key %s', job.kind, job.dedup_key
             ));
         end if;
-        _is_checked := true;
+        if not _is_checked then
+            select jobq_private.check_new_job(job, s) into _is_checked
+            from jobq_private.settings_for(job.kind, job.queue) as s;
+        end if;
         select y.job_id, y.created into job_id, created
         from jobq_private.yield_dedup_key(job, _new) as y;
     end loop;

@@ -43,6 +43,131 @@ revoke all on function jobq_private.is_paused from public;
 comment on function jobq_private.is_paused is
 'Says whether a queue is paused.';
 
+-- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
+-- pg_jsonschema says; null when nothing is, or the extension is not here.
+-- Invariant: only a member of the extension is called, whatever else bears its name, and
+-- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
+-- to deliveries. Raises: nothing of its own.
+create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _draft constant jsonb :=
+        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
+    _namespace text;
+    _fits boolean;
+begin
+    select n.nspname into _namespace
+    from pg_catalog.pg_extension as x
+    join pg_catalog.pg_depend as d
+        on d.refclassid = 'pg_catalog.pg_extension'::regclass
+        and d.refobjid = x.oid
+        and d.classid = 'pg_catalog.pg_proc'::regclass
+        and d.deptype = 'e'
+    join pg_catalog.pg_proc as p
+        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where x.extname = 'pg_jsonschema'
+    and has_schema_privilege(n.oid, 'usage')
+    and has_function_privilege(p.oid, 'execute')
+    and not schema @? '$.** ? (@.type() == "object").keyvalue()
+        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
+
+    if found then
+        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
+        into _fits using (schema || _draft)::json, value;
+    end if;
+    return case when not _fits then 'payload does not fit the payload spec' end;
+end
+$$;
+
+revoke all on function jobq_private.json_schema_violation from public;
+
+comment on function jobq_private.json_schema_violation is
+'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
+
+-- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
+-- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
+-- that nothing in a stored schema is passed over. Raises: nothing.
+create or replace function jobq_private.schema_violation(
+    schema jsonb, value jsonb, path text
+)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _types jsonb := schema -> 'type';
+    _type text := jsonb_typeof(value);
+    _found text;
+    _size integer;
+begin
+    if _type = 'number' and value::numeric = trunc(value::numeric) then
+        _type := 'integer';
+    end if;
+    if _types is not null and not (
+        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
+    ) then
+        return format('%s must be %s, not %s', path, _types, _type);
+    end if;
+    if schema ? 'enum' and not exists (
+        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    ) then
+        return format('%s must be one of %s', path, schema -> 'enum');
+    end if;
+
+    if _type in ('number', 'integer') then
+        if value::numeric < (schema ->> 'minimum')::numeric
+            or value::numeric > (schema ->> 'maximum')::numeric
+        then
+            return format('%s must be from %s to %s', path,
+                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
+        end if;
+    elsif _type = 'string' then
+        _size := length(value #>> '{}');
+        if _size < (schema ->> 'minLength')::integer
+            or _size > (schema ->> 'maxLength')::integer
+        then
+            return format('%s must have %s to %s characters', path,
+                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
+        end if;
+        if schema ? 'pattern'
+            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
+        then
+            return format('%s must match %s', path, schema ->> 'pattern');
+        end if;
+    elsif _type = 'array' and schema ? 'items' then
+        select f.violation into _found
+        from jsonb_array_elements(value) with ordinality as e (item, n)
+        cross join lateral (
+            select jobq_private.schema_violation(
+                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+            )
+            offset 0
+        ) as f (violation)
+        where f.violation is not null
+        limit 1;
+        return _found;
+    elsif _type = 'object' then
+        return jobq_private.object_violation(schema, value, path);
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.schema_violation from public;
+
+comment on function jobq_private.schema_violation is
+'Says what is wrong with a JSON value under a schema, or null.';
+
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
 -- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
 -- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
@@ -162,54 +287,6 @@ revoke all on function jobq_private.check_sql_function from public;
 
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
-
--- Purpose: what is wrong with a payload under a JSON Schema, as the optional extension
--- pg_jsonschema says; null when nothing is, or the extension is not here.
--- Invariant: only a member of the extension is called, whatever else bears its name, and
--- only if that is allowed; its schema can be any, so the call is dynamic. Schemas that lead out of themselves are left
--- to deliveries. Raises: nothing of its own.
-create or replace function jobq_private.json_schema_violation(schema jsonb, value jsonb)
-returns text
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _draft constant jsonb :=
-        '{"$schema": "https://json-schema.org/draft/2020-12/schema"}'::jsonb;
-    _namespace text;
-    _fits boolean;
-begin
-    select n.nspname into _namespace
-    from pg_catalog.pg_extension as x
-    join pg_catalog.pg_depend as d
-        on d.refclassid = 'pg_catalog.pg_extension'::regclass
-        and d.refobjid = x.oid
-        and d.classid = 'pg_catalog.pg_proc'::regclass
-        and d.deptype = 'e'
-    join pg_catalog.pg_proc as p
-        on p.oid = d.objid and p.proname = 'jsonb_matches_schema'
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where x.extname = 'pg_jsonschema'
-    and has_schema_privilege(n.oid, 'usage')
-    and has_function_privilege(p.oid, 'execute')
-    and not schema @? '$.** ? (@.type() == "object").keyvalue()
-        ? (@.key == "$ref" || @.key == "$dynamicRef") ? (!(@.value starts with "#"))';
-
-    if found then
-        execute format('select %I.jsonb_matches_schema($1, $2)', _namespace)
-        into _fits using (schema || _draft)::json, value;
-    end if;
-    return case when not _fits then 'payload does not fit the payload spec' end;
-end
-$$;
-
-revoke all on function jobq_private.json_schema_violation from public;
-
-comment on function jobq_private.json_schema_violation is
-'Says whether a payload does not fit a JSON Schema, where the extension pg_jsonschema is.';
 
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
@@ -508,83 +585,6 @@ revoke all on function jobq_private.schema_problem from public;
 
 comment on function jobq_private.schema_problem is
 'Says why a payload schema cannot be used, or null.';
-
--- Purpose: what is wrong with a JSON value under a schema, or null when nothing is.
--- Invariant: understands just the JSON Schema keywords that schema_problem() admits, so
--- that nothing in a stored schema is passed over. Raises: nothing.
-create or replace function jobq_private.schema_violation(
-    schema jsonb, value jsonb, path text
-)
-returns text
-language plpgsql
-immutable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _types jsonb := schema -> 'type';
-    _type text := jsonb_typeof(value);
-    _found text;
-    _size integer;
-begin
-    if _type = 'number' and value::numeric = trunc(value::numeric) then
-        _type := 'integer';
-    end if;
-    if _types is not null and not (
-        _types @> to_jsonb(_type) or (_type = 'integer' and _types @> '"number"')
-    ) then
-        return format('%s must be %s, not %s', path, _types, _type);
-    end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
-    ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
-    end if;
-
-    if _type in ('number', 'integer') then
-        if value::numeric < (schema ->> 'minimum')::numeric
-            or value::numeric > (schema ->> 'maximum')::numeric
-        then
-            return format('%s must be from %s to %s', path,
-                coalesce(schema ->> 'minimum', '-∞'), coalesce(schema ->> 'maximum', '∞'));
-        end if;
-    elsif _type = 'string' then
-        _size := length(value #>> '{}');
-        if _size < (schema ->> 'minLength')::integer
-            or _size > (schema ->> 'maxLength')::integer
-        then
-            return format('%s must have %s to %s characters', path,
-                coalesce(schema ->> 'minLength', '0'), coalesce(schema ->> 'maxLength', '∞'));
-        end if;
-        if schema ? 'pattern'
-            and not jobq_private.matches_pattern(value #>> '{}', schema ->> 'pattern')
-        then
-            return format('%s must match %s', path, schema ->> 'pattern');
-        end if;
-    elsif _type = 'array' and schema ? 'items' then
-        select f.violation into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
-        cross join lateral (
-            select jobq_private.schema_violation(
-                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
-            )
-            offset 0
-        ) as f (violation)
-        where f.violation is not null
-        limit 1;
-        return _found;
-    elsif _type = 'object' then
-        return jobq_private.object_violation(schema, value, path);
-    end if;
-    return null;
-end
-$$;
-
-revoke all on function jobq_private.schema_violation from public;
-
-comment on function jobq_private.schema_violation is
-'Says what is wrong with a JSON value under a schema, or null.';
 
 -- Purpose: keep the schema of a kind's payloads where it can be enforced: by
 -- schema_violation(), else as a JSON Schema for the extension pg_jsonschema, for clients

@@ -77,6 +77,7 @@ drop function if exists jobq_private.cursor_place;
 drop function if exists jobq_private.choose_jobs;
 drop function if exists jobq_private.check_queue_depth;
 drop function if exists jobq_private.check_payload_schemas;
+drop function if exists jobq_private.payload_schema_problem;
 drop function if exists jobq_private.check_new_jobs;
 drop function if exists jobq_private.check_new_job;
 drop function if exists jobq_private.new_job_problem;

@@ -175,3 +175,30 @@ def test_redrive_many_passes_over_a_job_whose_key_is_taken_meanwhile(connect: Co
         producer.execute("commit")
         assert len(redriven.result(10)) == 1, "the other one goes back"
     assert value(producer, "select count(*) from jobq.job where state = 'dead'") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "'k', priority => 100000",
+        "'k', priority => -100000, idempotency_key => 'a'",
+        "'k', max_attempts => 0",
+        "'k', run_at => '200000-01-01'",
+        "repeat('k', 200)",
+        "'object', '1'",
+    ],
+)
+def test_a_refused_job_is_told_in_few_lines(connect: Connect, arguments: str) -> None:
+    """The first call of a session, whose plan knows the arguments, says the same as any other."""
+    connect().execute("""select jobq.put_kind('object', payload_schema => '{"type": "object"}')""")
+    connection = connect()
+    messages = []
+    for _ in range(2):
+        with pytest.raises(psycopg.Error) as refused:
+            connection.execute(f"select jobq.enqueue({arguments})")
+        diagnosis = refused.value.diag
+        assert diagnosis.context is not None
+        assert len(diagnosis.context.splitlines()) < 12
+        messages.append((diagnosis.sqlstate, diagnosis.constraint_name))
+    assert messages[0] == messages[1]
+    assert messages[0][1] in {"INVALID_ARGUMENT", "PAYLOAD_INVALID"}

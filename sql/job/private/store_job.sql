@@ -55,7 +55,7 @@ begin
                 when job.dedup_key is not null
                     and coalesce(job.dedup, s.dedup) = 'debounce'
                 then now() + s.dedup_period
-            end, now()), coalesce(job.priority, s.priority),
+            end, now()), least(greatest(coalesce(job.priority, s.priority), -32768), 32767),
             coalesce(job.max_attempts, s.max_attempts), coalesce(job.timeout, s.timeout),
             s.lease, job.idempotency_key, job.dedup_key,
             case
@@ -92,7 +92,7 @@ begin
             and length(s.queue) between 1 and 128
             and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
             then true
-            else jobq_private.check_new_job(job, s)
+            else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
         where dedup_key is not null do nothing
@@ -116,7 +116,10 @@ begin
                 'kind %s, dedup_key %s', job.kind, job.dedup_key
             ));
         end if;
-        _is_checked := true;
+        if not _is_checked then
+            select jobq_private.check_new_job(job, s) into _is_checked
+            from jobq_private.settings_for(job.kind, job.queue) as s;
+        end if;
         select y.job_id, y.created into job_id, created
         from jobq_private.yield_dedup_key(job, _new) as y;
     end loop;
