@@ -300,6 +300,12 @@ create table jobq_private.kind (
     rate_limit integer,
     rate_period interval,
     rate_burst integer,
+    key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     keep interval[],
     payload_schema jsonb,
     json_schema jsonb,
@@ -335,6 +341,15 @@ create table jobq_private.kind (
     constraint kind_rate_burst_check check (rate_burst between 1 and 32767),
     constraint kind_rate_check
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
+    constraint kind_key_max_running_check check (key_max_running between 1 and 32767),
+    constraint kind_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint kind_key_rate_period_check
+    check (key_rate_period between '1 ms' and '365 days'),
+    constraint kind_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint kind_key_rate_check
+    check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
+    constraint kind_on_dead_check check (on_dead in ('continue', 'hold')),
+    constraint kind_ordered_check check (ordered is true or on_dead is null),
     constraint kind_concurrency_key_check
     check (
         cardinality(concurrency_key) between 1 and 16
@@ -1271,6 +1286,7 @@ create table jobq_private.lane (
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
     gate_id uuid,
+    key_gate_id uuid,
     constraint lane_pkey primary key (lane_id, priority),
     constraint lane_state_check check (state in ('open', 'full', 'later'))
 )
@@ -1281,7 +1297,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, or until the gate of a kind has room; or closed until a time. Who finds a lane full or empty closes it.';
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, until the gate of a kind has room, or a key of a kind; or closed until a time. Who finds a lane full or empty closes it.';
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
@@ -1294,6 +1310,9 @@ where gate_id is not null;
 
 create index lane_gate_id_idx on jobq_private.lane (gate_id)
 where gate_id is not null;
+
+create index lane_key_gate_idx on jobq_private.lane (key_gate_id)
+where key_gate_id is not null;
 
 -- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
 -- waits for another.
@@ -1342,7 +1361,7 @@ where rate_limit is not null;
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
--- (by its id), a queue, a kind, or a kind in a queue. Its lock is the right to pass. A gate that
+-- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A gate that
 -- nobody has passed has no row, but that of a kind, at which claims see that there is one.
 create table jobq_private.gate (
     gate_id uuid not null,
@@ -1380,7 +1399,7 @@ create table jobq_private.kind_gate (
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; null where what runs may lack places.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
@@ -2257,7 +2276,10 @@ as $$
         'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
         'ordered', q.ordered, 'on_dead', q.on_dead,
         'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
-        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst,
+        'kind_key_max_running', k.key_max_running, 'kind_key_rate_limit', k.key_rate_limit,
+        'kind_key_rate_period', k.key_rate_period, 'kind_key_rate_burst', k.key_rate_burst,
+        'kind_ordered', k.ordered, 'kind_on_dead', k.on_dead
     )
     from (values (1)) as v
     left join jobq_private.queue as q on q.queue = limits_for.queue
@@ -2968,6 +2990,14 @@ comment on function jobq.pause_queue is
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
+-- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
+-- to 32767; null means no limit.
+-- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
+-- queues; null means no limit.
+-- Argument ordered: whether its jobs of each key run one at a time, and those behind one that is tried
+-- again wait for it; between queues there is no order but that.
+-- Argument on_dead: whether a key goes on when a job of an ordered kind is dead: continue, or hold
+-- in its queue, until it is redriven or release_key() is called.
 -- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
 -- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
 -- returns a result for each in their order. null means that workers have a handler.
@@ -3009,6 +3039,12 @@ create or replace function jobq.put_kind(
     keep_dead interval default null,
     keep_cancelled interval default null,
     retry_on text[] default null,
+    key_max_running integer default null,
+    key_rate_limit integer default null,
+    key_rate_period interval default null,
+    key_rate_burst integer default null,
+    ordered boolean default null,
+    on_dead text default null,
     version bigint default null
 )
 returns void
@@ -3045,7 +3081,8 @@ begin
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
         max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
-        keep, retry_on, version
+        keep, retry_on, key_max_running, key_rate_limit, key_rate_period, key_rate_burst,
+        ordered, on_dead, version
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -3057,6 +3094,8 @@ begin
         put_kind.rate_burst,
         put_kind.dedup_period, put_kind.dedup_max_wait,
         case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on,
+        put_kind.key_max_running, put_kind.key_rate_limit, put_kind.key_rate_period,
+        put_kind.key_rate_burst, put_kind.ordered, put_kind.on_dead,
         put_kind.version
     )
     on conflict on constraint kind_pkey do update
@@ -3074,6 +3113,11 @@ begin
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
         keep = excluded.keep, retry_on = excluded.retry_on,
+        key_max_running = excluded.key_max_running,
+        key_rate_limit = excluded.key_rate_limit,
+        key_rate_period = excluded.key_rate_period,
+        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
+        on_dead = excluded.on_dead,
         version = coalesce(excluded.version, k.version), updated_at = now()
     where excluded.version is null or k.version is null or excluded.version > k.version;
     if found and exists (
@@ -3210,7 +3254,7 @@ comment on function jobq.resume_queue is
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
@@ -3378,7 +3422,7 @@ comment on function jobq_private.awaited_gates is
 
 -- Purpose: lanes wait for the gates of kinds: no claim looks at them until such a gate has room.
 -- Invariant: the caller holds the lanes' locks. Whether a gate has room is counted anew by each
--- claim, so nobody must open it. Raises: nothing.
+-- claim, so nobody must open it, but who adds a job that goes before the one that waits. Raises: nothing.
 create or replace function jobq_private.bar_lanes(
     lanes uuid[], gates uuid[], queue text, priority integer
 )
@@ -3390,7 +3434,18 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     update jobq_private.lane as l
-    set state = 'full', open_at = '-infinity', gate_id = b.gate_id
+    set
+        state = 'full', gate_id = b.gate_id, key_gate_id = null,
+        open_at = coalesce((
+            select j.run_at
+            from jobq_private.job as j
+            where j.queue = bar_lanes.queue
+            and j.lane_id = b.lane_id
+            and j.priority = bar_lanes.priority
+            and j.state in ('queued', 'retrying')
+            order by j.run_at
+            limit 1
+        ), '-infinity')
     from unnest(bar_lanes.lanes, bar_lanes.gates) as b (lane_id, gate_id)
     where l.lane_id = b.lane_id
     and l.priority = bar_lanes.priority
@@ -3502,7 +3557,7 @@ begin
         if _gate.is_ordered and exists (
             select from jobq_private.job as h
             where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
-            and h.lane_id = job.lane_id
+            and (h.lane_id = job.lane_id or _gate.gate_id <> job.lane_id)
         ) then
             reason := 'ordered_behind';
             scope := format('%s: job %s', scope, _gate.head_job_id);
@@ -3517,6 +3572,15 @@ begin
     elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
         reason := 'kind_busy';
         scope := 'kind ' || job.kind;
+        return;
+    end if;
+    select r.* into _rule from jobq_private.key_rule(job.kind) as r;
+    if _rule.max_running is not null and job.concurrency_key is not null and (
+        select r.room from jobq_private.key_room(job.kind, job.concurrency_key, barrier.now) as r
+    ) = 0 then
+        reason := 'key_busy';
+        scope := format('kind %s, concurrency_key %s: %s', job.kind, job.concurrency_key,
+            _rule.max_running);
         return;
     end if;
     select r.* into _rule
@@ -3540,14 +3604,14 @@ revoke all on function jobq_private.barrier from public;
 comment on function jobq_private.barrier is
 'What lets a job not start now, if anything does.';
 
--- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
 -- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
 -- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
 -- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
-    queues text[], lanes uuid[], kinds text[]
+    queues text[], lanes uuid[], kinds text[], keys text[]
 )
 returns void
 language plpgsql
@@ -3563,6 +3627,7 @@ declare
     _lanes uuid[];
     _of text[];
     _seen boolean[];
+    _others text[];
     _called text[];
 begin
     select
@@ -3577,6 +3642,9 @@ begin
         where g.lane_id is not null
         offset 0
     ) as u;
+    if exists (select from jobq_private.kind_gate as k) then
+        _others := jobq_private.call_key_lanes(kinds, keys);
+    end if;
     with called as (
         insert into jobq_private.lane_call as c (queue, lane_id)
         select u.queue, u.lane_id
@@ -3587,9 +3655,12 @@ begin
             where l.lane_id = u.lane_id
             and (
                 l.state = 'full'
-                or l.state = 'later' and exists (
-                    select from jobq_private.gate as g
-                    where g.gate_id = l.lane_id and g.head_job_id is not null
+                or l.state = 'later' and (
+                    l.key_gate_id is not null
+                    or exists (
+                        select from jobq_private.gate as g
+                        where g.gate_id = l.lane_id and g.head_job_id is not null
+                    )
                 )
             )
         )
@@ -3598,6 +3669,8 @@ begin
     select array_agg(distinct w.queue) into _called
     from (
         select c.queue from called as c
+        union all
+        select unnest(_others)
         union all
         select q.queue
         from jobq_private.queue as q
@@ -3628,8 +3701,75 @@ revoke all on function jobq_private.call_full_lanes from public;
 comment on function jobq_private.call_full_lanes is
 'Has lanes opened, and queues woken, that jobs have left.';
 
--- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
--- full, so that the end of a job opens it.
+-- Purpose: after jobs of these kinds and keys have ended: have the lanes of any queue opened that wait
+-- because of their kinds' limits for each key; returns their queues.
+-- Invariant: the protocol of call_lane(), by the gate of the key. Who cannot have its lock calls all
+-- lanes of the key. Raises: nothing.
+create or replace function jobq_private.call_key_lanes(kinds text[], keys text[])
+returns text[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _gates uuid[];
+    _keys text[];
+    _queues text[];
+begin
+    select array_agg(e.gate_id), array_agg(e.concurrency_key) filter (where not e.is_mine)
+    into _gates, _keys
+    from (
+        select
+            u.concurrency_key, g.gate_id,
+            current_setting('transaction_isolation') = 'read committed'
+            and pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(g.gate_id))
+                as is_mine
+        from (
+            select distinct e.kind, e.concurrency_key
+            from unnest(call_key_lanes.kinds, call_key_lanes.keys)
+                as e (kind, concurrency_key)
+            where e.concurrency_key is not null
+        ) as u
+        join jobq_private.kind as k on k.kind = u.kind
+        cross join lateral (
+            select jobq_private.key_gate_id(u.kind, u.concurrency_key) as gate_id
+        ) as g
+        where num_nonnulls(k.key_max_running, k.ordered) > 0
+        offset 0
+    ) as e;
+    if _gates is null then
+        return null;
+    end if;
+    with called as (
+        insert into jobq_private.lane_call as c (queue, lane_id)
+        select l.queue, l.lane_id
+        from jobq_private.lane as l
+        where l.key_gate_id = any (_gates) and l.state = 'full'
+        union
+        select l.queue, l.lane_id
+        from jobq_private.lane as l
+        where _keys is not null and l.concurrency_key = any (_keys)
+        union
+        select w.queue, w.lane_id
+        from jobq_private.lane_call as w
+        where _keys is not null and w.concurrency_key = any (_keys)
+        returning c.queue
+    )
+    select array_agg(distinct c.queue) into _queues from called as c;
+    return _queues;
+end
+$$;
+
+revoke all on function jobq_private.call_key_lanes from public;
+
+comment on function jobq_private.call_key_lanes is
+'Has lanes opened that wait because of their kinds'' limits for each key.';
+
+-- Purpose: after a job has come into a lane: have the lane opened, unless it is open, full (so that
+-- the end of a job opens it), or closed until the job is due; open_at says which.
 -- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
 -- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
 -- So one of the two always sees the other, and neither waits: who cannot have the lock calls
@@ -3654,7 +3794,7 @@ begin
         perform from jobq_private.lane as l
         where l.lane_id = call_lane.lane_id
         and l.priority = call_lane.priority
-        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
+        and l.open_at <= call_lane.run_at;
         if found then
             return;
         end if;
@@ -3710,7 +3850,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
+        array_agg(j.concurrency_key)
     )
     from jobq_private.job as j
     where j.job_id = any (call_left_lanes.job_ids)
@@ -3769,6 +3910,24 @@ begin
     ) as s
     join jobq_private.kind as k on k.kind = s.kind
     where g.kind = s.kind and g.queue is null;
+
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, s.spacing, s.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when s.is_ordered then s.last end
+    from (
+        select
+            j.kind, j.concurrency_key, r.spacing, r.burst, r.is_ordered, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        cross join lateral jobq_private.key_rule(j.kind) as r
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.kind, j.concurrency_key, r.spacing, r.burst, r.is_ordered
+        offset 0
+    ) as s
+    where g.gate_id = jobq_private.key_gate_id(s.kind, s.concurrency_key);
 end
 $$;
 
@@ -3795,8 +3954,63 @@ revoke all on function jobq_private.gate_id from public;
 comment on function jobq_private.gate_id is
 'The gate of a whole queue, or of a whole kind.';
 
--- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
--- these have limits, and where it has no key that of its kind in its queue.
+-- Purpose: the gate of a key of a kind, in all queues; with an empty key, what stands in kind_gate
+-- for a kind whose keys have limits.
+-- Invariant: never that of a lane, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
+create or replace function jobq_private.key_gate_id(kind text, concurrency_key text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            'key ' || pg_catalog.length(kind)
+            || ':' || kind
+            || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.key_gate_id from public;
+
+comment on function jobq_private.key_gate_id is
+'The gate of a key of a kind, in all queues.';
+
+-- Purpose: what a kind says for each of its keys, in all queues.
+-- Invariant: no row for kinds that say nothing. Those that are ordered run one job of a key at a time. No
+-- SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.key_rule(kind text)
+returns setof jobq_private.lane_rule
+language sql
+stable
+parallel safe
+security invoker
+rows 1
+as $$
+    select
+        case when k.ordered then 1 else k.key_max_running end,
+        jobq_private.spacing(k.key_rate_limit, k.key_rate_period),
+        coalesce(k.key_rate_burst, 1),
+        coalesce(k.ordered, false),
+        coalesce(k.on_dead = 'hold', false)
+    from jobq_private.kind as k
+    where k.kind = key_rule.kind
+    and pg_catalog.num_nonnulls(k.key_max_running, k.key_rate_limit, k.ordered) > 0
+$$;
+
+revoke all on function jobq_private.key_rule from public;
+
+comment on function jobq_private.key_rule is
+'What a kind says for each of its keys, in all queues.';
+
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind and of
+-- its key of the kind where these have limits, and where it has no key that of its kind in its queue.
 -- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
 create or replace function jobq_private.job_gates(job jobq_private.job)
 returns table (
@@ -3822,6 +4036,12 @@ as $$
     select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
         null, r.spacing, r.burst, r.is_ordered
     from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select jobq_private.key_gate_id(job.kind, job.concurrency_key),
+        format('kind %s, concurrency_key %s', job.kind, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.key_rule(job.kind) as r
     where job.concurrency_key is not null
     union all
     select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false
@@ -4032,6 +4252,8 @@ declare
     _places smallint[];
     _idle jobq_private.lane[];
     _others integer;
+    _heads uuid[];
+    _closed bigint;
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -4057,9 +4279,12 @@ begin
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
             end if;
             continue when _lanes = '{}';
+            if has_gates then
+                _heads := jobq_private.lane_heads(_lanes);
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, clock_timestamp(), _left, _needs_places
+                _lanes, clock_timestamp(), _left, _needs_places, _heads
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -4073,10 +4298,16 @@ begin
                 where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
                 and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
+            _closed := 0;
             if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.closed into _jobs, _places, _closed
+                from jobq_private.pass_keys(
+                    queue, _level, clock_timestamp(), _jobs, _places
+                ) as p;
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
                 from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                _closed := _closed + cardinality(_barred);
                 if _barred <> '{}' then
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
@@ -4106,8 +4337,8 @@ begin
             if _ids <> '{}' then
                 perform jobq_private.charge_gates(_ids);
             end if;
-            exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and 2 * _others < _width;
+            exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
+                and _jobs = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;
     end loop;
@@ -4119,13 +4350,98 @@ revoke all on function jobq_private.claim_lanes from public;
 comment on function jobq_private.claim_lanes is
 'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
 
+-- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys.
+-- Invariant: as close_lanes(), by the locks of the lane and of the key's gate: the end of a job may make
+-- room in other queues too. open_at says of a full one from when the job waits, so that
+-- who adds one that goes before it calls. Raises: nothing.
+create or replace function jobq_private.close_key_lanes(
+    queue text, priority integer, lanes uuid[], kinds text[], keys text[]
+)
+returns bigint
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _closing constant integer := jobq_private.lock_class('closing');
+    _mine uuid[];
+    _closed bigint;
+begin
+    if current_setting('transaction_isolation') <> 'read committed' then
+        return 0;
+    end if;
+    _mine := array(
+        select b.lane_id
+        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
+            as b (lane_id, kind, concurrency_key)
+        where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(b.lane_id))
+        and pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(
+            jobq_private.key_gate_id(b.kind, b.concurrency_key)
+        ))
+    );
+    with found as materialized (
+        select
+            b.lane_id, b.lane_id = any (_mine) as is_mine,
+            jobq_private.key_gate_id(b.kind, b.concurrency_key) as gate_id,
+            case when r.room = 0 then r.open_at when h.queue = close_key_lanes.queue then h.run_at end
+                as open_at,
+            case when r.room = 0 then r.open_at is null else h.queue <> close_key_lanes.queue end
+                as is_full,
+            (
+                select j.run_at
+                from jobq_private.job as j
+                where j.queue = close_key_lanes.queue
+                and j.lane_id = b.lane_id
+                and j.priority = close_key_lanes.priority
+                and j.state in ('queued', 'retrying')
+                order by j.run_at
+                limit 1
+            ) as run_at
+        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
+            as b (lane_id, kind, concurrency_key)
+        cross join (select clock_timestamp()) as n (now)
+        cross join lateral jobq_private.key_room(b.kind, b.concurrency_key, n.now) as r
+        left join jobq_private.job as h on h.job_id = r.head_job_id
+        where r.room = 0 or h.queue <> close_key_lanes.queue or h.run_at > n.now
+    )
+    update jobq_private.lane as l
+    set
+        state = case when f.is_mine and f.is_full then 'full' else 'later' end,
+        open_at = case
+            when not f.is_mine then clock_timestamp() + interval '5 ms'
+            when f.is_full then coalesce(f.run_at, '-infinity')
+            else f.open_at
+        end,
+        gate_id = null,
+        key_gate_id = f.gate_id
+    from found as f
+    where l.lane_id = f.lane_id
+    and l.priority = close_key_lanes.priority
+    and l.queue = close_key_lanes.queue;
+    get diagnostics _closed = row_count;
+    return _closed;
+end
+$$;
+
+revoke all on function jobq_private.close_key_lanes from public;
+
+comment on function jobq_private.close_key_lanes is
+'Closes lanes whose next jobs are of kinds that may start no more of their keys.';
+
 -- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
 -- due, or for good; returns how many were closed.
 -- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
 -- exclusive lock, and after another look under it; while somebody holds the lock who may be
 -- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
 -- Raises: nothing.
-create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
+create or replace function jobq_private.close_lanes(
+    lanes jobq_private.lane[], has_gates boolean
+)
 returns bigint
 language plpgsql
 volatile
@@ -4140,6 +4456,7 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
+    _heads uuid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -4153,9 +4470,13 @@ begin
         from unnest(close_lanes.lanes) as l
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
     );
+    if has_gates then
+        _heads := jobq_private.lane_heads(lanes);
+    end if;
     with found as materialized (
         select
             l.lane_id, l.priority, t.open_at,
+            jobq_private.key_gate_id(h.kind, l.concurrency_key) as key_gate_id,
             case
                 when l.lane_id <> all (_mine) then 'busy'
                 when w.run_at is null then 'empty'
@@ -4163,15 +4484,17 @@ begin
                 when p.places = '{}' or h.priority <> l.priority then 'full'
                 else 'busy'
             end as state
-        from unnest(close_lanes.lanes) as l
+        from unnest(close_lanes.lanes) with ordinality as l
         cross join (select clock_timestamp()) as n (now)
         cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
         cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
             as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
-            and h.state <> 'running'
+            on h.job_id = case
+                when r.is_ordered then g.head_job_id else _heads[l.ordinality]
+            end
+            and h.lane_id = l.lane_id and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -4204,7 +4527,8 @@ begin
                 when 'busy' then clock_timestamp() + interval '5 ms'
                 when 'full' then '-infinity'
                 else f.open_at
-            end
+            end,
+            key_gate_id = f.key_gate_id
         from found as f
         where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
         returning l.lane_id
@@ -4323,7 +4647,11 @@ as $$
         from (
             select o.job_id, o.worker
             from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            where o.place is not null
+            and case when b.scope like 'kind %'
+                then o.kind = j.kind and o.concurrency_key = j.concurrency_key
+                else o.queue = j.queue and o.lane_id = j.lane_id
+            end
             limit 3
         ) as t
     ) as h
@@ -4373,7 +4701,10 @@ begin
     end if;
     _max_running := (
         select coalesce(r.max_running, case
-            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
+            when num_nonnulls(q.max_running, k.max_running) > 0
+            or job.concurrency_key is not null and exists (
+                select from jobq_private.key_rule(job.kind) as e where e.max_running is not null
+            ) then 32767
         end)
         from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
         left join jobq_private.queue as q on q.queue = job.queue
@@ -4591,6 +4922,9 @@ begin
     if exists (
         select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
         where r.is_ordered and r.holds_on_dead
+        union all
+        select from jobq_private.key_rule(job.kind) as r
+        where r.holds_on_dead and job.concurrency_key is not null
     ) then
         perform jobq_private.store_hold(
             job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),
@@ -4682,6 +5016,74 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
+-- Purpose: how many jobs of a kind's key may start now, in whichever queue, null for any number; when
+-- that changes by itself; and the job that waits again, before which no other may start.
+-- Invariant: exact for who holds the gate of the key. Looks for what runs into one lane of each queue in
+-- which something has a place. Raises: nothing.
+create or replace function jobq_private.key_room(
+    kind text, concurrency_key text, now timestamptz,
+    out room integer, out open_at timestamptz, out head_job_id uuid
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _rule jobq_private.lane_rule;
+    _gate jobq_private.gate;
+begin
+    select r.* into _rule from jobq_private.key_rule(key_room.kind) as r;
+    select g.* into _gate
+    from jobq_private.gate as g
+    where g.gate_id = jobq_private.key_gate_id(key_room.kind, key_room.concurrency_key);
+    room := jobq_private.tokens(_gate.passed_until, _rule.spacing, _rule.burst, now);
+    open_at := jobq_private.token_at(_gate.passed_until, _rule.spacing, _rule.burst, now);
+    if _rule.max_running is not null then
+        room := least(room, greatest(0, _rule.max_running - (
+            with recursive active as (
+                (
+                    select j.queue from jobq_private.job as j
+                    where j.place is not null
+                    order by j.queue
+                    limit 1
+                )
+                union all
+                select n.queue
+                from active as a
+                cross join lateral (
+                    select j.queue from jobq_private.job as j
+                    where j.place is not null and j.queue > a.queue
+                    order by j.queue
+                    limit 1
+                ) as n
+            )
+            select count(*)
+            from active as a
+            join jobq_private.job as j on j.queue = a.queue
+                and j.lane_id = jobq_private.lane_id(a.queue, key_room.concurrency_key)
+                and j.place is not null
+            where j.kind = key_room.kind
+        )));
+    end if;
+    if _rule.is_ordered then
+        head_job_id := (
+            select j.job_id from jobq_private.job as j
+            where j.job_id = _gate.head_job_id and j.state <> 'running'
+        );
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.key_room from public;
+
+comment on function jobq_private.key_room is
+'How many jobs of a kind''s key may start now, when that changes by itself, and which goes first.';
+
 -- Purpose: the gates of kinds are known to claims.
 -- Invariant: kind_gate has a row for each gate with a kind. Raises: nothing.
 create or replace function jobq_private.follow_gates()
@@ -4745,6 +5147,12 @@ begin
         delete from jobq_private.gate as g
         where g.kind = _kind and g.queue is null;
     end if;
+    delete from jobq_private.kind_gate as k
+    where k.gate_id = jobq_private.key_gate_id(_kind, '');
+    if num_nonnulls(new.key_max_running, new.key_rate_limit, new.ordered) > 0 then
+        insert into jobq_private.kind_gate (gate_id)
+        values (jobq_private.key_gate_id(_kind, ''));
+    end if;
     for _queue in
         select q.queue
         from (
@@ -4770,9 +5178,13 @@ after update on jobq_private.kind
 for each row
 when (
     (
-        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
     ) is distinct from (
-        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
     )
 )
 execute function jobq_private.follow_kind_limits();
@@ -4780,14 +5192,61 @@ execute function jobq_private.follow_kind_limits();
 create or replace trigger kind_birth_limits
 after insert on jobq_private.kind
 for each row
-when (num_nonnulls(new.max_running, new.rate_limit) > 0)
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
 execute function jobq_private.follow_kind_limits();
 
 create or replace trigger kind_end_limits
 after delete on jobq_private.kind
 for each row
-when (num_nonnulls(old.max_running, old.rate_limit) > 0)
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
 execute function jobq_private.follow_kind_limits();
+
+-- Purpose: of each of these lanes the job of an ordered kind that waits again in it, before which no other
+-- may start; null where no kind is ordered.
+-- Invariant: the earliest, where kinds have one each. Raises: nothing.
+create or replace function jobq_private.lane_heads(lanes jobq_private.lane[])
+returns uuid[]
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+as $$
+declare
+    _kinds constant text[] := array(
+        select k.kind from jobq_private.kind as k where k.ordered
+    );
+begin
+    if _kinds = '{}' then
+        return null;
+    end if;
+    return array(
+        select (
+            select j.job_id
+            from unnest(_kinds) as k (kind)
+            join jobq_private.gate as g
+                on g.gate_id = jobq_private.key_gate_id(k.kind, l.concurrency_key)
+            join jobq_private.job as j on j.job_id = g.head_job_id
+            where j.lane_id = l.lane_id and j.state in ('queued', 'retrying')
+            order by j.run_at, j.job_id
+            limit 1
+        )
+        from unnest(lane_heads.lanes) with ordinality as l
+        order by l.ordinality
+    );
+end
+$$;
+
+revoke all on function jobq_private.lane_heads from public;
+
+comment on function jobq_private.lane_heads is
+'Of each of these lanes the job of an ordered kind that goes first.';
 
 -- Purpose: which of 256 advisory locks guards the closing of a lane.
 -- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
@@ -4830,7 +5289,8 @@ begin
             );
         end if;
         perform jobq_private.call_full_lanes(
-            array[job.queue], array[job.lane_id], array[job.kind]
+            array[job.queue], array[job.lane_id], array[job.kind],
+            array[job.concurrency_key]
         );
     end if;
 end
@@ -4868,7 +5328,8 @@ begin
 
     perform jobq_private.call_lanes(_waiting);
     perform jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
+        array_agg(j.concurrency_key)
     )
     from jobq_private.job as j
     where j.job_id = any(_waiting)
@@ -5083,7 +5544,12 @@ as $$
     where (uncounted.queue is null or j.queue = uncounted.queue)
     and j.state = 'running'
     and j.place is null
-    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+    and (
+        num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+        or j.concurrency_key is not null and exists (
+            select from jobq_private.key_rule(j.kind) as e where e.max_running is not null
+        )
+    )
 $$;
 
 revoke all on function jobq_private.uncounted from public;
@@ -5267,6 +5733,106 @@ revoke all on function jobq_private.open_lanes from public;
 
 comment on function jobq_private.open_lanes is
 'Opens the lanes of a queue that were called for, and those whose time has come.';
+
+-- Purpose: of jobs that a claim has locked in lanes of a queue, those that the limits of their kinds for each key let
+-- pass; the lanes of the others are closed.
+-- Invariant: what a key may start is counted after its gate's lock was had. Where another holds it, the
+-- lane stays open. Raises: nothing.
+create or replace function jobq_private.pass_keys(
+    queue text, priority integer, now timestamptz, inout jobs tid[], inout places smallint[],
+    out closed bigint
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _kinds text[];
+    _gates uuid[];
+    _held uuid[];
+    _lanes uuid[];
+    _barring text[];
+    _keys text[];
+begin
+    closed := 0;
+    _kinds := array(
+        select k.kind
+        from jobq_private.kind as k
+        where k.kind = any (array(
+            select j.kind from jobq_private.job as j
+            where j.ctid = any (pass_keys.jobs) and j.concurrency_key is not null
+        ))
+        and num_nonnulls(k.key_max_running, k.key_rate_limit, k.ordered) > 0
+    );
+    if _kinds = '{}' then
+        return;
+    end if;
+    _gates := array(
+        select distinct jobq_private.key_gate_id(j.kind, j.concurrency_key)
+        from jobq_private.job as j
+        where j.ctid = any (pass_keys.jobs)
+        and j.kind = any (_kinds)
+        and j.concurrency_key is not null
+    );
+    _held := jobq_private.hold_gates(queue, _gates);
+    with candidate as materialized (
+        select
+            u.job, u.place, u.n, j.job_id, j.lane_id, j.kind, j.concurrency_key, g.gate_id,
+            row_number() over (partition by g.gate_id order by u.n) as nth
+        from unnest(pass_keys.jobs, pass_keys.places) with ordinality as u (job, place, n)
+        join jobq_private.job as j on j.ctid = u.job
+        cross join lateral (
+            select case
+                when j.kind = any (_kinds)
+                then jobq_private.key_gate_id(j.kind, j.concurrency_key)
+            end
+            offset 0
+        ) as g (gate_id)
+    ),
+    room as materialized (
+        select d.gate_id, r.room, r.head_job_id
+        from (
+            select distinct c.gate_id, c.kind, c.concurrency_key
+            from candidate as c
+            where c.gate_id = any (_held)
+        ) as d
+        cross join lateral jobq_private.key_room(d.kind, d.concurrency_key, pass_keys.now) as r
+    ),
+    judged as materialized (
+        select c.*, c.gate_id is null or c.gate_id = any (_held)
+            and c.nth <= coalesce(r.room, 2147483647)
+            and coalesce(r.head_job_id, c.job_id) = c.job_id as may_pass
+        from candidate as c
+        left join room as r on r.gate_id = c.gate_id
+    ),
+    barred as (
+        select distinct on (j.lane_id) j.lane_id, j.kind, j.concurrency_key
+        from judged as j
+        where not j.may_pass and j.gate_id = any (_held)
+        order by j.lane_id, j.n
+    )
+    select
+        coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
+        (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
+        (select array_agg(b.lane_id order by b.lane_id) from barred as b),
+        (select array_agg(b.kind order by b.lane_id) from barred as b),
+        (select array_agg(b.concurrency_key order by b.lane_id) from barred as b)
+    into pass_keys.jobs, pass_keys.places, _lanes, _barring, _keys;
+    if _lanes is not null then
+        closed := jobq_private.close_key_lanes(queue, priority, _lanes, _barring, _keys);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.pass_keys from public;
+
+comment on function jobq_private.pass_keys is
+'Of jobs in lanes those that the limits of their kinds for each key let pass.';
 
 -- Purpose: of jobs that a claim has locked in lanes, those that the gates of their kinds let
 -- pass; and the lanes of the others, with the gates that they are to wait for.
@@ -5532,6 +6098,24 @@ begin
             and t.state = 'full'
             and t.gate_id is null
             and p.places is distinct from '{}'
+            and (
+                t.key_gate_id is null
+                or exists (
+                    select
+                    from (
+                        select j
+                        from jobq_private.job as j
+                        where j.queue = t.queue
+                        and j.lane_id = t.lane_id
+                        and j.priority = t.priority
+                        and j.state in ('queued', 'retrying')
+                        order by j.run_at, j.job_id
+                        limit 1
+                    ) as h
+                    cross join lateral jobq_private.barrier(h.j, clock_timestamp()) as b
+                    where b.reason is null
+                )
+            )
             for update of t skip locked
         ))
         returning l.queue
@@ -5618,10 +6202,11 @@ comment on function jobq_private.store_hold is
 -- lanes in which there was none, or that may not start one.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
--- ordered lane's last job waits again, no other may start. Places are told below zero, as the
+-- ordered lane's last job waits again, or that of an ordered kind (heads), no other may start. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
+    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean,
+    heads uuid[]
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -5673,7 +6258,10 @@ begin
         ) as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+            on h.job_id = case
+                when r.is_ordered then g.head_job_id else heads[l.ordinality]
+            end
+            and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
@@ -5792,7 +6380,7 @@ declare
 begin
     _gates := array(
         select g.gate_id from jobq_private.job_gates(job) as g
-        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
+        where g.gate_id is distinct from job.lane_id or g.spacing is not null or g.is_ordered
         or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
     );
     perform pg_advisory_xact_lock(_making_gates, n.slot)
@@ -7173,6 +7761,7 @@ declare
     _queues text[];
     _lanes uuid[];
     _kinds text[];
+    _keys text[];
     _endings jobq_private.ending[];
 begin
     with clock as materialized (
@@ -7238,14 +7827,15 @@ begin
         array_agg(g.queue) filter (where g.has_place),
         array_agg(g.lane_id) filter (where g.has_place),
         array_agg(g.kind) filter (where g.has_place),
+        array_agg(g.concurrency_key) filter (where g.has_place),
         array_agg(g.job_id) filter (where g.leaves_nothing),
         array_agg(g.attempt) filter (where g.leaves_nothing),
         array_agg(
             row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
         ) filter (where g.is_awaited or g.batch_id is not null)
     into
-        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, archive_jobs.gone,
-        archive_jobs.gone_attempts, _endings
+        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, _keys,
+        archive_jobs.gone, archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
         perform jobq_private.forget_traces(
@@ -7253,7 +7843,7 @@ begin
         );
     end if;
     if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
     end if;
     if _endings is not null then
         perform jobq_private.leave_looks(_endings);
@@ -7342,8 +7932,9 @@ begin
     if new.lane_id is not null then
         update jobq_private.gate as g
         set held_until = '-infinity', hold_reason = null
-        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
-        and g.held_until = 'infinity';
+        where g.gate_id = new.lane_id
+        and g.held_until = 'infinity'
+        and g.hold_reason = format('job %s is dead', new.job_id);
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
@@ -9615,7 +10206,7 @@ begin
         from jobq_private.job as j
         where j.job_id = any(_back)
         and g.gate_id = j.lane_id
-        and g.head_job_id = j.job_id
+        and g.hold_reason = format('job %s is dead', j.job_id)
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;

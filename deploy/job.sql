@@ -184,6 +184,7 @@ declare
     _queues text[];
     _lanes uuid[];
     _kinds text[];
+    _keys text[];
     _endings jobq_private.ending[];
 begin
     with clock as materialized (
@@ -249,14 +250,15 @@ begin
         array_agg(g.queue) filter (where g.has_place),
         array_agg(g.lane_id) filter (where g.has_place),
         array_agg(g.kind) filter (where g.has_place),
+        array_agg(g.concurrency_key) filter (where g.has_place),
         array_agg(g.job_id) filter (where g.leaves_nothing),
         array_agg(g.attempt) filter (where g.leaves_nothing),
         array_agg(
             row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
         ) filter (where g.is_awaited or g.batch_id is not null)
     into
-        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, archive_jobs.gone,
-        archive_jobs.gone_attempts, _endings
+        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, _keys,
+        archive_jobs.gone, archive_jobs.gone_attempts, _endings
     from ended as g;
     if archive_jobs.gone is not null then
         perform jobq_private.forget_traces(
@@ -264,7 +266,7 @@ begin
         );
     end if;
     if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds);
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
     end if;
     if _endings is not null then
         perform jobq_private.leave_looks(_endings);
@@ -353,8 +355,9 @@ begin
     if new.lane_id is not null then
         update jobq_private.gate as g
         set held_until = '-infinity', hold_reason = null
-        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
-        and g.held_until = 'infinity';
+        where g.gate_id = new.lane_id
+        and g.held_until = 'infinity'
+        and g.hold_reason = format('job %s is dead', new.job_id);
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );
@@ -2626,7 +2629,7 @@ begin
         from jobq_private.job as j
         where j.job_id = any(_back)
         and g.gate_id = j.lane_id
-        and g.head_job_id = j.job_id
+        and g.hold_reason = format('job %s is dead', j.job_id)
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;

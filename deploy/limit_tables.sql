@@ -13,6 +13,7 @@ create table jobq_private.lane (
     state text collate "C" not null default 'open',
     open_at timestamptz not null default '-infinity',
     gate_id uuid,
+    key_gate_id uuid,
     constraint lane_pkey primary key (lane_id, priority),
     constraint lane_state_check check (state in ('open', 'full', 'later'))
 )
@@ -23,7 +24,7 @@ with (
     autovacuum_vacuum_cost_delay = 0
 );
 
-comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, or until the gate of a kind has room; or closed until a time. Who finds a lane full or empty closes it.';
+comment on table jobq_private.lane is 'Lanes with work: open; full until a job of theirs ends, until the gate of a kind has room, or a key of a kind; or closed until a time. Who finds a lane full or empty closes it.';
 
 create index lane_open_idx on jobq_private.lane (queue, priority, lane_id)
 where state = 'open';
@@ -36,6 +37,9 @@ where gate_id is not null;
 
 create index lane_gate_id_idx on jobq_private.lane (gate_id)
 where gate_id is not null;
+
+create index lane_key_gate_idx on jobq_private.lane (key_gate_id)
+where key_gate_id is not null;
 
 -- What asks for a lane to be opened. Rows are only added and taken away, so that no producer
 -- waits for another.
@@ -84,7 +88,7 @@ where rate_limit is not null;
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
--- (by its id), a queue, a kind, or a kind in a queue. Its lock is the right to pass. A gate that
+-- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A gate that
 -- nobody has passed has no row, but that of a kind, at which claims see that there is one.
 create table jobq_private.gate (
     gate_id uuid not null,
@@ -122,7 +126,7 @@ create table jobq_private.kind_gate (
 -- So that its rows can be deleted under a publication for all tables.
 alter table jobq_private.kind_gate replica identity full;
 
-comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate; null where what runs may lack places.';
+comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.

@@ -305,7 +305,10 @@ as $$
         'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
         'ordered', q.ordered, 'on_dead', q.on_dead,
         'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
-        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst,
+        'kind_key_max_running', k.key_max_running, 'kind_key_rate_limit', k.key_rate_limit,
+        'kind_key_rate_period', k.key_rate_period, 'kind_key_rate_burst', k.key_rate_burst,
+        'kind_ordered', k.ordered, 'kind_on_dead', k.on_dead
     )
     from (values (1)) as v
     left join jobq_private.queue as q on q.queue = limits_for.queue
@@ -1016,6 +1019,14 @@ comment on function jobq.pause_queue is
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
 -- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
 -- maxLength and pattern.
+-- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
+-- to 32767; null means no limit.
+-- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
+-- queues; null means no limit.
+-- Argument ordered: whether its jobs of each key run one at a time, and those behind one that is tried
+-- again wait for it; between queues there is no order but that.
+-- Argument on_dead: whether a key goes on when a job of an ordered kind is dead: continue, or hold
+-- in its queue, until it is redriven or release_key() is called.
 -- Argument run: a function, f(jsonb) returns jsonb, that work() calls for a job of this kind;
 -- with its schema. One that is f(jsonb[]) returns jsonb[] is called for many jobs at a time, and
 -- returns a result for each in their order. null means that workers have a handler.
@@ -1057,6 +1068,12 @@ create or replace function jobq.put_kind(
     keep_dead interval default null,
     keep_cancelled interval default null,
     retry_on text[] default null,
+    key_max_running integer default null,
+    key_rate_limit integer default null,
+    key_rate_period interval default null,
+    key_rate_burst integer default null,
+    ordered boolean default null,
+    on_dead text default null,
     version bigint default null
 )
 returns void
@@ -1093,7 +1110,8 @@ begin
         retry_initial_delay, retry_max_delay, retry_jitter, dedup, reuse_key_after_failure,
         payload_schema, run, concurrency_key,
         max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
-        keep, retry_on, version
+        keep, retry_on, key_max_running, key_rate_limit, key_rate_period, key_rate_burst,
+        ordered, on_dead, version
     )
     values (
         put_kind.kind, put_kind.queue, put_kind.priority, put_kind.max_attempts,
@@ -1105,6 +1123,8 @@ begin
         put_kind.rate_burst,
         put_kind.dedup_period, put_kind.dedup_max_wait,
         case when num_nonnulls(variadic _keep) > 0 then _keep end, put_kind.retry_on,
+        put_kind.key_max_running, put_kind.key_rate_limit, put_kind.key_rate_period,
+        put_kind.key_rate_burst, put_kind.ordered, put_kind.on_dead,
         put_kind.version
     )
     on conflict on constraint kind_pkey do update
@@ -1122,6 +1142,11 @@ begin
         rate_period = excluded.rate_period, rate_burst = excluded.rate_burst,
         dedup_period = excluded.dedup_period, dedup_max_wait = excluded.dedup_max_wait,
         keep = excluded.keep, retry_on = excluded.retry_on,
+        key_max_running = excluded.key_max_running,
+        key_rate_limit = excluded.key_rate_limit,
+        key_rate_period = excluded.key_rate_period,
+        key_rate_burst = excluded.key_rate_burst, ordered = excluded.ordered,
+        on_dead = excluded.on_dead,
         version = coalesce(excluded.version, k.version), updated_at = now()
     where excluded.version is null or k.version is null or excluded.version > k.version;
     if found and exists (
@@ -1258,7 +1283,7 @@ comment on function jobq.resume_queue is
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';

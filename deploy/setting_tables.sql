@@ -133,6 +133,12 @@ create table jobq_private.kind (
     rate_limit integer,
     rate_period interval,
     rate_burst integer,
+    key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     keep interval[],
     payload_schema jsonb,
     json_schema jsonb,
@@ -168,6 +174,15 @@ create table jobq_private.kind (
     constraint kind_rate_burst_check check (rate_burst between 1 and 32767),
     constraint kind_rate_check
     check (rate_limit is not null or num_nonnulls(rate_period, rate_burst) = 0),
+    constraint kind_key_max_running_check check (key_max_running between 1 and 32767),
+    constraint kind_key_rate_limit_check check (key_rate_limit between 1 and 1000000),
+    constraint kind_key_rate_period_check
+    check (key_rate_period between '1 ms' and '365 days'),
+    constraint kind_key_rate_burst_check check (key_rate_burst between 1 and 32767),
+    constraint kind_key_rate_check
+    check (key_rate_limit is not null or num_nonnulls(key_rate_period, key_rate_burst) = 0),
+    constraint kind_on_dead_check check (on_dead in ('continue', 'hold')),
+    constraint kind_ordered_check check (ordered is true or on_dead is null),
     constraint kind_concurrency_key_check
     check (
         cardinality(concurrency_key) between 1 and 16

@@ -1,7 +1,7 @@
 -- Verify jobq:limit_tables on pg
 begin;
 
-select lane_id, priority, queue, concurrency_key, state, open_at, gate_id
+select lane_id, priority, queue, concurrency_key, state, open_at, gate_id, key_gate_id
 from jobq_private.lane where false;
 select queue, lane_id, concurrency_key, priority from jobq_private.lane_call where false;
 select gate_id, queue, kind, passed_until, held_until, hold_reason, concurrency_key,

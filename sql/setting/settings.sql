@@ -3,7 +3,7 @@
 -- PostgreSQL would compile it, for a second, before 18. Raises: nothing.
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
--- Returns: a JSON object: the limits of a kind as a whole have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
+-- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
 -- max_depth, retry_strategy, retention and what else holds; every default of configure()
 -- is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';

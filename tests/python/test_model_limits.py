@@ -40,21 +40,47 @@ RUNNING = """
     union all
     select queue || ' ' || concurrency_key as scope, count(*) from jobq_private.job
     where state = 'running' and concurrency_key is not null group by scope
+    union all
+    select format('keys of %s %s', kind, concurrency_key) as scope, count(*)
+    from jobq_private.job
+    where state = 'running' and concurrency_key is not null group by scope
 """
 # What is never true of what is committed: each query returns offenders.
 NEVER = {
     "more starts than a rate lets pass": f"""
         select concurrency_key from jobq.job where queue = 'rated'
         group by concurrency_key having sum(attempt) > {BURST}""",
+    "more starts of a key than its kind lets pass": f"""
+        select concurrency_key from jobq.job where kind = 'slow' and concurrency_key is not null
+        group by concurrency_key having sum(attempt) > {BURST}""",
     "overtaken in an ordered key": """
         select concurrency_key from jobq_private.job
         where queue = 'ordered' and state in ('running', 'retrying')
         group by concurrency_key having count(*) > 1""",
+    "overtaken in a key of an ordered kind": """
+        select concurrency_key from jobq_private.job
+        where kind = 'line' and state in ('running', 'retrying') and concurrency_key is not null
+        group by concurrency_key having count(*) > 1""",
 }
+# What may start and does not: but in its lane a job goes before it whose kind has spent its rate,
+# or that waits again in the order of its kind.
 STRANDED = """
     select j.job_id from jobq_private.job as j
     where j.state in ('queued', 'retrying') and j.run_at <= clock_timestamp()
     and (jobq_private.barrier(j, clock_timestamp())).reason is null
+    and not exists (
+        select from jobq_private.job as a
+        where a.lane_id = j.lane_id and a.job_id <> j.job_id and (
+            a.kind = 'slow' and a.priority = j.priority
+            and (a.run_at, a.job_id) < (j.run_at, j.job_id)
+            and (jobq_private.barrier(a, clock_timestamp())).reason = 'rate_limited'
+            or a.job_id in (
+                select g.head_job_id from jobq_private.gate as g
+                where g.gate_id = jobq_private.key_gate_id('line', j.concurrency_key)
+            )
+            and a.run_at > clock_timestamp()
+        )
+    )
 """
 
 
@@ -82,7 +108,9 @@ class Story:
         self.puts = [self.put_queue, self.put_queue, self.put_limit, self.put_kind]
         self.observer.execute(
             "select jobq.put_queue('rated', key_rate_limit => 1, key_rate_period => '1 h',"
-            f" key_rate_burst => {BURST}), jobq.put_queue('ordered', ordered => true)"
+            f" key_rate_burst => {BURST}), jobq.put_queue('ordered', ordered => true),"
+            " jobq.put_kind('slow', key_rate_limit => 1, key_rate_period => '1 h',"
+            f" key_rate_burst => {BURST}), jobq.put_kind('line', ordered => true)"
         )
 
     def session(self) -> Connection:
@@ -202,13 +230,17 @@ class Story:
         return {f"{queue} {key}": limit}
 
     def put_kind(self, session: Connection, limit: int | None) -> dict[str, int | None]:
-        kind = self.kind()
-        session.execute("select jobq.put_kind(%s, max_running => %s)", [kind, limit])
-        return {f"kind {kind}": limit}
+        kind = self.dice.choice(["k1", "k2"])
+        of_key = self.dice.choice([None, 1, 2])
+        session.execute(
+            "select jobq.put_kind(%s, max_running => %s, key_max_running => %s)",
+            [kind, limit, of_key],
+        )
+        return {f"kind {kind}": limit, f"each keys of {kind}": of_key}
 
     def limit_of(self, scope: str) -> int | None:
-        queue, _, _key = scope.partition(" ")
-        return self.limits.get(scope) or self.limits.get(f"each {queue}")
+        every, _, _key = scope.rpartition(" ")
+        return self.limits.get(scope) or self.limits.get(f"each {every}")
 
     def check(self) -> None:
         now: dict[str, int] = dict(self.observer.execute(RUNNING).fetchall())
@@ -227,7 +259,7 @@ class Story:
         return self.dice.choice(["a", "b"])
 
     def kind(self) -> str:
-        return self.dice.choice(["k1", "k2"])
+        return self.dice.choice(["k1", "k1", "k2", "slow", "line"])
 
     def enqueue(self, session: Connection) -> None:
         queue = self.dice.choice(QUEUES)
@@ -279,7 +311,7 @@ class Story:
     def redrive(self, session: Connection) -> None:
         session.execute(
             "select jobq.redrive(job_id) from jobq.job where job_id = %s",
-            [self.one("state in ('dead', 'cancelled') and queue <> 'rated'")],
+            [self.one("state in ('dead', 'cancelled') and queue <> 'rated' and kind <> 'slow'")],
         )
 
     def move(self, session: Connection) -> None:

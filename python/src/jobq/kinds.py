@@ -40,6 +40,12 @@ def put_kind(
     keep_dead: timedelta | str | None = None,
     keep_cancelled: timedelta | str | None = None,
     retry_on: Sequence[str] | None = None,
+    key_max_running: int | None = None,
+    key_rate_limit: int | None = None,
+    key_rate_period: timedelta | str | None = None,
+    key_rate_burst: int | None = None,
+    ordered: bool | None = None,
+    on_dead: str | None = None,
     version: int | None = None,
 ) -> Call[None]:
     """Declare a kind of job in place of what was declared of it; None means the default.
@@ -76,6 +82,14 @@ def put_kind(
         keep_cancelled: the same for cancelled jobs; at least 1 hour.
         retry_on: after which errors of ``run`` a job is tried again: SQLSTATEs, or their
             classes by two characters; ``08``, ``40``, ``53``, ``55`` and ``57`` by default.
+        key_max_running: how many of its jobs of each concurrency key run at once, in all
+            queues.
+        key_rate_limit: how many of its jobs of each key start in each ``key_rate_period``.
+        key_rate_period: a second by default.
+        key_rate_burst: how many of a key may start together; 1 by default.
+        ordered: whether its jobs of each key run one at a time, and wait for one that is
+            tried again.
+        on_dead: ``continue``, or ``hold``: a dead job of an ordered kind holds its key.
         version: of the program that declares, a number that grows; nothing is changed where
             this version or a newer one has declared the kind. None replaces what any has.
 
@@ -111,6 +125,12 @@ def put_kind(
         "keep_dead": keep_dead,
         "keep_cancelled": keep_cancelled,
         "retry_on": retry_on if retry_on is None else list(retry_on),
+        "key_max_running": key_max_running,
+        "key_rate_limit": key_rate_limit,
+        "key_rate_period": key_rate_period,
+        "key_rate_burst": key_rate_burst,
+        "ordered": ordered,
+        "on_dead": on_dead,
         "version": version,
     }
     return Call("put_kind", arguments, nothing)

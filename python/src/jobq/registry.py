@@ -93,6 +93,12 @@ class Registry:
         rate_limit: int | None = None,
         rate_period: timedelta | float | None = None,
         rate_burst: int | None = None,
+        key_max_running: int | None = None,
+        key_rate_limit: int | None = None,
+        key_rate_period: timedelta | float | None = None,
+        key_rate_burst: int | None = None,
+        ordered: bool | None = None,
+        hold_on_dead: bool = False,
         keep_succeeded: timedelta | float | None = None,
         keep_dead: timedelta | float | None = None,
         keep_cancelled: timedelta | float | None = None,
@@ -138,6 +144,15 @@ class Registry:
             rate_limit: how many of them start in each ``rate_period``.
             rate_period: a second by default.
             rate_burst: how many of them may start together; 1 by default.
+            key_max_running: how many jobs of each concurrency key run at once, in all queues
+                and workers.
+            key_rate_limit: how many of each key start in each ``key_rate_period``.
+            key_rate_period: a second by default.
+            key_rate_burst: how many of a key may start together; 1 by default.
+            ordered: whether the jobs of each key run one at a time, and wait for one that is
+                tried again.
+            hold_on_dead: whether a dead job of an ordered kind holds its key, until it is
+                redriven or the key released.
             keep_succeeded: how long jobs are kept that succeeded, a timedelta or seconds; 0
                 leaves no trace of them.
             keep_dead: the same for dead jobs; at least 1 hour.
@@ -179,6 +194,12 @@ class Registry:
             "rate_limit": rate_limit,
             "rate_period": as_timedelta(rate_period),
             "rate_burst": rate_burst,
+            "key_max_running": key_max_running,
+            "key_rate_limit": key_rate_limit,
+            "key_rate_period": as_timedelta(key_rate_period),
+            "key_rate_burst": key_rate_burst,
+            "ordered": ordered,
+            "on_dead": "hold" if hold_on_dead else None,
             "keep_succeeded": as_timedelta(keep_succeeded),
             "keep_dead": as_timedelta(keep_dead),
             "keep_cancelled": as_timedelta(keep_cancelled),

@@ -95,6 +95,12 @@ class HandlerOptions(TypedDict, total=False):
     rate_limit: int | None
     rate_period: timedelta | float | None
     rate_burst: int | None
+    key_max_running: int | None
+    key_rate_limit: int | None
+    key_rate_period: timedelta | float | None
+    key_rate_burst: int | None
+    ordered: bool | None
+    hold_on_dead: bool
     keep_succeeded: timedelta | float | None
     keep_dead: timedelta | float | None
     keep_cancelled: timedelta | float | None

@@ -46,8 +46,9 @@ begin
     if new.lane_id is not null then
         update jobq_private.gate as g
         set held_until = '-infinity', hold_reason = null
-        where g.gate_id = new.lane_id and g.head_job_id = new.job_id
-        and g.held_until = 'infinity';
+        where g.gate_id = new.lane_id
+        and g.held_until = 'infinity'
+        and g.hold_reason = format('job %s is dead', new.job_id);
         perform jobq_private.call_lane(
             new.lane_id, new.queue, new.concurrency_key, new.priority, now()
         );

@@ -75,7 +75,7 @@ begin
         from jobq_private.job as j
         where j.job_id = any(_back)
         and g.gate_id = j.lane_id
-        and g.head_job_id = j.job_id
+        and g.hold_reason = format('job %s is dead', j.job_id)
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;

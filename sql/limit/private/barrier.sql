@@ -37,7 +37,7 @@ begin
         if _gate.is_ordered and exists (
             select from jobq_private.job as h
             where h.job_id = _gate.head_job_id and h.job_id <> job.job_id
-            and h.lane_id = job.lane_id
+            and (h.lane_id = job.lane_id or _gate.gate_id <> job.lane_id)
         ) then
             reason := 'ordered_behind';
             scope := format('%s: job %s', scope, _gate.head_job_id);
@@ -52,6 +52,15 @@ begin
     elsif (select r.room from jobq_private.gate_room(null, job.kind, barrier.now) as r) = 0 then
         reason := 'kind_busy';
         scope := 'kind ' || job.kind;
+        return;
+    end if;
+    select r.* into _rule from jobq_private.key_rule(job.kind) as r;
+    if _rule.max_running is not null and job.concurrency_key is not null and (
+        select r.room from jobq_private.key_room(job.kind, job.concurrency_key, barrier.now) as r
+    ) = 0 then
+        reason := 'key_busy';
+        scope := format('kind %s, concurrency_key %s: %s', job.kind, job.concurrency_key,
+            _rule.max_running);
         return;
     end if;
     select r.* into _rule

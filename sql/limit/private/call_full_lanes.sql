@@ -1,11 +1,11 @@
--- Purpose: after jobs of these queues, lanes (null for none) and kinds have ended: have the lanes
+-- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
 -- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
 -- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
 -- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
-    queues text[], lanes uuid[], kinds text[]
+    queues text[], lanes uuid[], kinds text[], keys text[]
 )
 returns void
 language plpgsql
@@ -21,6 +21,7 @@ declare
     _lanes uuid[];
     _of text[];
     _seen boolean[];
+    _others text[];
     _called text[];
 begin
     select
@@ -35,6 +36,9 @@ begin
         where g.lane_id is not null
         offset 0
     ) as u;
+    if exists (select from jobq_private.kind_gate as k) then
+        _others := jobq_private.call_key_lanes(kinds, keys);
+    end if;
     with called as (
         insert into jobq_private.lane_call as c (queue, lane_id)
         select u.queue, u.lane_id
@@ -45,9 +49,12 @@ begin
             where l.lane_id = u.lane_id
             and (
                 l.state = 'full'
-                or l.state = 'later' and exists (
-                    select from jobq_private.gate as g
-                    where g.gate_id = l.lane_id and g.head_job_id is not null
+                or l.state = 'later' and (
+                    l.key_gate_id is not null
+                    or exists (
+                        select from jobq_private.gate as g
+                        where g.gate_id = l.lane_id and g.head_job_id is not null
+                    )
                 )
             )
         )
@@ -56,6 +63,8 @@ begin
     select array_agg(distinct w.queue) into _called
     from (
         select c.queue from called as c
+        union all
+        select unnest(_others)
         union all
         select q.queue
         from jobq_private.queue as q

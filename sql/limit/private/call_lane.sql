@@ -1,5 +1,5 @@
--- Purpose: after a job has come into a lane: have the lane opened, unless it is open, or
--- full, so that the end of a job opens it.
+-- Purpose: after a job has come into a lane: have the lane opened, unless it is open, full (so that
+-- the end of a job opens it), or closed until the job is due; open_at says which.
 -- Invariant: who closes a lane holds its lock exclusively until the commit, and looks again
 -- under it; who adds work or room holds it shared, and then looks whether the lane is closed.
 -- So one of the two always sees the other, and neither waits: who cannot have the lock calls
@@ -24,7 +24,7 @@ begin
         perform from jobq_private.lane as l
         where l.lane_id = call_lane.lane_id
         and l.priority = call_lane.priority
-        and (l.state in ('open', 'full') or l.open_at <= call_lane.run_at);
+        and l.open_at <= call_lane.run_at;
         if found then
             return;
         end if;

@@ -10,7 +10,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
+        array_agg(j.concurrency_key)
     )
     from jobq_private.job as j
     where j.job_id = any (call_left_lanes.job_ids)

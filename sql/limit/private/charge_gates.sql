@@ -43,6 +43,24 @@ begin
     ) as s
     join jobq_private.kind as k on k.kind = s.kind
     where g.kind = s.kind and g.queue is null;
+
+    update jobq_private.gate as g
+    set
+        passed_until = jobq_private.spent(
+            g.passed_until, s.spacing, s.burst, s.jobs, clock_timestamp()
+        ),
+        head_job_id = case when s.is_ordered then s.last end
+    from (
+        select
+            j.kind, j.concurrency_key, r.spacing, r.burst, r.is_ordered, count(*) as jobs,
+            (array_agg(j.job_id order by j.run_at desc, j.job_id desc))[1] as last
+        from jobq_private.job as j
+        cross join lateral jobq_private.key_rule(j.kind) as r
+        where j.job_id = any (charge_gates.job_ids) and j.concurrency_key is not null
+        group by j.kind, j.concurrency_key, r.spacing, r.burst, r.is_ordered
+        offset 0
+    ) as s
+    where g.gate_id = jobq_private.key_gate_id(s.kind, s.concurrency_key);
 end
 $$;
 

@@ -32,6 +32,8 @@ declare
     _places smallint[];
     _idle jobq_private.lane[];
     _others integer;
+    _heads uuid[];
+    _closed bigint;
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -57,9 +59,12 @@ begin
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
             end if;
             continue when _lanes = '{}';
+            if has_gates then
+                _heads := jobq_private.lane_heads(_lanes);
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, clock_timestamp(), _left, _needs_places
+                _lanes, clock_timestamp(), _left, _needs_places, _heads
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -73,10 +78,16 @@ begin
                 where (claim_lanes.kinds is null or j.kind = any (claim_lanes.kinds))
                 and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
+            _closed := 0;
             if has_gates and _jobs <> '{}' then
+                select p.jobs, p.places, p.closed into _jobs, _places, _closed
+                from jobq_private.pass_keys(
+                    queue, _level, clock_timestamp(), _jobs, _places
+                ) as p;
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
                 from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
+                _closed := _closed + cardinality(_barred);
                 if _barred <> '{}' then
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
@@ -106,8 +117,8 @@ begin
             if _ids <> '{}' then
                 perform jobq_private.charge_gates(_ids);
             end if;
-            exit when jobq_private.close_lanes(_idle) = 0
-                and _jobs = '{}' and coalesce(_barred, '{}') = '{}' and 2 * _others < _width;
+            exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
+                and _jobs = '{}' and 2 * _others < _width;
         end loop;
         exit when _left = 0;
     end loop;

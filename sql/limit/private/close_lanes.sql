@@ -4,7 +4,9 @@
 -- exclusive lock, and after another look under it; while somebody holds the lock who may be
 -- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
 -- Raises: nothing.
-create or replace function jobq_private.close_lanes(lanes jobq_private.lane[])
+create or replace function jobq_private.close_lanes(
+    lanes jobq_private.lane[], has_gates boolean
+)
 returns bigint
 language plpgsql
 volatile
@@ -19,6 +21,7 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
+    _heads uuid[];
     _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
@@ -32,9 +35,13 @@ begin
         from unnest(close_lanes.lanes) as l
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(l.lane_id))
     );
+    if has_gates then
+        _heads := jobq_private.lane_heads(lanes);
+    end if;
     with found as materialized (
         select
             l.lane_id, l.priority, t.open_at,
+            jobq_private.key_gate_id(h.kind, l.concurrency_key) as key_gate_id,
             case
                 when l.lane_id <> all (_mine) then 'busy'
                 when w.run_at is null then 'empty'
@@ -42,15 +49,17 @@ begin
                 when p.places = '{}' or h.priority <> l.priority then 'full'
                 else 'busy'
             end as state
-        from unnest(close_lanes.lanes) as l
+        from unnest(close_lanes.lanes) with ordinality as l
         cross join (select clock_timestamp()) as n (now)
         cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
         cross join lateral jobq_private.free_places(l.queue, l.lane_id, r.max_running, 1)
             as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
-            and h.state <> 'running'
+            on h.job_id = case
+                when r.is_ordered then g.head_job_id else _heads[l.ordinality]
+            end
+            and h.lane_id = l.lane_id and h.state <> 'running'
         left join lateral (
             select j.run_at
             from jobq_private.job as j
@@ -83,7 +92,8 @@ begin
                 when 'busy' then clock_timestamp() + interval '5 ms'
                 when 'full' then '-infinity'
                 else f.open_at
-            end
+            end,
+            key_gate_id = f.key_gate_id
         from found as f
         where f.state <> 'empty' and l.lane_id = f.lane_id and l.priority = f.priority
         returning l.lane_id

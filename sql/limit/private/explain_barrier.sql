@@ -22,7 +22,11 @@ as $$
         from (
             select o.job_id, o.worker
             from jobq_private.job as o
-            where o.queue = j.queue and o.lane_id = j.lane_id and o.place is not null
+            where o.place is not null
+            and case when b.scope like 'kind %'
+                then o.kind = j.kind and o.concurrency_key = j.concurrency_key
+                else o.queue = j.queue and o.lane_id = j.lane_id
+            end
             limit 3
         ) as t
     ) as h

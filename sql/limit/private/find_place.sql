@@ -34,7 +34,10 @@ begin
     end if;
     _max_running := (
         select coalesce(r.max_running, case
-            when num_nonnulls(q.max_running, k.max_running) > 0 then 32767
+            when num_nonnulls(q.max_running, k.max_running) > 0
+            or job.concurrency_key is not null and exists (
+                select from jobq_private.key_rule(job.kind) as e where e.max_running is not null
+            ) then 32767
         end)
         from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
         left join jobq_private.queue as q on q.queue = job.queue

@@ -13,6 +13,9 @@ begin
     if exists (
         select from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
         where r.is_ordered and r.holds_on_dead
+        union all
+        select from jobq_private.key_rule(job.kind) as r
+        where r.holds_on_dead and job.concurrency_key is not null
     ) then
         perform jobq_private.store_hold(
             job.lane_id, job.queue, null, 'infinity', format('job %s is dead', job.job_id),

@@ -1,5 +1,5 @@
--- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind where
--- these have limits, and where it has no key that of its kind in its queue.
+-- Purpose: the gates that a job passes when it starts: of its lane, of its whole queue and kind and of
+-- its key of the kind where these have limits, and where it has no key that of its kind in its queue.
 -- Invariant: a row for each; spacing is null without a rate. Raises: nothing.
 create or replace function jobq_private.job_gates(job jobq_private.job)
 returns table (
@@ -25,6 +25,12 @@ as $$
     select job.lane_id, format('queue %s, concurrency_key %s', job.queue, job.concurrency_key),
         null, r.spacing, r.burst, r.is_ordered
     from jobq_private.lane_rule(job.queue, job.concurrency_key) as r
+    where job.concurrency_key is not null
+    union all
+    select jobq_private.key_gate_id(job.kind, job.concurrency_key),
+        format('kind %s, concurrency_key %s', job.kind, job.concurrency_key),
+        null, r.spacing, r.burst, r.is_ordered
+    from jobq_private.key_rule(job.kind) as r
     where job.concurrency_key is not null
     union all
     select g.gate_id, format('kind %s in queue %s', g.kind, g.queue), g.kind, null, 1, false

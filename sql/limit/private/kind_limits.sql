@@ -26,6 +26,12 @@ begin
         delete from jobq_private.gate as g
         where g.kind = _kind and g.queue is null;
     end if;
+    delete from jobq_private.kind_gate as k
+    where k.gate_id = jobq_private.key_gate_id(_kind, '');
+    if num_nonnulls(new.key_max_running, new.key_rate_limit, new.ordered) > 0 then
+        insert into jobq_private.kind_gate (gate_id)
+        values (jobq_private.key_gate_id(_kind, ''));
+    end if;
     for _queue in
         select q.queue
         from (
@@ -51,9 +57,13 @@ after update on jobq_private.kind
 for each row
 when (
     (
-        new.max_running, new.rate_limit, new.rate_period, new.rate_burst
+        new.max_running, new.rate_limit, new.rate_period, new.rate_burst,
+        new.key_max_running, new.key_rate_limit, new.key_rate_period,
+        new.key_rate_burst, new.ordered, new.on_dead
     ) is distinct from (
-        old.max_running, old.rate_limit, old.rate_period, old.rate_burst
+        old.max_running, old.rate_limit, old.rate_period, old.rate_burst,
+        old.key_max_running, old.key_rate_limit, old.key_rate_period,
+        old.key_rate_burst, old.ordered, old.on_dead
     )
 )
 execute function jobq_private.follow_kind_limits();
@@ -61,11 +71,15 @@ execute function jobq_private.follow_kind_limits();
 create or replace trigger kind_birth_limits
 after insert on jobq_private.kind
 for each row
-when (num_nonnulls(new.max_running, new.rate_limit) > 0)
+when (num_nonnulls(
+    new.max_running, new.rate_limit, new.key_max_running, new.key_rate_limit, new.ordered
+) > 0)
 execute function jobq_private.follow_kind_limits();
 
 create or replace trigger kind_end_limits
 after delete on jobq_private.kind
 for each row
-when (num_nonnulls(old.max_running, old.rate_limit) > 0)
+when (num_nonnulls(
+    old.max_running, old.rate_limit, old.key_max_running, old.key_rate_limit, old.ordered
+) > 0)
 execute function jobq_private.follow_kind_limits();

@@ -21,7 +21,8 @@ begin
             );
         end if;
         perform jobq_private.call_full_lanes(
-            array[job.queue], array[job.lane_id], array[job.kind]
+            array[job.queue], array[job.lane_id], array[job.kind],
+            array[job.concurrency_key]
         );
     end if;
 end

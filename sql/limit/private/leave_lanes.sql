@@ -25,7 +25,8 @@ begin
 
     perform jobq_private.call_lanes(_waiting);
     perform jobq_private.call_full_lanes(
-        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind)
+        array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
+        array_agg(j.concurrency_key)
     )
     from jobq_private.job as j
     where j.job_id = any(_waiting)

@@ -43,6 +43,24 @@ begin
             and t.state = 'full'
             and t.gate_id is null
             and p.places is distinct from '{}'
+            and (
+                t.key_gate_id is null
+                or exists (
+                    select
+                    from (
+                        select j
+                        from jobq_private.job as j
+                        where j.queue = t.queue
+                        and j.lane_id = t.lane_id
+                        and j.priority = t.priority
+                        and j.state in ('queued', 'retrying')
+                        order by j.run_at, j.job_id
+                        limit 1
+                    ) as h
+                    cross join lateral jobq_private.barrier(h.j, clock_timestamp()) as b
+                    where b.reason is null
+                )
+            )
             for update of t skip locked
         ))
         returning l.queue

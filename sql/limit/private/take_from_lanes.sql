@@ -2,10 +2,11 @@
 -- lanes in which there was none, or that may not start one.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
--- ordered lane's last job waits again, no other may start. Places are told below zero, as the
+-- ordered lane's last job waits again, or that of an ordered kind (heads), no other may start. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean
+    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean,
+    heads uuid[]
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -57,7 +58,10 @@ begin
         ) as p (places)
         left join jobq_private.gate as g on g.gate_id = l.lane_id
         left join jobq_private.job as h
-            on r.is_ordered and h.job_id = g.head_job_id and h.lane_id = l.lane_id
+            on h.job_id = case
+                when r.is_ordered then g.head_job_id else heads[l.ordinality]
+            end
+            and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place

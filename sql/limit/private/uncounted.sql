@@ -16,7 +16,12 @@ as $$
     where (uncounted.queue is null or j.queue = uncounted.queue)
     and j.state = 'running'
     and j.place is null
-    and num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+    and (
+        num_nonnulls(r.max_running, q.max_running, k.max_running) > 0
+        or j.concurrency_key is not null and exists (
+            select from jobq_private.key_rule(j.kind) as e where e.max_running is not null
+        )
+    )
 $$;
 
 revoke all on function jobq_private.uncounted from public;

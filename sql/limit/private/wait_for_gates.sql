@@ -16,7 +16,7 @@ declare
 begin
     _gates := array(
         select g.gate_id from jobq_private.job_gates(job) as g
-        where g.scope not like '%, concurrency_key %' or g.spacing is not null or g.is_ordered
+        where g.gate_id is distinct from job.lane_id or g.spacing is not null or g.is_ordered
         or exists (select from jobq_private.gate as e where e.gate_id = g.gate_id)
     );
     perform pg_advisory_xact_lock(_making_gates, n.slot)

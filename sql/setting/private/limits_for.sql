@@ -15,7 +15,10 @@ as $$
         'key_rate_period', q.key_rate_period, 'key_rate_burst', q.key_rate_burst,
         'ordered', q.ordered, 'on_dead', q.on_dead,
         'kind_max_running', k.max_running, 'kind_rate_limit', k.rate_limit,
-        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst
+        'kind_rate_period', k.rate_period, 'kind_rate_burst', k.rate_burst,
+        'kind_key_max_running', k.key_max_running, 'kind_key_rate_limit', k.key_rate_limit,
+        'kind_key_rate_period', k.key_rate_period, 'kind_key_rate_burst', k.key_rate_burst,
+        'kind_ordered', k.ordered, 'kind_on_dead', k.on_dead
     )
     from (values (1)) as v
     left join jobq_private.queue as q on q.queue = limits_for.queue

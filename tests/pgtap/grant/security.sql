@@ -248,7 +248,7 @@ create temporary table inlined (name text);
 insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
-('lane_rule'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
+('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
 ('is_over'), ('own_shard'), ('follows');
 select is_empty(
     $$

@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(125);
+select plan(149);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -21,7 +21,8 @@ select is(
     'dedup_max_wait']
     - array['max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
-    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst'],
+    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst', 'kind_key_max_running', 'kind_key_rate_limit',
+    'kind_key_rate_period', 'kind_key_rate_burst', 'kind_ordered', 'kind_on_dead'],
     '{
         "queue": "default", "priority": 0, "max_attempts": 5, "timeout": "00:05:00",
         "lease": "00:00:30", "retry_strategy": "exponential",
@@ -45,7 +46,8 @@ select is(
 from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
     'max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
-    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst']) as array_element;
+    'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst', 'kind_key_max_running', 'kind_key_rate_limit',
+    'kind_key_rate_period', 'kind_key_rate_burst', 'kind_ordered', 'kind_on_dead']) as array_element;
 
 -- Global default, then queue, then kind
 select jobq.configure(
@@ -65,7 +67,9 @@ select jobq.put_kind(
     lease => '13 s', retry_preset => 'delivery', dedup => 'enqueue',
     reuse_key_after_failure => false, payload_schema => '{"type": "object"}',
     concurrency_key => '{a}', max_running => 8, rate_limit => 7, rate_period => '1 s',
-    rate_burst => 5, dedup_period => '3 s', dedup_max_wait => '9 s'
+    rate_burst => 5, dedup_period => '3 s', dedup_max_wait => '9 s',
+    key_max_running => 6, key_rate_limit => 2, key_rate_period => '4 s', key_rate_burst => 7,
+    ordered => true, on_dead => 'continue'
 );
 select jobq.put_kind('plain');
 
@@ -103,6 +107,12 @@ insert into expected values
 ('kind_rate_limit', null, null, '7'),
 ('kind_rate_period', null, null, '00:00:01'),
 ('kind_rate_burst', null, null, '5'),
+('kind_key_max_running', null, null, '6'),
+('kind_key_rate_limit', null, null, '2'),
+('kind_key_rate_period', null, null, '00:00:04'),
+('kind_key_rate_burst', null, null, '7'),
+('kind_ordered', null, null, 'true'),
+('kind_on_dead', null, null, 'continue'),
 ('concurrency_key', null, null, '["a"]');
 select is(
     jobq.settings('plain', 'elsewhere') ->> e.setting, e.global,

@@ -1,0 +1,27 @@
+-- Purpose: the gate of a key of a kind, in all queues; with an empty key, what stands in kind_gate
+-- for a kind whose keys have limits.
+-- Invariant: never that of a lane, whose hash begins otherwise. Strict, and no SET clause, as
+-- lane_id(). Raises: nothing.
+create or replace function jobq_private.key_gate_id(kind text, concurrency_key text)
+returns uuid
+language plpgsql
+stable
+strict
+parallel safe
+security invoker
+as $$
+begin
+    return pg_catalog.encode(
+        pg_catalog.substr(pg_catalog.sha256(pg_catalog.convert_to(
+            'key ' || pg_catalog.length(kind)
+            || ':' || kind
+            || concurrency_key, 'UTF8'
+        )), 1, 16), 'hex'
+    )::pg_catalog.uuid;
+end
+$$;
+
+revoke all on function jobq_private.key_gate_id from public;
+
+comment on function jobq_private.key_gate_id is
+'The gate of a key of a kind, in all queues.';
