@@ -18245,6 +18245,7 @@ declare
         '(0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]'
         || '|6553[0-5])|[{][{][^}]*[}][}])';
     _number constant text := '([0-9]{0,9}|[{][{][^}]*[}][}])';
+    _octet constant text := '(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 begin
     select c.meaning, value @? c.path into meaning, is_met
     from (
@@ -18257,7 +18258,7 @@ begin
         ('texts', 'an object of texts',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string")))'),
         ('headers', 'an object of ASCII texts without line breaks, under names of HTTP'
-            || ' that are not content-length or transfer-encoding',
+            || ' that are not content-length or transfer-encoding, each once',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
                 && !exists (@.keyvalue() ? (
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
@@ -18265,13 +18266,15 @@ begin
                     || @.value like_regex "[^\\t -~]")))'),
         ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^https?://%s(:%s)?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i")$path$, _host, _port
-            )::jsonpath),
+                "^https?://%1$s(:%2$s)?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i" && (
+                    !(@ like_regex "^https?://[0-9]+([.][0-9]+){3}([:/?#]|$)" flag "i")
+                    || @ like_regex "^https?://%3$s([.]%3$s){3}([:/?#]|$)" flag "i"))$path$,
+                _host, _port, _octet)::jsonpath),
         ('redis url', 'redis:// or rediss://, host, port and number of the database, or'
             || ' unix:// and a path, with no options but db, username, password, client_name'
             || ' and health_check_interval',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
-                "^(rediss?://([^/?#@]*@)?(%s(:%s)?)?(/%s)?|unix://([^/?#@]*@)?/[^?]*)([?]((db=%s|health_check_interval=%s|(username|password|client_name)=[^&]*)(&|$))*)?$")$path$,
+                "^(rediss?://([^/?#@]*@)?(%s(:%s)?)?(/%s)?|unix://([^/?#@]*@)?/[^?]*)([?]((db=%s|health_check_interval=%s|(username|password)=[^&]*|client_name=([^&%%[:space:]]|[{][{][^}]*[}][}])*)(&|$))*)?$")$path$,
                 _host, _port, _number, _number, _number)::jsonpath),
         ('servers', 'hosts with their ports, and commas between them',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
@@ -18280,8 +18283,10 @@ begin
         ('topic', 'a topic of 1 to 249 letters, digits and ._-, or a template',
             'strict $ ? (@ like_regex "^[-._0-9A-Za-z]{1,249}$" && @ != "." && @ != ".."
                 || @ like_regex "[{][{]")'),
-        ('kafka options', 'an object of texts, under names that an endpoint may set, with'
-            || ' values that Kafka knows',
+        ('kafka options', 'an object of texts that Kafka takes, under the names'
+            || ' security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem,'
+            || ' ssl.certificate.pem, ssl.key.pem, ssl.key.password, client.id,'
+            || ' compression.type and linger.ms',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
                 && !exists (@.keyvalue() ? (!(@.key like_regex
                     "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$")
@@ -18309,6 +18314,10 @@ begin
                     || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
     ) as c (class, meaning, path)
     where c.class = spec_field.class;
+    if class = 'headers' and is_met then
+        select count(*) = count(distinct lower(k.key)) into is_met
+        from jsonb_object_keys(value) as k (key);
+    end if;
 end
 $$;
 

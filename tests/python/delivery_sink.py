@@ -74,9 +74,13 @@ class Sink:
             case ["status", code]:
                 write(writer, int(code), b"no\0pe")
             case ["flaky", code]:
-                write(writer, int(code) if first else 200, b"", "retry-after: 0\r\n")
+                write(writer, int(code) if first else 200, b"", "retry-after: 0.01\r\n")
             case ["busy", seconds]:
                 write(writer, 429, b"later", f"retry-after: {seconds.replace('_', ' ')}\r\n")
+            case ["twice"]:
+                write(writer, 200, b"once")
+                write(writer, 200, b"again")
+                return True
             case ["redirect"]:
                 write(writer, 302, b"", f"location: {self.url}/inside\r\n")
             case ["echo"]:

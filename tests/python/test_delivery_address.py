@@ -76,6 +76,15 @@ async def test_an_operator_can_allow_targets(
         assert not is_allowed
 
 
+@pytest.mark.parametrize(
+    "entry", ["10.0.0.0/33", "*.internal", "10.1.0.0/16;hooks:99999", "a:65536", "[::1]:80"]
+)
+def test_what_would_allow_nothing_is_refused(entry: str) -> None:
+    with pytest.raises(InvalidArgument, match="networks, hosts") as refused:
+        Guard.allowing(f"127.0.0.1, {entry}")
+    assert entry in str(refused.value.detail)
+
+
 async def test_a_name_is_resolved_once_for_a_connection(database: str) -> None:
     """A rebinding name says 127.0.0.1 first, which is allowed, and metadata afterwards."""
     answers = ["127.0.0.1", "169.254.169.254"]
@@ -101,7 +110,7 @@ async def test_a_name_is_resolved_once_for_a_connection(database: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["http://127.0.0.1:{port}/", "http://2130706433:{port}/", "http://0177.0.0.1:{port}/",
+    ["http://127.0.0.1:{port}/", "http://2130706433:{port}/",
      "http://[::ffff:127.0.0.1]:{port}/", "http://localhost:{port}/"],
 )  # fmt: skip
 async def test_internal_targets_are_never_reached(database: str, url: str) -> None:
@@ -116,7 +125,7 @@ async def test_internal_targets_are_never_reached(database: str, url: str) -> No
 @pytest.mark.parametrize(
     "url",
     ["ftp://a.example/", "file:///etc/passwd", "http://user:pass@a.example/", "//a", "http:///x",
-     "not a url", "http://a.example:port/"],
+     "not a url", "http://a.example:port/", "http://0177.0.0.1/", "http://256.1.1.1:80/"],
 )  # fmt: skip
 async def test_other_urls_are_refused(database: str, url: str) -> None:
     async with posting(database) as post:

@@ -202,7 +202,7 @@ def test_retry_after_is_read_in_both_forms() -> None:
     found = retry_after(soon.strftime("%a, %d %b %Y %H:%M:%S GMT"))
     assert found is not None
     assert timedelta(seconds=80) < found <= timedelta(seconds=90)
-    for bad in (None, "", "soon", "-5", "nan", "Mon, 01 Jan 2001 00:00:00 GMT"):
+    for bad in (None, "", "soon", "0", "-5", "nan", "Mon, 01 Jan 2001 00:00:00 GMT"):
         assert retry_after(bad) is None
 
 
@@ -230,6 +230,15 @@ async def test_a_signature_can_be_verified(post: Post) -> None:
         for k in (b64decode(key), b"plain-old")
     ]
     assert request.headers["webhook-signature"].split() == expected
+
+
+@pytest.mark.parametrize("secret", ["", " ", "whsec_", "whsec_!!!", "whsec_MDEyMzQ1Njc4OWFiY2RlZg"])
+async def test_what_is_no_key_signs_nothing(post: Post, secret: str) -> None:
+    await post.client.put_secret("hook", secret, keyring=Keyring([KEY]))
+    await post.endpoint("hook", {"url": post.sink.url + "/hook", "sign_with": "hook"})
+    job = await post.deliver("hook")
+    assert (job.state, job.last_error_code) == ("dead", "SECRET_INVALID")
+    assert post.sink.received == []
 
 
 async def test_an_unresolvable_template_is_dead_at_once(post: Post) -> None:
@@ -267,7 +276,7 @@ async def test_a_worker_without_the_key_gives_the_job_back(
     job = await post.client.get(job_id)
     assert (job.attempts, job.last_error_code) == (0, None)
     assert job.run_at - job.created_at > timedelta(seconds=20)
-    assert "SECRET_KEY_MISSING: the key of a secret is not there: secret hook" in caplog.text
+    assert "the key of a secret is not there: secret hook" in caplog.text
     assert post.sink.received == []
 
 
@@ -368,6 +377,14 @@ async def test_connections_are_kept(post: Post) -> None:
         await post.deliver("keep")
     assert post.sink.connections == 1
     assert len(post.sink.received) == 5
+
+
+async def test_an_answer_that_nobody_asked_for_is_no_other_jobs(post: Post) -> None:
+    await post.endpoint("twice", {"url": f"{post.sink.url}/twice"})
+    await post.endpoint("keep", {"url": f"{post.sink.url}/ok"})
+    first, second = await post.deliver("twice"), await post.deliver("keep")
+    assert (first.result["body"], second.result["body"]) == ("once", "OK")
+    assert [request.path for request in post.sink.received] == ["/twice", "/ok"]
 
 
 async def test_fifty_deliveries_run_at_a_time(post: Post) -> None:

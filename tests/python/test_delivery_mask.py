@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import html
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jobq.delivery.mask import Mask
 from jobq.outcomes import Permanent, Retry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SECRET = 'p\u00e4ss "w"/\\<1>'
 
@@ -23,6 +33,49 @@ SECRET = 'p\u00e4ss "w"/\\<1>'
 )
 def test_a_secret_is_hidden_however_it_is_written(text: str) -> None:
     assert Mask([SECRET]).text(f"<{text}>") == "<***>"
+
+
+# How programs write a character, or a text, that they echo.
+CHARACTERS: list[Callable[[str], str]] = [
+    str,
+    lambda c: quote(c, safe=""),
+    lambda c: "".join(f"%{byte:02x}" for byte in c.encode()),
+    lambda c: json.dumps(c)[1:-1],
+    lambda c: "".join(f"\\u{unit:04X}" for unit in units(c)),
+    lambda c: f"\\u{{{ord(c):x}}}",
+    lambda c: f"\\U{ord(c):08x}",
+    lambda c: "".join(f"\\x{byte:02x}" for byte in c.encode()),
+    lambda c: f"&#{ord(c)};",
+    lambda c: f"&#X{ord(c):X};",
+    html.escape,
+]
+TEXTS: list[Callable[[str], str]] = [
+    str,
+    quote,
+    quote_plus,
+    lambda text: quote(text, safe="!*'()"),
+    lambda text: json.dumps(text).replace("/", "\\/")[1:-1],
+    lambda text: repr(text.encode())[2:-1],
+    lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("+", "&#43;"),
+]
+SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+def units(character: str) -> list[int]:
+    """Return the one or two parts of a character in UTF-16."""
+    data = character.encode("utf-16-be")
+    return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
+
+
+@given(SECRETS, st.lists(st.sampled_from(CHARACTERS), min_size=1), st.sampled_from(TEXTS))
+@example("k<e>y/x+1", [str], lambda text: quote(text, safe="/+"))
+@example("Zm9vK2Jhcg+/9A==", [str], lambda text: text.replace("+", "\\u002B"))
+@example("100%41", [str], quote)
+def test_a_secret_is_hidden_in_escapes_within_escapes(
+    secret: str, escapes: list[Callable[[str], str]], around: Callable[[str], str]
+) -> None:
+    written = "".join(escapes[at % len(escapes)](character) for at, character in enumerate(secret))
+    assert Mask([secret]).text(f"<{around(written)}>") == "<***>"
 
 
 def test_a_secret_within_another_leaves_nothing_of_that() -> None:
@@ -43,6 +96,7 @@ def test_every_failure_is_masked() -> None:
     assert (retry.message, retry.details) == ("***", {"a": ["***"]})
     permanent = mask.failure(Permanent("B", "so hunter2", details={"a": "hunter2"}))
     assert (permanent.message, permanent.details) == ("so ***", {"a": "***"})
+    assert Mask(["O"]).failure(Permanent("BODY", "o")).code == "BODY"
     assert isinstance(permanent, Permanent)
     other = mask.failure(TypeError("an unexpected argument hunter2" + "x" * 600))
     assert other.code == "ERROR"

@@ -107,6 +107,10 @@ def test_values_in_urls_are_encoded(url: str, value: Any, made: str) -> None:
         ("{{config.url}}{{input.v}}/", ".evil.example"),
         ("https://a.example/x/{{input.v}}/y", ".."),
         ("https://a.example/x/.{{input.v}}/y", "."),
+        ("https://a.example/x/%2e{{input.v}}/y", "."),
+        ("https://a.example/x/{{input.v}}", "../y"),
+        ("https://a.example/x/{{input.v}}", "y\\\\.."),
+        ("https://a.example/x/{{input.v}}", "%2e%2e%252fy"),
     ],
 )
 def test_input_reaches_no_host_and_leads_nowhere_up(url: str, value: Any) -> None:

@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(133);
+select plan(139);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -102,6 +102,15 @@ from (
         'null', 'none'),
     ('e', 'HTTP', '{"url": "not a url"}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "ftp://u/"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://256.1.1.1/"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://0177.0.0.1:80"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://192.0.2.255/"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"X": "a", "x": "b"}}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r?client_name=a b", "stream": "s"}', 'null',
+        '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r?client_name=ab&db=2", "stream": "s"}', 'null',
+        'none'),
     ('e', 'HTTP', '{"url": "http://u:p@a.example/"}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "HTTPS://a.example:8443/{{input.id}}?q={{job.id}}"}', 'null', 'none'),
     ('e', 'HTTP', '{"url": "http://[::1]:80"}', 'null', 'none'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
+import logging
 import math
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
 __all__ = ["worker"]
+
+logger = logging.getLogger("jobq.worker")
 
 LONGEST_NAME = 128
 
@@ -127,7 +130,8 @@ async def delivering(registry: Registry, database_url: str, is_pooled: bool) -> 
     """Have a registry deliver the jobs of endpoints, where the extra is installed."""
     try:
         from jobq.delivery import Deliverer  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        logger.info("jobs of endpoints are left to others: jobq[delivery] is not here (%s)", error)
         yield
         return
     async with Deliverer(database_url, is_pooled=is_pooled) as deliverer:

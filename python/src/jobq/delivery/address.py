@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import socket
 from dataclasses import dataclass, field
 from ipaddress import (
@@ -22,6 +23,8 @@ from ipaddress import (
     ip_network,
 )
 from typing import TYPE_CHECKING, Final
+
+from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -56,6 +59,8 @@ COMPATIBLE: Final = IPv6Network("::/96")
 SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 EVERYTHING: Final = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
 SOCKET: Final = "unix:"
+HOST: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?(?::(?P<port>[0-9]{1,5}))?")
+LAST_PORT: Final = 65_535
 
 
 class AddressRefused(Exception):  # noqa: N818 - it says what happened
@@ -94,7 +99,11 @@ class Guard:
 
     @classmethod
     def allowing(cls, text: str) -> Guard:
-        """Make a guard of a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``."""
+        """Make a guard of a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``.
+
+        Raises:
+            InvalidArgument: something in it is neither a network nor a host.
+        """
         networks: list[Network] = []
         hosts: set[str] = set()
         sockets: list[str] = []
@@ -109,12 +118,16 @@ class Guard:
                 try:
                     networks.append(ip_network(entry, strict=False))
                 except ValueError:
-                    hosts.add(entry.lower())
+                    hosts.add(host_of(entry))
         return cls(tuple(networks), frozenset(hosts), sockets=tuple(sockets))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Guard:
-        """Make a guard of what JOBQ_DELIVERY_ALLOW allows."""
+        """Make a guard of what JOBQ_DELIVERY_ALLOW allows.
+
+        Raises:
+            InvalidArgument: something in it is neither a network nor a host.
+        """
         return cls.allowing(environment.get(ALLOW, ""))
 
     async def addresses(self, host: str, port: int) -> list[str]:
@@ -146,6 +159,21 @@ class Guard:
         """
         if not path.startswith(self.sockets or "\0"):
             raise AddressRefused("the target is a socket of the worker's machine")
+
+
+def host_of(entry: str) -> str:
+    """Return a host, with or without a port, as an operator allows it.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    found = HOST.fullmatch(entry)
+    if found is None or int(found["port"] or 0) > LAST_PORT:
+        raise InvalidArgument(
+            "what deliveries may connect to must be networks, hosts and host:port",
+            detail=f"{ALLOW} {entry}",
+        )
+    return entry.lower()
 
 
 def is_public(address: Address) -> bool:

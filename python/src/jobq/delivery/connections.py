@@ -88,7 +88,7 @@ class Connections:
             finally:
                 await response.aclose()
         finally:
-            if connection.is_idle() and len(self._idle) < MOST_IDLE:
+            if may_be_kept(connection) and len(self._idle) < MOST_IDLE:
                 self._idle.append((origin, connection))
             else:
                 await connection.aclose()
@@ -109,6 +109,16 @@ class Connections:
             keepalive_expiry=KEEP_ALIVE,
             network_backend=self._backend,
         )
+
+
+def may_be_kept(connection: httpcore.AsyncHTTPConnection) -> bool:
+    """Tell whether a connection may carry another request.
+
+    Not if the target has said more than it was asked: that would pass for the next answer.
+    httpcore does not tell, so this looks at its parser.
+    """
+    inner: Any = connection._connection  # noqa: SLF001 - see above
+    return connection.is_idle() and inner is not None and not inner._h11_state.trailing_data[0]  # noqa: SLF001
 
 
 class _Backend(httpcore.AsyncNetworkBackend):

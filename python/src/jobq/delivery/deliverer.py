@@ -232,5 +232,7 @@ def number(name: str, default: float) -> float:
     """
     text = os.environ.get(name) or str(default)
     if not text.replace(".", "", 1).isdecimal():
-        raise InvalidArgument("a lifetime or a limit must be a number", detail=f"{name} {text}")
+        raise InvalidArgument(
+            "a lifetime or a limit must be a number from 0 on", detail=f"{name} {text}"
+        )
     return float(text)

@@ -166,8 +166,8 @@ def target_of(text: str) -> tuple[httpcore.URL, str]:
 async def kept(response: httpcore.Response, mask: Mask) -> dict[str, Any]:
     """Return the beginning of an answer's body, masked, and whether there was more."""
     body = b""
-    # A secret across the end is looked for as a whole; of a character are at most 4 bytes.
-    most = MAX_BODY + 4 * mask.longest
+    # A secret across the end is looked for as a whole.
+    most = MAX_BODY + mask.longest
     async for chunk in response.aiter_stream():
         body += chunk
         if len(body) > most:
@@ -189,7 +189,7 @@ def header(response: httpcore.Response, name: bytes) -> str | None:
 def retry_after(value: str | None) -> timedelta | None:
     """Return how long a target asks to wait: Retry-After, in seconds or as a date.
 
-    At most a day; None when it does not ask, or nobody can read how.
+    At most a day; None when it does not ask, asks for no time at all, or nobody can read how.
     """
     if value is None:
         return None
@@ -200,7 +200,7 @@ def retry_after(value: str | None) -> timedelta | None:
             seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
         except (ValueError, TypeError):
             return None
-    if not 0 <= seconds < float("inf"):
+    if not 0 < seconds < float("inf"):
         return None
     return timedelta(seconds=min(seconds, MAX_RETRY_AFTER))
 

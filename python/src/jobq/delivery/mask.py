@@ -1,39 +1,42 @@
-"""Masks: what may be stored and shown of a text that may hold secrets."""
+"""Masks: what may be stored and shown of a text that may hold secrets.
+
+A target may echo a secret in an escape of its own choice, or in one within another. So the
+text and the secrets are compared with their escapes resolved, up to three times.
+"""
 
 from __future__ import annotations
 
-import html
-import json
-import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, quote_plus
 
+from jobq.delivery.escapes import LONGEST, Unescaped, as_bytes, as_characters
 from jobq.outcomes import Permanent, Retry
 from jobq.redaction import error_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from jobq.models import Json
 
 __all__ = ["Mask"]
 
 MASK: Final = "***"
+LEVELS: Final = 3
 
 
 class Mask:
-    """Hides secrets, as they are and as JSON, URLs, HTML and Python write them.
+    """Hides secrets, as they are and however URLs, JSON, HTML and programs write them.
 
     Args:
         secrets: what nobody may see.
+
+    Attributes:
+        longest: the most characters that a secret takes, escaped once.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in forms_of(secret) if form}
-        # The longest first, so that a secret within another leaves nothing of that.
-        ordered = sorted(forms, key=len, reverse=True)
-        self._found = re.compile("|".join(map(re.escape, ordered))) if ordered else None
-        self.longest = len(ordered[0]) if ordered else 0
+        forms = {form for secret in secrets for form in forms_of(secret)}
+        self._forms = sorted(forms)
+        self.longest = LONGEST * max(map(len, forms), default=0)
 
     def text(self, text: str, most: int | None = None) -> str:
         """Return a text without secrets, or the masked beginning of one.
@@ -42,18 +45,42 @@ class Mask:
             text: the text; of a beginning, `longest` more characters than that.
             most: so many characters of the text; a secret across their end is one mask.
         """
-        if self._found is None:
+        if not self._forms:
             return text[:most]
+        whole = as_bytes(text)
+        end = len(whole) if most is None else len(as_bytes(text[:most]))
         parts: list[str] = []
         start = 0
-        end = len(text) if most is None else most
-        for found in self._found.finditer(text):
-            if found.start() >= end:
+        for first, last in merged(self._places(whole)):
+            if first >= end:
                 break
-            parts += (text[start : found.start()], MASK)
-            start = found.end()
-        parts.append(text[start:end])
-        return "".join(parts)
+            parts += (whole[start:first], MASK)
+            start = last
+        parts.append(whole[start:end])
+        return as_characters("".join(parts))
+
+    def _places(self, whole: str) -> Iterator[tuple[int, int]]:
+        """Find every secret, whatever escapes it is written in."""
+        levels: list[Unescaped] = []
+        text = whole
+        for _ in range(LEVELS + 1):
+            for first, last in self._found(spaced(text)):
+                place = first, last
+                for level in reversed(levels):
+                    place = level.source(*place)
+                yield place
+            level = Unescaped(text)
+            if level.is_same:
+                return
+            levels.append(level)
+            text = level.text
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        for form in self._forms:
+            start = text.find(form)
+            while start >= 0:
+                yield start, start + len(form)
+                start = text.find(form, start + 1)
 
     def json(self, value: Json) -> Json:
         """Return JSON without secrets."""
@@ -75,13 +102,13 @@ class Mask:
                 return Retry(
                     message,
                     in_=error.in_,
-                    code=self.text(error.code),
+                    code=error.code,
                     details=details,
                     holds_key=error.holds_key,
                 )
             case Permanent():
                 message, details = self.text(error.message), self.json(error.details)
-                return Permanent(self.text(error.code), message, details=details)
+                return Permanent(error.code, message, details=details)
             case _:
                 return Retry(self.text(error_text(_Named(error, self))), code="ERROR")
 
@@ -97,17 +124,29 @@ class _Named:
         return f"{type(self._error).__name__}: {self._mask.text(str(self._error))}"
 
 
-def forms_of(secret: str) -> set[str]:
-    """Return how a secret may be written."""
-    percents = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
-    return {
-        secret,
-        secret.strip(),
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        json.dumps(secret).replace("/", "\\/")[1:-1],
-        repr(secret)[1:-1],
-        html.escape(secret),
-        *percents,
-        *(re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), text) for text in percents),
-    }
+def forms_of(secret: str) -> Iterator[str]:
+    """Yield a secret as it is and as less escapes write it, with and without blanks around."""
+    for text in {secret, secret.strip()} - {""}:
+        form = as_bytes(text)
+        for _ in range(LEVELS + 1):
+            yield spaced(form)
+            form = Unescaped(form).text
+
+
+def spaced(text: str) -> str:
+    """Return a text with its plus signs as the spaces that they are in the query of a URL."""
+    return text.replace("+", " ")
+
+
+def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield places in order, those that overlap as one."""
+    last = None
+    for place in sorted(places):
+        if last is None or place[0] >= last[1]:
+            if last is not None:
+                yield last
+            last = place
+        else:
+            last = last[0], max(last[1], place[1])
+    if last is not None:
+        yield last

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
@@ -196,8 +196,10 @@ def authority(url: str) -> str:
 
 
 def dots(url: str) -> int:
-    """Count the parts of a URL's path that lead nowhere or up."""
+    """Count the parts of a URL's path that lead nowhere or up, to whoever decodes it."""
     path = re.split(r"[?#]", url, maxsplit=1)[0]
+    while (decoded := unquote(path)) != path:
+        path = decoded
     return sum(part in {".", ".."} for part in re.split(r"[/\\]", path))
 
 

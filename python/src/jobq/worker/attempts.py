@@ -334,7 +334,7 @@ class Attempts:
         self.lacks[code] = text
         if self._metrics is not None:
             self._metrics.lacked(code)
-        self._complaints.error("this worker cannot do %s: %s: %s", held.kind, code, text)
+        self._complaints.error("this worker cannot do %s: %s (%s)", held.kind, text, code)
 
     # ---- last words
 
