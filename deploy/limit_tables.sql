@@ -32,7 +32,7 @@ where state = 'open';
 create index lane_open_at_idx on jobq_private.lane (queue, open_at)
 where state <> 'full';
 
-create index lane_gate_idx on jobq_private.lane (queue, gate_id)
+create index lane_gate_idx on jobq_private.lane (queue, gate_id, priority, lane_id)
 where gate_id is not null;
 
 create index lane_gate_id_idx on jobq_private.lane (gate_id)

@@ -806,3 +806,25 @@ def test_the_end_of_a_job_wakes_its_queue_while_a_claim_has_lanes_wait_for_its_k
             " where pid = pg_backend_pid() and classid = jobq_private.lock_class('producing')"
         )
         assert locks > 0
+
+
+def test_keys_that_wait_for_their_kind_take_turns_and_priority_goes_first(
+    connect: Connect,
+) -> None:
+    one = connect()
+    one.execute("select jobq.put_kind('k', max_running => 1)")
+    fill(one, 12, keys=4)
+    one.execute(
+        "select jobq.enqueue('k', concurrency_key => 'urgent ' || n, priority => 5)"
+        " from generate_series(1, 3) as n"
+    )
+    keys = []
+    for _ in range(15):
+        [job] = claim(one, 1)
+        assert claim(one, 9) == []  # all lanes wait now
+        [[key]] = one.execute("select concurrency_key from jobq.get_job(%s)", [job[0]])
+        keys.append(key)
+        one.execute("select jobq.complete(%s, %s)", job)
+    assert all(key.startswith("urgent") for key in keys[:3])
+    for turn in (keys[3:7], keys[7:11], keys[11:]):
+        assert len(set(turn)) == 4

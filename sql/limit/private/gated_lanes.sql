@@ -1,6 +1,7 @@
--- Purpose: lock lanes that wait for gates of kinds, for each gate as many as it lets jobs pass.
--- Invariant: bounded; SKIP LOCKED. Lanes that wait for a gate that is gone are among them. Raises:
--- nothing.
+-- Purpose: lock lanes that wait for gates of kinds, for each gate as many of the highest priority as it
+-- lets jobs pass, in the session's turn.
+-- Invariant: bounded; SKIP LOCKED. The turn is that of pick_lanes(), so that it meets lanes that were opened next.
+-- Lanes that wait for a gate that is gone are among them. Raises: nothing.
 create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
 returns jobq_private.lane[]
 language plpgsql
@@ -13,19 +14,51 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
-begin
-    return array(
-        select o.lane
-        from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
-        cross join lateral (
-            select t as lane
-            from jobq_private.lane as t
-            where t.queue = gated_lanes.queue and t.gate_id = a.gate_id
-            order by t.lane_id, t.priority
-            limit least(coalesce(a.room, 100), 100)
-            for update skip locked
-        ) as o
+declare
+    _last constant uuid := coalesce(
+        nullif(current_setting('jobq.lane_' || (hashtext(queue) & 1023), true), '')::uuid,
+        gen_random_uuid()
     );
+    _gate record;
+    _lanes jobq_private.lane[] := '{}'::jobq_private.lane[];
+    _some jobq_private.lane[];
+begin
+    for _gate in
+        select
+            a.gate_id, least(coalesce(a.room, 100), 100) as room,
+            (
+                select t.priority
+                from jobq_private.lane as t
+                where t.queue = gated_lanes.queue and t.gate_id = a.gate_id
+                order by t.priority desc
+                limit 1
+            ) as priority
+        from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
+        where coalesce(a.room, 1) > 0
+    loop
+        _some := array(
+            select t
+            from jobq_private.lane as t
+            where t.queue = gated_lanes.queue and t.gate_id = _gate.gate_id
+            and t.priority = _gate.priority and t.lane_id > _last
+            order by t.lane_id
+            limit _gate.room
+            for update skip locked
+        );
+        if cardinality(_some) < _gate.room then
+            _some := _some || array(
+                select t
+                from jobq_private.lane as t
+                where t.queue = gated_lanes.queue and t.gate_id = _gate.gate_id
+                and t.priority = _gate.priority and t.lane_id <= _last
+                order by t.lane_id
+                limit _gate.room - cardinality(_some)
+                for update skip locked
+            );
+        end if;
+        _lanes := _lanes || _some;
+    end loop;
+    return _lanes;
 end
 $$;
 
