@@ -215,6 +215,26 @@ async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
         )
 
 
+async def test_of_two_names_in_the_proxys_header_none_is_believed(database: str) -> None:
+    proxy = Proxy("x-user", ("127.0.0.1/32",), ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy)) as browser:
+        twice = [("x-user", "root"), ("x-user", "ada")]
+        assert (await browser.get("/console/queues", headers=twice)).status_code == 303
+
+
+async def test_a_cookie_that_somebody_else_has_set_is_not_kept(browser: Browser) -> None:
+    browser.client.cookies.set("jobq_console", "fixed", domain="jobq.local", path="/console")
+    first = await browser.sign_in(["read"])
+    cookie = first.cookies["jobq_console"]
+    assert cookie != "fixed"
+    again = await browser.sign_in(["operate"])
+    assert again.cookies["jobq_console"] != cookie
+    browser.client.cookies.clear()
+    for old in ("fixed", cookie):
+        given = {"cookie": f"jobq_console={old}"}
+        assert (await browser.get("/console/queues", headers=given)).status_code == 303
+
+
 async def test_from_elsewhere_the_proxys_header_says_nothing(database: str) -> None:
     proxy = Proxy("x-user", ("10.0.0.0/8",), ("read", "operate"))
     async with browsing(database, Options(proxy=proxy)) as browser:

@@ -289,8 +289,7 @@ async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
     ) as (page, api, _wrong):
         for name in PAGES:
             await page.goto(f"/console/{name}")
-            body = await page.locator("main").bounding_box()
-            assert body is not None and body["width"] <= 360, name
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 360, name
         await page.goto("/console/queues")
         await page.get_by_role("row", name="sms").get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("status")).to_contain_text("sms runs again")
@@ -305,6 +304,118 @@ async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
         assert api.run("select count(*) from jobq.job where state = 'dead'") == [(0,)]
         await page.get_by_role("button", name="Sign out").click()
         await expect(page.get_by_label("API key")).to_be_visible()
+
+
+# Where the focus has gone: what it was on, whether it could be seen there.
+FOCUS = """
+    window.stops = [];
+    document.addEventListener("focusin", ({target}) => {
+        const shown = target.matches(".chip input") ? target.nextElementSibling : target;
+        const style = getComputedStyle(shown), box = shown.getBoundingClientRect();
+        const isSeen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1
+            && box.width > 1 && box.bottom > 0 && box.top < innerHeight;
+        const says = target.innerText || target.textContent || target.name || "";
+        const name = target.getAttribute("aria-label") || says;
+        window.stops.push([target, name.trim(), isSeen]);
+    });
+"""
+WANTED = """
+    [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex='0']")]
+        .filter((e) => e.type !== "hidden" && e.checkVisibility() && !e.matches(".skip"))
+        .filter((e) => !stops.some(([stop]) => stop === e)).map((e) => e.outerHTML.slice(0, 150))
+"""
+
+
+async def tab_to(page: Page, name: str, within: str = "") -> None:
+    """Press Tab until the focus is on what has this name, in a row or card with these words."""
+    for _ in range(150):
+        await page.keyboard.press("Tab")
+        found = await page.evaluate(
+            """([name, within]) => {
+                const e = document.activeElement;
+                const words = e.getAttribute("aria-label") || e.innerText || e.placeholder || "";
+                const row = e.closest("tr, li, .tile")?.innerText ?? "";
+                return words.trim() === name && row.includes(within);
+            }""",
+            [name, within],
+        )
+        if found:
+            return
+    pytest.fail(f"the focus never comes to {name}")
+
+
+@pytest.mark.long
+async def test_the_keyboard_leads_everywhere(database: str) -> None:
+    """Each page's links, buttons and fields are reached by Tab, and the focus is seen."""
+    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+        page, api, wrong,
+    ):  # fmt: skip
+        [(job_id,)] = api.run("select job_id from jobq_private.node where name = 'join'")
+        [(schedule_id,)] = api.run("select schedule_id from jobq_private.schedule limit 1")
+        others = (
+            f"jobs/{job_id}", f"schedules/{schedule_id}", "queue?name=billing",
+            "jobs/bulk?action=redrive&state=dead",
+        )  # fmt: skip
+        for path in (*PAGES, *others):
+            await page.goto(f"/console/{path}")
+            await page.evaluate(FOCUS)
+            count = await page.locator("a[href], button, input, select, summary").count()
+            for _ in range(count + 20):
+                await page.keyboard.press("Tab")
+            stops = await page.evaluate("stops.map(([, name, isSeen]) => [name, isSeen])")
+            assert stops[0][0] == "Skip to the page", path
+            assert [name for name, is_seen in stops if not is_seen] == [], path
+            assert await page.evaluate(WANTED) == [], path
+        assert wrong == []
+
+
+@pytest.mark.long
+async def test_an_operator_needs_no_mouse(database: str) -> None:
+    """In by a key; what is dead is redriven, a queue is paused; what follows keeps the focus."""
+    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+        page, api, wrong,
+    ):  # fmt: skip
+        await tab_to(page, "Sign out")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_label("API key")).to_be_focused()
+        key = api.key(["operate"])["authorization"].removeprefix("Bearer ")
+        await page.keyboard.type(key)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the page")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("main")).to_be_focused()
+        await tab_to(page, "12", "Dead")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Dead jobs")).to_be_visible()
+        await tab_to(page, "Redrive…", "RECIPIENT_REFUSED")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(".count")).to_contain_text("12 jobs fit")
+        await tab_to(page, "Redrive 12")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("status")).to_contain_text("Redrive: 12 jobs")
+
+        await tab_to(page, "Queues")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("heading", name="Queues")).to_be_visible()
+        await tab_to(page, "Pause…", "mail")
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        await page.keyboard.press("Escape")
+        summary = page.get_by_role("row", name="mail").locator("summary")
+        await expect(summary).to_be_focused()
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        await page.keyboard.type("by hand")
+        await page.keyboard.press("Enter")
+        row = page.get_by_role("row", name="mail")
+        await expect(row).to_contain_text("by hand")
+        await tab_to(page, "Resume", "mail")
+        api.run("select jobq.enqueue('later', queue => 'mail') from generate_series(1, 9)")
+        await expect(row.locator("td").first).to_have_text("26")
+        await expect(row.get_by_role("button", name="Resume")).to_be_focused()
+        assert wrong == []
 
 
 async def test_a_reader_sees_no_button(database: str) -> None:

@@ -1,6 +1,6 @@
 -- What jobq_http.page_logs() promises: every line once, in pages, in its order.
 begin;
-select plan(5);
+select plan(7);
 
 create function pg_temp.buffers(statement text)
 returns bigint
@@ -41,8 +41,29 @@ select results_eq(
     'values (1000::bigint, 999::bigint)',
     'the last of all has no cursor'
 );
+select results_eq(
+    format(
+        'select item ->> ''message'' from jobq_http.page_logs(%L, max_lines => 2, before => %s)',
+        :'job_id', '9223372036854775807'
+    ),
+    $$ values ('20000'), ('19999') $$,
+    'or the newest come first'
+);
+select cursor as newer
+from jobq_http.page_logs(:'job_id', null, 19999, '9223372036854775807') offset 19998 \gset
+select results_eq(
+    format(
+        'select item ->> ''message'', cursor from jobq_http.page_logs(%L, null, 9, %s)',
+        :'job_id', :newer
+    ),
+    $$ values ('1', null::bigint) $$,
+    'and the pages lead back to the first'
+);
 select cmp_ok(
     greatest(
+        pg_temp.buffers(format(
+            'select * from jobq_http.page_logs(%L, before => 9223372036854775807)', :'job_id'
+        )),
         pg_temp.buffers(format('select * from jobq_http.page_logs(%L)', :'job_id')),
         pg_temp.buffers(format('select * from jobq_http.page_logs(%L, %s)', :'job_id', :late))
     ),

@@ -95,7 +95,9 @@ class Guard:
         client = scope.get("client") or ("",)
         if proxy is None or not proxy.is_at(client[0]):
             return None
-        return headers.get(proxy.header, "")[:200] or None
+        names = headers.getlist(proxy.header)
+        # Of several, one may be what the proxy's client said.
+        return names[0][:200] or None if len(names) == 1 else None
 
     async def _welcome(self, name: str) -> tuple[Session, str]:
         proxy = self._console.options.proxy

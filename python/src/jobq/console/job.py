@@ -13,6 +13,7 @@ from jobq.console.visit import Page, Visit
 from jobq.console.words import MOST_TEXT, plural
 from jobq.http import operation
 from jobq.http.errors import ApiError
+from jobq.http.executions import LAST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +36,7 @@ async def show(visit: Visit) -> Response:
     documents, (attempts, _), (lines, more), reasons, tree = await asyncio.gather(
         ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind"),
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
-        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, **after(visit)),
+        ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
         ask.rows("explain", job_id=job_id),
         ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
     )
@@ -43,7 +44,7 @@ async def show(visit: Visit) -> Response:
     if "result" not in texts:  # a recurring job
         return visit.back(f"/schedules/{job_id}")
     return visit.show(
-        "job.html", job=job, texts=texts, attempts=attempts, lines=lines, more=more,
+        "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
         reasons=reasons, picture=graph.drawn(tree), most_text=MOST_TEXT,
     )  # fmt: skip
 
@@ -58,10 +59,11 @@ def id_of(visit: Visit) -> UUID:
     return operation.id_of(visit.request.path_params["job_id"], missing)
 
 
-def after(visit: Visit) -> dict[str, int]:
-    """Return where the log goes on."""
-    text = visit.query("after") or ""
-    return {"after": int(text)} if text.isascii() and text.isdigit() and len(text) < 19 else {}
+def before(visit: Visit) -> int:
+    """Return before which line the log is shown; else its end."""
+    text = visit.query("before") or ""
+    is_number = text.isascii() and text.isdigit() and len(text) < 19
+    return int(text) if is_number else LAST_LINE
 
 
 def read(document: bytes) -> tuple[dict[str, Any], dict[str, str]]:

@@ -28,12 +28,14 @@ async def show_one(visit: Visit) -> Response:
     """Show what a queue allows, which of its keys are held, and who holds keys."""
     queue, key = visit.query("name") or "", visit.query("key")
     asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
-    document, history = await asyncio.gather(
+    document, history, queues = await asyncio.gather(
         visit.visitor.document("jobq_http.show_queue", **asked),
         visit.visitor.document("jobq_http.show_history", queue=queue, by="kind"),
+        visit.visitor.document("jobq_http.show_queues"),
     )
+    standing = next((q for q in queues if q["queue"] == queue), None)
     ended = charts.stacked(history, [(n, kind, done) for n, kind, _, done, *_ in history["counts"]])
-    return visit.show("queue.html", q=document, ended=ended, asked=key or "")
+    return visit.show("queue.html", q=document, standing=standing, ended=ended, asked=key or "")
 
 
 async def hold(visit: Visit) -> Response:

@@ -41,7 +41,7 @@ def length(milliseconds: float | None) -> str:
     if seconds < 1:
         return f"{round(seconds * 1000)} ms"
     if seconds < 10:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     for n, (unit, size) in enumerate(SCALE):
         if seconds >= size:
             whole, rest = divmod(seconds, size)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from jobq.http import examples
 from jobq.http.errors import ApiError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from jobq.http.operation import Call
+
+
+LAST_LINE: Final = 2**63 - 1
 
 
 class Execution(Struct):
@@ -147,15 +150,20 @@ async def list_attempts(call: Call) -> Response:
     )
 
 
+class LogPaging(Paging, forbid_unknown_fields=True, kw_only=True):
+    """Which lines of a log."""
+
+    newest: Annotated[bool, Meta(description="Go back from the newest line.")] = False
+
+
 async def list_logs(call: Call) -> Response:
     """Return a page of log lines."""
-    wanted = call.query(Paging)
+    wanted = call.query(LogPaging)
+    cursor = wanted.number(LAST_LINE)
+    place = {"before": cursor or LAST_LINE} if wanted.newest else {"after": cursor}
     return page(
         await call.fetch(
-            "jobq_http.page_logs",
-            job_id=call.job_id(),
-            after=wanted.number(2**63 - 1),
-            max_lines=wanted.limit,
+            "jobq_http.page_logs", job_id=call.job_id(), max_lines=wanted.limit, **place
         )
     )
 
@@ -232,7 +240,7 @@ OPERATIONS = (
             {200: Answer("A page of lines.", LogPage, example=examples.LOGS)},
             {404: [code]},
             tag="executions",
-            query=Paging,
+            query=LogPaging,
         )
         for path, code in zip(
             of_both("logs"), ("EXECUTION_NOT_FOUND", "JOB_NOT_FOUND"), strict=True

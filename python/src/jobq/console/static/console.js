@@ -6,6 +6,7 @@
   // Follow: the server says when something has changed, and the page looks again.
   let source = null;
   let isStale = false;
+  let restore = () => {};
   let isPressed = false; // what is pressed must not be replaced before it is let go
   const live = () => $("#live[data-live]");
   const isBusy = () => {
@@ -18,6 +19,30 @@
     return Boolean(selection && !selection.isCollapsed && page.contains(selection.anchorNode));
   };
   const fold = (details) => details.dataset.fold || details.querySelector("summary").textContent;
+  // What is looked at again keeps what has the focus, what is unfolded, and where lists stand.
+  const row = (element) => element.closest("tr, li, section, dl")?.querySelector("th, h2, a")?.textContent ?? "";
+  const named = (element) => {
+    const says = element.matches("a, button, summary") ? [element.textContent, row(element)] : [];
+    return [element.tagName, element.getAttribute("href"), element.getAttribute("aria-label"), element.closest("form")?.action, ...says].join("|");
+  };
+  const lists = () => [...document.querySelectorAll("#live .scroll, #live .json, #live .log")];
+  const kept = () => {
+    const focused = live().contains(document.activeElement) ? named(document.activeElement) : null;
+    const folds = new Map([...document.querySelectorAll("#live details:not(.ask)")].map((d) => [fold(d), d.open]));
+    const places = lists().map((l) => [l.scrollLeft, l.scrollTop, l.scrollTop + l.clientHeight >= l.scrollHeight - 4]);
+    return () => {
+      for (const details of document.querySelectorAll("#live details:not(.ask)")) {
+        details.open = folds.get(fold(details)) ?? details.open;
+      }
+      lists().forEach((list, n) => {
+        const [left, top, isAtEnd] = places[n] ?? [0, 0, false];
+        list.scrollLeft = left;
+        list.scrollTop = isAtEnd && list.matches(".log") ? list.scrollHeight : top;
+      });
+      const again = focused && [...document.querySelectorAll("#live a, #live button, #live summary, #live [tabindex]")].find((e) => named(e) === focused);
+      if (again) again.focus({ preventScroll: true });
+    };
+  };
   const look = () => {
     if (document.hidden || isBusy()) {
       isStale = true;
@@ -25,17 +50,9 @@
     }
     isStale = false;
     const page = live();
-    const folds = new Map([...page.querySelectorAll("details:not(.ask)")].map((d) => [fold(d), d.open]));
-    const focused = page.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     window.htmx
       .ajax("GET", page.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" })
-      .then(() => {
-        for (const details of document.querySelectorAll("#live details:not(.ask)")) {
-          details.open = folds.get(fold(details)) ?? details.open;
-        }
-        const again = focused && [...document.querySelectorAll("#live a")].find((a) => a.getAttribute("href") === focused);
-        if (again) again.focus({ preventScroll: true });
-      }, () => { isStale = true; });
+      .then(() => restore(), () => { isStale = true; });
   };
   const mark = (isLive) => {
     const shown = $("[data-live-mark]");
@@ -62,7 +79,9 @@
   setInterval(() => { if (isStale) look(); }, 2000);
   document.addEventListener("htmx:afterSwap", dress);
   document.addEventListener("htmx:beforeSwap", (event) => {
-    if (!isBusy()) return;
+    const isKept = isBusy();
+    restore = isKept ? () => {} : kept();
+    if (!isKept) return;
     event.detail.shouldSwap = false;
     isStale = true;
   });
@@ -95,7 +114,12 @@
     }
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") for (const open of document.querySelectorAll("details.ask[open]")) open.open = false;
+    if (event.key === "Escape") {
+      for (const open of document.querySelectorAll("details.ask[open]")) {
+        if (open.contains(document.activeElement)) open.querySelector("summary").focus();
+        open.open = false;
+      }
+    }
     if (event.key === "/" && !event.target.matches("input, textarea, select") && $("input[name=id]")) {
       event.preventDefault();
       $("input[name=id]").focus();
@@ -104,6 +128,7 @@
 
   dress();
   follow();
+  for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
   const more = $("form[data-continue]");
   if (more) setTimeout(() => more.requestSubmit(), 400);
 })();
