@@ -6,8 +6,8 @@ Usage: make bench PART=console
 Archived jobs lie in thirty days, a hundredth of them dead, half a percent in the last hour;
 live ones wait in ten queues, one of them with ten thousand keys, and a graph of jobs waits,
 too. Each page is asked for by one reader, then by twenty at once, over HTTP of a server of its
-own. Then what it costs to keep the history of the last minutes. With --keep the database
-stays in a folder, to be looked at again.
+own; then each of twenty asks for another page at once. Then what it costs to keep the history
+of the last minutes. With --keep the database stays in a folder, to be looked at again.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ PAGES = {
     "endpoints": "endpoints",
     "audit": "audit",
 }
-MIXED = "each on a page of their own, of all these"
+MIXED = "all of these pages at once"
 SLICES = 58  # of the archive, for two sessions that fill it
 
 
@@ -277,19 +277,20 @@ async def look(connection: Connection, url: str, looks: int) -> None:
     pages = {name: f"/console/{path.format(**ids)}" for name, path in PAGES.items()}
     times: dict[str, dict[int, list[float]]] = {name: {} for name in pages}
     times[MIXED] = {}
-    # One reader's looks all ask the database; of twenty those that ask the same at once share.
-    for count, lasts in ((1, 0.0), (20, 1.0)):
+    for count in GOALS:
+        # One reader's looks all ask the database. Twenty look at once, and share what they ask
+        # for; between their looks so much time passes that each time it is asked for anew.
+        lasts, rest, rounds = (0.0, 0.0, looks) if count == 1 else (0.2, 0.25, max(3, looks // 8))
         with served(url, lasts) as port:
             cookie = await enter(port, key)
             readers = [await Reader.open(port, cookie) for _ in range(count)]
             for name, page in pages.items():
                 # Connections that have just been opened read the catalog first.
-                await together(readers, [[page] * 3] * count)
-                each = looks if count == 1 else max(3, looks // 10)
-                times[name][count] = await together(readers, [[page] * each] * count)
+                await together(readers, [[page] * 3] * count, rest)
+                times[name][count] = await together(readers, [[page] * rounds] * count, rest)
             if count > 1:
                 ways = [[*pages.values()][n:] + [*pages.values()][:n] for n in range(count)]
-                times[MIXED][count] = await together(readers, ways)
+                times[MIXED][count] = await together(readers, ways, rest)
     for name, found in times.items():
         print(
             f"  {name}: " + "; ".join(told(n, of) for n, of in found.items()),
@@ -343,15 +344,21 @@ class Reader:
         await self._answers.readexactly(int(head.split("content-length: ")[1].split()[0]))
         return 1000 * (time.perf_counter() - started)
 
-    async def walk(self, pages: list[str]) -> list[float]:
-        """Look at pages, one after the other."""
-        return [await self.look(page) for page in pages]
 
+async def together(readers: list[Reader], ways: list[list[str]], rest: float) -> list[float]:
+    """Return the times of readers who go their ways, and look at each step at once.
 
-async def together(readers: list[Reader], ways: list[list[str]]) -> list[float]:
-    """Return the times of readers who go their ways at once."""
-    walks = (reader.walk(way) for reader, way in zip(readers, ways, strict=True))
-    return [time for times in await asyncio.gather(*walks) for time in times]
+    Args:
+        readers: who.
+        ways: the pages of each.
+        rest: seconds between the steps.
+    """
+    times: list[float] = []
+    for pages in zip(*ways, strict=True):
+        await asyncio.sleep(rest)
+        looks = (reader.look(page) for reader, page in zip(readers, pages, strict=True))
+        times += await asyncio.gather(*looks)
+    return times
 
 
 def p95(times: list[float]) -> float:

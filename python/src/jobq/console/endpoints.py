@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jobq.console.visit import Page, Visit
 
 if TYPE_CHECKING:
     from starlette.responses import Response
+
+NEWEST: Final = 2000  # dead jobs, of which the last errors are told
 
 
 async def show(visit: Visit) -> Response:
@@ -19,13 +21,18 @@ async def show(visit: Visit) -> Response:
             "page_definitions", type="endpoint", max_definitions=100, after=visit.query("after")
         ),
         ask.document("jobq_http.show_history", span="day", by="kind"),
-        ask.document("jobq_http.show_dead_jobs"),
+        ask.document("jobq_http.show_dead_jobs", max_looked=NEWEST),
     )
     errors: dict[str, Any] = {}
     for group in dead["groups"]:
         errors.setdefault(group["kind"], group)
     return visit.show(
-        "endpoints.html", endpoints=endpoints, more=more, rates=rates(history), errors=errors
+        "endpoints.html",
+        endpoints=endpoints,
+        more=more,
+        rates=rates(history),
+        errors=errors,
+        are_all=dead["is_all"],
     )
 
 
