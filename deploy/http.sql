@@ -1001,15 +1001,19 @@ grant execute on function jobq_http.page_jobs to jobq_operator, jobq_reader;
 comment on function jobq_http.page_jobs is
 'Returns a page of jobs as JSON documents, newest first; cursor leads to the next page.';
 
--- Purpose: a page of the log of a job, in its order; cursor as in page_jobs().
+-- Purpose: a page of the log of a job, in its order or the newest first; cursor as in
+-- page_jobs(), for `after` or for `before`.
 -- Invariant: lines are numbered as they are written, so a page that was read stays as it
 -- was, and each starts with a descent of the index. Raises: 22004, JQ001.
 -- Argument after: only lines after this one; null for the first page.
 -- Argument max_lines: at most so many.
+-- Argument before: only lines before this one, the newest first; the greatest bigint for the
+-- end of the log.
 -- Members item: page_logs
 -- Example: select * from jobq_http.page_logs(:'running');
 create or replace function jobq_http.page_logs(
-    job_id uuid, after bigint default null, max_lines integer default 50
+    job_id uuid, after bigint default null, max_lines integer default 50,
+    before bigint default null
 )
 returns table (item json, cursor bigint)
 language plpgsql
@@ -1034,11 +1038,23 @@ begin
         ),
         case when t.n < count(*) over () then t.sequence end
     from (
-        select l.*, row_number() over (order by l.sequence) as n
-        from jobq_private.job_log as l
-        where l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
-        order by l.sequence
-        limit page_logs.max_lines + 1
+        (
+            select l.*, row_number() over (order by l.sequence) as n
+            from jobq_private.job_log as l
+            where page_logs.before is null
+            and l.job_id = page_logs.job_id and l.sequence > coalesce(page_logs.after, -1)
+            order by l.sequence
+            limit page_logs.max_lines + 1
+        )
+        union all
+        (
+            select l.*, row_number() over (order by l.sequence desc)
+            from jobq_private.job_log as l
+            where l.job_id = page_logs.job_id and l.sequence < page_logs.before
+            and l.sequence > coalesce(page_logs.after, -1)
+            order by l.sequence desc
+            limit page_logs.max_lines + 1
+        )
     ) as t
     order by t.n
     limit page_logs.max_lines;
@@ -1050,7 +1066,7 @@ grant execute on function jobq_http.page_logs
 to jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.page_logs is
-'Returns a page of the log of a job as JSON documents, in its order.';
+'Returns a page of the log of a job as JSON documents, in its order or the newest first.';
 
 -- Purpose: a page of queues with their statistics, by name; cursor as in page_jobs().
 -- Invariant: the figures of queue_stats(). Raises: nothing.

@@ -235,11 +235,30 @@ def ceiling(value: float) -> float:
     return next(n * size for n in (1, 2, 3, 4, 5, 6, 8, 10) if n * size >= value)
 
 
-def spark(history: dict[str, Any], name: str, buckets: int = 30) -> list[tuple[int, float]]:
-    """Return the bars of a small trend line: the jobs of a name that ended, of 24 high."""
-    last, values = count(history), [0] * buckets
-    for n, given, _, succeeded, _, dead, cancelled in history["counts"]:
-        if given == name and n >= last - buckets:
-            values[n - last + buckets] += succeeded + dead + cancelled
-    high = max(values, default=0)
-    return [(n, round(v / high * 22 + 1, 1)) for n, v in enumerate(values) if v] if high else []
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """How many jobs of a name have ended of late.
+
+    Attributes:
+        bars: a trend line's, one for each of the last thirty minutes: its number, of 24 high.
+        rate: jobs a minute, of the last five.
+    """
+
+    bars: list[tuple[int, float]]
+    rate: float
+
+
+def trends(history: dict[str, Any], buckets: int = 30) -> dict[str, Trend]:
+    """Return the trend of each name whose jobs have ended of late."""
+    first = count(history) - buckets
+    ended: dict[str, list[int]] = {}
+    for n, name, _, succeeded, _, dead, cancelled in history["counts"]:
+        if n >= first and (done := succeeded + dead + cancelled):
+            ended.setdefault(name, [0] * buckets)[n - first] += done
+    return {name: _trend(values) for name, values in ended.items()}
+
+
+def _trend(values: list[int]) -> Trend:
+    high = max(values)
+    bars = [(n, round(v / high * 22 + 1, 1)) for n, v in enumerate(values) if v]
+    return Trend(bars, sum(values[-5:]) / 5)

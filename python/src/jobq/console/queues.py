@@ -21,7 +21,7 @@ async def show(visit: Visit) -> Response:
         visit.visitor.document("jobq_http.show_queues"),
         visit.visitor.document("jobq_http.show_history"),
     )
-    return visit.show("queues.html", queues=queues, history=history)
+    return visit.show("queues.html", queues=queues, trends=charts.trends(history))
 
 
 async def show_one(visit: Visit) -> Response:

@@ -23,6 +23,7 @@ class Pages(Environment):
 TEMPLATES = Pages(
     loader=PackageLoader("jobq.console"),
     autoescape=True,
+    auto_reload=False,
     trim_blocks=True,
     lstrip_blocks=True,
     undefined=StrictUndefined,
