@@ -2080,6 +2080,7 @@ declare
     _type text := jsonb_typeof(value);
     _found text;
     _size integer;
+    _items jsonb;
 begin
     if _type = 'number' and value::numeric = trunc(value::numeric) then
         _type := 'integer';
@@ -2089,10 +2090,13 @@ begin
     ) then
         return format('%s must be %s, not %s', path, _types, _type);
     end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    if schema ? 'enum' and (
+        not schema -> 'enum' @> jsonb_build_array(value)
+        or _type in ('object', 'array') and not exists (
+            select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+        )
     ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
+        return format('%s must be one of %s', path, left((schema -> 'enum')::text, 1000));
     end if;
 
     if _type in ('number', 'integer') then
@@ -2116,11 +2120,16 @@ begin
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
+        _items := schema -> 'items';
         select f.violation into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
+        from (
+            select d.item, min(d.n) as n
+            from jsonb_array_elements(value) with ordinality as d (item, n)
+            group by d.item
+        ) as e
         cross join lateral (
             select jobq_private.schema_violation(
-                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+                _items, e.item, format('%s[%s]', path, e.n - 1)
             )
             offset 0
         ) as f (violation)
@@ -2531,6 +2540,8 @@ begin
             return format('%s.type must be among %s', path, _types);
         elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
             return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'enum' and jsonb_array_length(_value) > 1000 then
+            return format('%s.enum must have at most 1000 values', path);
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then
@@ -2988,8 +2999,8 @@ comment on function jobq.pause_queue is
 -- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
 -- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
--- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
--- maxLength and pattern.
+-- required, properties, additionalProperties, items, enum (of 1000 values at most), minimum,
+-- maximum, minLength, maxLength and pattern.
 -- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
 -- to 32767; null means no limit.
 -- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
@@ -3058,8 +3069,12 @@ declare
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
-    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+    _problem text;
 begin
+    _problem := coalesce(
+        jobq_private.definition_problem(put_kind.payload_schema),
+        jobq_private.schema_problem(put_kind.payload_schema, 'schema')
+    );
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then
@@ -8161,10 +8176,32 @@ revoke all on function jobq_private.check_listening from public;
 comment on function jobq_private.check_listening is
 'Refuses what listen_events() cannot answer.';
 
--- Purpose: whether a JSON value holds a number beyond the range of a double.
--- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
--- refuse them, and with them the whole batch that a worker has claimed. A short text
--- cannot hold one, so only long ones are searched. Raises: nothing.
+-- Purpose: whether a JSON value may hold so many numbers that its text should not be made before
+-- they are looked at: what is not wide has at most 22 MB.
+-- Invariant: looks at the length of the value alone, which costs nothing. No SET clause, so that
+-- it is inlined. Raises: nothing.
+create or replace function jobq_private.is_wide(value jsonb)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.pg_column_size(value) > 2000
+$$;
+
+revoke all on function jobq_private.is_wide from public;
+
+comment on function jobq_private.is_wide is
+'Says whether a JSON value may hold many numbers.';
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double, or a zero with
+-- more than 400 decimals.
+-- Invariant: jsonb keeps such numbers (1e131071 and 0e-16383 have nine characters), but readers
+-- of JSON refuse the large ones, and with them the whole batch that a worker has claimed, and
+-- as text each has up to 131,073 characters. What holds few numbers is searched only where its
+-- text is long, and what holds many before its text is made; by concat(), which the planner
+-- does not evaluate. Raises: nothing.
 create or replace function jobq_private.has_huge_number(value jsonb)
 returns boolean
 language sql
@@ -8173,9 +8210,12 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(
-        octet_length(value::text) > 308
-        and jsonb_path_exists(value, 'strict $.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    select (jobq_private.is_wide(value) or octet_length(concat(value)) > 308) and exists (
+        select from jsonb_array_elements(jsonb_path_query_array(
+            value,
+            'strict $.** ? (@ > -2.5e-324 && @ < 2.5e-324 || @ >= 1.8e308 || @ <= -1.8e308)'
+        )) as n (number)
+        where n.number <> '0' or scale(n.number::numeric) > 400
     )
 $$;
 
@@ -8184,8 +8224,32 @@ revoke all on function jobq_private.has_huge_number from public;
 comment on function jobq_private.has_huge_number is
 'Says whether a JSON value holds a number beyond the range of a double.';
 
+-- Purpose: the bytes of a JSON value as text: 0 without one, null where a wide one holds a number
+-- that has_huge_number() tells of.
+-- Invariant: 600 kB of such numbers as 1e-16383 are more text than PostgreSQL can hold, so it is not
+-- made; not by the planner for a constant either, since concat() is stable. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.json_size(value jsonb)
+returns integer
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when jobq_private.is_wide(value) is not true
+            or not jobq_private.has_huge_number(value)
+        then pg_catalog.octet_length(pg_catalog.concat(value))
+    end
+$$;
+
+revoke all on function jobq_private.json_size from public;
+
+comment on function jobq_private.json_size is
+'Returns the bytes of a JSON value as text.';
+
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
--- when it is. size is the bytes of payload and metadata as text.
+-- when it is. size is what json_size() says of payload and metadata together.
 -- Invariant: a payload is looked at only where its text is long enough to be too deep or to
 -- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
 -- that it is inlined, for one job as for a batch.
@@ -8243,11 +8307,18 @@ as $$
             )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
-        when size > 308 and (
-            jobq_private.has_huge_number(job.payload)
-            or jobq_private.has_huge_number(job.metadata)
+        when size is null or size > 308 and (
+            not jobq_private.is_wide(job.payload)
+            and jobq_private.has_huge_number(job.payload)
+            or not jobq_private.is_wide(job.metadata)
+            and jobq_private.has_huge_number(job.metadata)
         )
-        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+        then array['PAYLOAD_INVALID', pg_catalog.format(
+            '%s: a number beyond the range of a double', case
+                when jobq_private.has_huge_number(job.payload) then 'payload'
+                else 'metadata'
+            end
+        )]
     end
 $$;
 
@@ -8272,8 +8343,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _size constant integer := coalesce(octet_length(job.payload::text), 0)
-        + coalesce(octet_length(job.metadata::text), 0);
+    _size constant integer := jobq_private.json_size(job.payload)
+        + jobq_private.json_size(job.metadata);
     _problem constant text[] := jobq_private.new_job_problem(
         job, _size, settings.max_payload_bytes, settings.max_payload_depth
     );
@@ -8332,8 +8403,8 @@ begin
         select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
         from unnest(check_new_jobs.jobs) as j
         cross join lateral (
-            select coalesce(octet_length(j.payload::text), 0)
-                + coalesce(octet_length(j.metadata::text), 0) as size
+            select jobq_private.json_size(j.payload)
+                + jobq_private.json_size(j.metadata) as size
             offset 0
         ) as t
     ) as p
@@ -10507,7 +10578,7 @@ begin
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
-            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
             then true
             else jobq_private.check_new_job(job, s, true)
         end
@@ -10658,7 +10729,7 @@ referencing new table as added
 for each statement execute function jobq_private.fill_lanes();
 
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
--- can. size is the bytes of its text.
+-- can. size is what json_size() says of it.
 -- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
 -- not be read by clients. strict, for lax looks at nested arrays over and over; for new
 -- jobs new_job_problem() does the same inline.
@@ -10682,7 +10753,9 @@ as $$
             value, format('strict $.**{%s}', max_depth)::jsonpath
         )
         then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
-        when size > 308 and jobq_private.has_huge_number(value)
+        when size is null
+        or size > 308 and not jobq_private.is_wide(value)
+        and jobq_private.has_huge_number(value)
         then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
     end
 $$;
@@ -17609,6 +17682,30 @@ revoke all on function jobq_private.begin_definition from public;
 comment on function jobq_private.begin_definition is
 'Opens a change of a definition: checks its name and what the caller expects.';
 
+-- Purpose: why a config, a schema or an endpoint's spec cannot be kept, or null.
+-- Invariant: 1 MiB as text and 150 levels, whatever payloads may have: each is shown as a whole
+-- in lists and versions. Raises: nothing.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.definition_problem(value jsonb)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (jobq_private.value_problem(
+        definition_problem.value, jobq_private.json_size(definition_problem.value), 1048576, 150
+    ))[2];
+end
+$$;
+
+revoke all on function jobq_private.definition_problem from public;
+
+comment on function jobq_private.definition_problem is
+'Says why a config, a schema or an endpoint''s spec cannot be kept, or null.';
+
 -- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
 -- Invariant: what a delivery reads is checked here, but for what templates bring.
 -- Raises: 22023.
@@ -17642,16 +17739,15 @@ declare
         "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
         "REDIS_STREAM": ["redis_url", "stream"]
     }'::jsonb;
-    _problem text;
+    _problem text := jobq_private.definition_problem(check_endpoint_spec.spec);
 begin
     if not _fields ? check_endpoint_spec.type then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'type must be HTTP, KAFKA or REDIS_STREAM');
     elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
-    elsif jobq_private.has_huge_number(check_endpoint_spec.spec) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'spec: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec: ' || _problem);
     end if;
     select format('spec.%s is missing', n.name) into _problem
     from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
@@ -18982,13 +19078,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem constant text := jobq_private.definition_problem(put_config.entries);
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
-    elsif jobq_private.has_huge_number(put_config.entries) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'entries: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries: ' || _problem);
     end if;
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
@@ -19131,7 +19227,10 @@ begin
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
     end if;
-    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    _problem := coalesce(
+        jobq_private.definition_problem(put_payload_spec.schema),
+        jobq_private.json_schema_problem(put_payload_spec.schema)
+    );
     if _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;
@@ -19606,7 +19705,7 @@ begin
     cross join jobq_private.setting as g
     cross join lateral (
         select jobq_private.value_problem(
-            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+            r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
     where c.problem is not null
@@ -19835,7 +19934,7 @@ declare
 begin
     if details is not null then
         select jobq_private.value_problem(
-            details, octet_length(details::text), g.max_payload_bytes, g.max_payload_depth
+            details, jobq_private.json_size(details), g.max_payload_bytes, g.max_payload_depth
         ) into _problem
         from jobq_private.setting as g;
     end if;
@@ -21809,7 +21908,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem constant text[] := jobq_private.value_problem(
-        set_progress.progress, octet_length(set_progress.progress::text), 65536, 64
+        set_progress.progress, jobq_private.json_size(set_progress.progress), 65536, 64
     );
 begin
     if _problem is not null then

@@ -47,6 +47,30 @@ revoke all on function jobq_private.begin_definition from public;
 comment on function jobq_private.begin_definition is
 'Opens a change of a definition: checks its name and what the caller expects.';
 
+-- Purpose: why a config, a schema or an endpoint's spec cannot be kept, or null.
+-- Invariant: 1 MiB as text and 150 levels, whatever payloads may have: each is shown as a whole
+-- in lists and versions. Raises: nothing.
+-- Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+create or replace function jobq_private.definition_problem(value jsonb)
+returns text
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    return (jobq_private.value_problem(
+        definition_problem.value, jobq_private.json_size(definition_problem.value), 1048576, 150
+    ))[2];
+end
+$$;
+
+revoke all on function jobq_private.definition_problem from public;
+
+comment on function jobq_private.definition_problem is
+'Says why a config, a schema or an endpoint''s spec cannot be kept, or null.';
+
 -- Purpose: refuse the spec of an endpoint with fields that are unknown, missing or wrong.
 -- Invariant: what a delivery reads is checked here, but for what templates bring.
 -- Raises: 22023.
@@ -80,16 +104,15 @@ declare
         "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
         "REDIS_STREAM": ["redis_url", "stream"]
     }'::jsonb;
-    _problem text;
+    _problem text := jobq_private.definition_problem(check_endpoint_spec.spec);
 begin
     if not _fields ? check_endpoint_spec.type then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'type must be HTTP, KAFKA or REDIS_STREAM');
     elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
-    elsif jobq_private.has_huge_number(check_endpoint_spec.spec) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'spec: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec: ' || _problem);
     end if;
     select format('spec.%s is missing', n.name) into _problem
     from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)
@@ -1420,13 +1443,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem constant text := jobq_private.definition_problem(put_config.entries);
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
-    elsif jobq_private.has_huge_number(put_config.entries) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'entries: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries: ' || _problem);
     end if;
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
@@ -1569,7 +1592,10 @@ begin
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
     end if;
-    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    _problem := coalesce(
+        jobq_private.definition_problem(put_payload_spec.schema),
+        jobq_private.json_schema_problem(put_payload_spec.schema)
+    );
     if _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;

@@ -551,10 +551,32 @@ revoke all on function jobq_private.check_listening from public;
 comment on function jobq_private.check_listening is
 'Refuses what listen_events() cannot answer.';
 
--- Purpose: whether a JSON value holds a number beyond the range of a double.
--- Invariant: jsonb keeps such numbers (1e131071 has nine characters), but readers of JSON
--- refuse them, and with them the whole batch that a worker has claimed. A short text
--- cannot hold one, so only long ones are searched. Raises: nothing.
+-- Purpose: whether a JSON value may hold so many numbers that its text should not be made before
+-- they are looked at: what is not wide has at most 22 MB.
+-- Invariant: looks at the length of the value alone, which costs nothing. No SET clause, so that
+-- it is inlined. Raises: nothing.
+create or replace function jobq_private.is_wide(value jsonb)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.pg_column_size(value) > 2000
+$$;
+
+revoke all on function jobq_private.is_wide from public;
+
+comment on function jobq_private.is_wide is
+'Says whether a JSON value may hold many numbers.';
+
+-- Purpose: whether a JSON value holds a number beyond the range of a double, or a zero with
+-- more than 400 decimals.
+-- Invariant: jsonb keeps such numbers (1e131071 and 0e-16383 have nine characters), but readers
+-- of JSON refuse the large ones, and with them the whole batch that a worker has claimed, and
+-- as text each has up to 131,073 characters. What holds few numbers is searched only where its
+-- text is long, and what holds many before its text is made; by concat(), which the planner
+-- does not evaluate. Raises: nothing.
 create or replace function jobq_private.has_huge_number(value jsonb)
 returns boolean
 language sql
@@ -563,9 +585,12 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select coalesce(
-        octet_length(value::text) > 308
-        and jsonb_path_exists(value, 'strict $.** ? (@ >= 1.8e308 || @ <= -1.8e308)'), false
+    select (jobq_private.is_wide(value) or octet_length(concat(value)) > 308) and exists (
+        select from jsonb_array_elements(jsonb_path_query_array(
+            value,
+            'strict $.** ? (@ > -2.5e-324 && @ < 2.5e-324 || @ >= 1.8e308 || @ <= -1.8e308)'
+        )) as n (number)
+        where n.number <> '0' or scale(n.number::numeric) > 400
     )
 $$;
 
@@ -574,8 +599,32 @@ revoke all on function jobq_private.has_huge_number from public;
 comment on function jobq_private.has_huge_number is
 'Says whether a JSON value holds a number beyond the range of a double.';
 
+-- Purpose: the bytes of a JSON value as text: 0 without one, null where a wide one holds a number
+-- that has_huge_number() tells of.
+-- Invariant: 600 kB of such numbers as 1e-16383 are more text than PostgreSQL can hold, so it is not
+-- made; not by the planner for a constant either, since concat() is stable. No SET clause, so that it
+-- is inlined. Raises: nothing.
+create or replace function jobq_private.json_size(value jsonb)
+returns integer
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select case
+        when jobq_private.is_wide(value) is not true
+            or not jobq_private.has_huge_number(value)
+        then pg_catalog.octet_length(pg_catalog.concat(value))
+    end
+$$;
+
+revoke all on function jobq_private.json_size from public;
+
+comment on function jobq_private.json_size is
+'Returns the bytes of a JSON value as text.';
+
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
--- when it is. size is the bytes of payload and metadata as text.
+-- when it is. size is what json_size() says of payload and metadata together.
 -- Invariant: a payload is looked at only where its text is long enough to be too deep or to
 -- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
 -- that it is inlined, for one job as for a batch.
@@ -633,11 +682,18 @@ as $$
             )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
-        when size > 308 and (
-            jobq_private.has_huge_number(job.payload)
-            or jobq_private.has_huge_number(job.metadata)
+        when size is null or size > 308 and (
+            not jobq_private.is_wide(job.payload)
+            and jobq_private.has_huge_number(job.payload)
+            or not jobq_private.is_wide(job.metadata)
+            and jobq_private.has_huge_number(job.metadata)
         )
-        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+        then array['PAYLOAD_INVALID', pg_catalog.format(
+            '%s: a number beyond the range of a double', case
+                when jobq_private.has_huge_number(job.payload) then 'payload'
+                else 'metadata'
+            end
+        )]
     end
 $$;
 
@@ -662,8 +718,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _size constant integer := coalesce(octet_length(job.payload::text), 0)
-        + coalesce(octet_length(job.metadata::text), 0);
+    _size constant integer := jobq_private.json_size(job.payload)
+        + jobq_private.json_size(job.metadata);
     _problem constant text[] := jobq_private.new_job_problem(
         job, _size, settings.max_payload_bytes, settings.max_payload_depth
     );
@@ -722,8 +778,8 @@ begin
         select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
         from unnest(check_new_jobs.jobs) as j
         cross join lateral (
-            select coalesce(octet_length(j.payload::text), 0)
-                + coalesce(octet_length(j.metadata::text), 0) as size
+            select jobq_private.json_size(j.payload)
+                + jobq_private.json_size(j.metadata) as size
             offset 0
         ) as t
     ) as p
@@ -2897,7 +2953,7 @@ begin
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
-            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
             then true
             else jobq_private.check_new_job(job, s, true)
         end
@@ -3048,7 +3104,7 @@ referencing new table as added
 for each statement execute function jobq_private.fill_lanes();
 
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
--- can. size is the bytes of its text.
+-- can. size is what json_size() says of it.
 -- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
 -- not be read by clients. strict, for lax looks at nested arrays over and over; for new
 -- jobs new_job_problem() does the same inline.
@@ -3072,7 +3128,9 @@ as $$
             value, format('strict $.**{%s}', max_depth)::jsonpath
         )
         then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
-        when size > 308 and jobq_private.has_huge_number(value)
+        when size is null
+        or size > 308 and not jobq_private.is_wide(value)
+        and jobq_private.has_huge_number(value)
         then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
     end
 $$;

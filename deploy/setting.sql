@@ -109,6 +109,7 @@ declare
     _type text := jsonb_typeof(value);
     _found text;
     _size integer;
+    _items jsonb;
 begin
     if _type = 'number' and value::numeric = trunc(value::numeric) then
         _type := 'integer';
@@ -118,10 +119,13 @@ begin
     ) then
         return format('%s must be %s, not %s', path, _types, _type);
     end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    if schema ? 'enum' and (
+        not schema -> 'enum' @> jsonb_build_array(value)
+        or _type in ('object', 'array') and not exists (
+            select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+        )
     ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
+        return format('%s must be one of %s', path, left((schema -> 'enum')::text, 1000));
     end if;
 
     if _type in ('number', 'integer') then
@@ -145,11 +149,16 @@ begin
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
+        _items := schema -> 'items';
         select f.violation into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
+        from (
+            select d.item, min(d.n) as n
+            from jsonb_array_elements(value) with ordinality as d (item, n)
+            group by d.item
+        ) as e
         cross join lateral (
             select jobq_private.schema_violation(
-                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+                _items, e.item, format('%s[%s]', path, e.n - 1)
             )
             offset 0
         ) as f (violation)
@@ -560,6 +569,8 @@ begin
             return format('%s.type must be among %s', path, _types);
         elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
             return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'enum' and jsonb_array_length(_value) > 1000 then
+            return format('%s.enum must have at most 1000 values', path);
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then
@@ -1017,8 +1028,8 @@ comment on function jobq.pause_queue is
 -- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
 -- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
--- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
--- maxLength and pattern.
+-- required, properties, additionalProperties, items, enum (of 1000 values at most), minimum,
+-- maximum, minLength, maxLength and pattern.
 -- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
 -- to 32767; null means no limit.
 -- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
@@ -1087,8 +1098,12 @@ declare
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
-    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+    _problem text;
 begin
+    _problem := coalesce(
+        jobq_private.definition_problem(put_kind.payload_schema),
+        jobq_private.schema_problem(put_kind.payload_schema, 'schema')
+    );
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then

@@ -206,7 +206,7 @@ begin
     cross join jobq_private.setting as g
     cross join lateral (
         select jobq_private.value_problem(
-            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+            r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
     where c.problem is not null
@@ -435,7 +435,7 @@ declare
 begin
     if details is not null then
         select jobq_private.value_problem(
-            details, octet_length(details::text), g.max_payload_bytes, g.max_payload_depth
+            details, jobq_private.json_size(details), g.max_payload_bytes, g.max_payload_depth
         ) into _problem
         from jobq_private.setting as g;
     end if;
@@ -2409,7 +2409,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _problem constant text[] := jobq_private.value_problem(
-        set_progress.progress, octet_length(set_progress.progress::text), 65536, 64
+        set_progress.progress, jobq_private.json_size(set_progress.progress), 65536, 64
     );
 begin
     if _problem is not null then

@@ -38,6 +38,7 @@ drop function if exists jobq_private.endpoint_rate;
 drop function if exists jobq_private.check_references;
 drop function if exists jobq_private.check_endpoints;
 drop function if exists jobq_private.check_endpoint_spec;
+drop function if exists jobq_private.definition_problem;
 drop function if exists jobq_private.begin_definition;
 
 commit;

@@ -26,6 +26,7 @@ begin
         ('function', 'jobq_private.check_endpoint_spec', '', 1),
         ('function', 'jobq_private.check_endpoints', '', 1),
         ('function', 'jobq_private.check_references', '', 1),
+        ('function', 'jobq_private.definition_problem', '', 1),
         ('function', 'jobq_private.endpoint_rate', '', 1),
         ('function', 'jobq_private.endpoint_schema', '', 1),
         ('function', 'jobq_private.endpoint_type', '', 1),

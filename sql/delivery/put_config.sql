@@ -19,13 +19,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _version integer;
+    _problem constant text := jobq_private.definition_problem(put_config.entries);
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries must be an object');
-    elsif jobq_private.has_huge_number(put_config.entries) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'entries: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'entries: ' || _problem);
     end if;
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e

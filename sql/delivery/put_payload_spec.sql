@@ -25,7 +25,10 @@ begin
     if jsonb_typeof(put_payload_spec.schema) is distinct from 'object' then
         perform jobq_private.raise_error('SCHEMA_INVALID', 'schema must be an object');
     end if;
-    _problem := jobq_private.json_schema_problem(put_payload_spec.schema);
+    _problem := coalesce(
+        jobq_private.definition_problem(put_payload_spec.schema),
+        jobq_private.json_schema_problem(put_payload_spec.schema)
+    );
     if _problem is not null then
         perform jobq_private.raise_error('SCHEMA_INVALID', _problem);
     end if;

@@ -14,8 +14,8 @@
 -- Argument concurrency_key: the path in the payload at which each job's concurrency key stands,
 -- such as {customer_id}; a path that names nothing means no key.
 -- Argument payload_schema: a JSON Schema that payloads must fit, of the keywords type,
--- required, properties, additionalProperties, items, enum, minimum, maximum, minLength,
--- maxLength and pattern.
+-- required, properties, additionalProperties, items, enum (of 1000 values at most), minimum,
+-- maximum, minLength, maxLength and pattern.
 -- Argument key_max_running: how many of its jobs of each concurrency key run at once, in all queues, 1
 -- to 32767; null means no limit.
 -- Argument key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
@@ -84,8 +84,12 @@ declare
     _keep constant interval[] := array[
         put_kind.keep_succeeded, put_kind.keep_dead, put_kind.keep_cancelled
     ];
-    _problem text := jobq_private.schema_problem(put_kind.payload_schema, 'schema');
+    _problem text;
 begin
+    _problem := coalesce(
+        jobq_private.definition_problem(put_kind.payload_schema),
+        jobq_private.schema_problem(put_kind.payload_schema, 'schema')
+    );
     if put_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif _problem is not null then

@@ -31,16 +31,15 @@ declare
         "HTTP": ["url"], "KAFKA": ["bootstrap_servers", "topic"],
         "REDIS_STREAM": ["redis_url", "stream"]
     }'::jsonb;
-    _problem text;
+    _problem text := jobq_private.definition_problem(check_endpoint_spec.spec);
 begin
     if not _fields ? check_endpoint_spec.type then
         perform jobq_private.raise_error('INVALID_ARGUMENT',
             'type must be HTTP, KAFKA or REDIS_STREAM');
     elsif jsonb_typeof(check_endpoint_spec.spec) <> 'object' then
         perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec must be an object');
-    elsif jobq_private.has_huge_number(check_endpoint_spec.spec) then
-        perform jobq_private.raise_error('INVALID_ARGUMENT',
-            'spec: a number beyond the range of a double');
+    elsif _problem is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'spec: ' || _problem);
     end if;
     select format('spec.%s is missing', n.name) into _problem
     from jsonb_array_elements_text(_needed -> check_endpoint_spec.type) as n (name)

@@ -14,8 +14,8 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _size constant integer := coalesce(octet_length(job.payload::text), 0)
-        + coalesce(octet_length(job.metadata::text), 0);
+    _size constant integer := jobq_private.json_size(job.payload)
+        + jobq_private.json_size(job.metadata);
     _problem constant text[] := jobq_private.new_job_problem(
         job, _size, settings.max_payload_bytes, settings.max_payload_depth
     );

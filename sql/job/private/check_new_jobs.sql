@@ -24,8 +24,8 @@ begin
         select j.ordinal, jobq_private.new_job_problem(j, t.size, _bytes, _depth) as problem
         from unnest(check_new_jobs.jobs) as j
         cross join lateral (
-            select coalesce(octet_length(j.payload::text), 0)
-                + coalesce(octet_length(j.metadata::text), 0) as size
+            select jobq_private.json_size(j.payload)
+                + jobq_private.json_size(j.metadata) as size
             offset 0
         ) as t
     ) as p

@@ -1,5 +1,5 @@
 -- Purpose: why a new job is not acceptable by itself: the error's code and its detail; null
--- when it is. size is the bytes of payload and metadata as text.
+-- when it is. size is what json_size() says of payload and metadata together.
 -- Invariant: a payload is looked at only where its text is long enough to be too deep or to
 -- hold a huge number; years as clients in any time zone can hold them. No SET clause, so
 -- that it is inlined, for one job as for a batch.
@@ -57,11 +57,18 @@ as $$
             )
         )
         then array['PAYLOAD_TOO_DEEP', pg_catalog.format('at most %s levels', max_depth)]
-        when size > 308 and (
-            jobq_private.has_huge_number(job.payload)
-            or jobq_private.has_huge_number(job.metadata)
+        when size is null or size > 308 and (
+            not jobq_private.is_wide(job.payload)
+            and jobq_private.has_huge_number(job.payload)
+            or not jobq_private.is_wide(job.metadata)
+            and jobq_private.has_huge_number(job.metadata)
         )
-        then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
+        then array['PAYLOAD_INVALID', pg_catalog.format(
+            '%s: a number beyond the range of a double', case
+                when jobq_private.has_huge_number(job.payload) then 'payload'
+                else 'metadata'
+            end
+        )]
     end
 $$;
 

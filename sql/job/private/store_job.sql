@@ -90,7 +90,7 @@ begin
             ) = 0
             and length(job.kind) between 1 and 128
             and length(s.queue) between 1 and 128
-            and octet_length(job.payload::text) <= least(308, 2 * s.max_payload_depth)
+            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
             then true
             else jobq_private.check_new_job(job, s, true)
         end

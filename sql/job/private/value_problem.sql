@@ -1,5 +1,5 @@
 -- Purpose: why a JSON value cannot be stored: the error's code and its detail; null when it
--- can. size is the bytes of its text.
+-- can. size is what json_size() says of it.
 -- Invariant: what is nested deeper, or holds a number beyond the range of a double, could
 -- not be read by clients. strict, for lax looks at nested arrays over and over; for new
 -- jobs new_job_problem() does the same inline.
@@ -23,7 +23,9 @@ as $$
             value, format('strict $.**{%s}', max_depth)::jsonpath
         )
         then array['PAYLOAD_TOO_DEEP', format('at most %s levels', max_depth)]
-        when size > 308 and jobq_private.has_huge_number(value)
+        when size is null
+        or size > 308 and not jobq_private.is_wide(value)
+        and jobq_private.has_huge_number(value)
         then array['PAYLOAD_INVALID', 'a number beyond the range of a double']
     end
 $$;

@@ -38,6 +38,8 @@ begin
             return format('%s.type must be among %s', path, _types);
         elsif _key in ('minLength', 'maxLength') and _value::text !~ '^[0-9]{1,9}$' then
             return format('%s.%s must be a whole number', path, _key);
+        elsif _key = 'enum' and jsonb_array_length(_value) > 1000 then
+            return format('%s.enum must have at most 1000 values', path);
         elsif _key = 'required' and _value @? '$[*] ? (@.type() != "string")' then
             return format('%s.required must hold names', path);
         elsif _key = 'pattern' then

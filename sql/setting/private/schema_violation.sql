@@ -16,6 +16,7 @@ declare
     _type text := jsonb_typeof(value);
     _found text;
     _size integer;
+    _items jsonb;
 begin
     if _type = 'number' and value::numeric = trunc(value::numeric) then
         _type := 'integer';
@@ -25,10 +26,13 @@ begin
     ) then
         return format('%s must be %s, not %s', path, _types, _type);
     end if;
-    if schema ? 'enum' and not exists (
-        select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+    if schema ? 'enum' and (
+        not schema -> 'enum' @> jsonb_build_array(value)
+        or _type in ('object', 'array') and not exists (
+            select from jsonb_array_elements(schema -> 'enum') as e (item) where e.item = value
+        )
     ) then
-        return format('%s must be one of %s', path, schema -> 'enum');
+        return format('%s must be one of %s', path, left((schema -> 'enum')::text, 1000));
     end if;
 
     if _type in ('number', 'integer') then
@@ -52,11 +56,16 @@ begin
             return format('%s must match %s', path, schema ->> 'pattern');
         end if;
     elsif _type = 'array' and schema ? 'items' then
+        _items := schema -> 'items';
         select f.violation into _found
-        from jsonb_array_elements(value) with ordinality as e (item, n)
+        from (
+            select d.item, min(d.n) as n
+            from jsonb_array_elements(value) with ordinality as d (item, n)
+            group by d.item
+        ) as e
         cross join lateral (
             select jobq_private.schema_violation(
-                schema_violation.schema -> 'items', e.item, format('%s[%s]', path, e.n - 1)
+                _items, e.item, format('%s[%s]', path, e.n - 1)
             )
             offset 0
         ) as f (violation)

@@ -35,7 +35,7 @@ begin
     cross join jobq_private.setting as g
     cross join lateral (
         select jobq_private.value_problem(
-            r.result, octet_length(r.result::text), g.max_payload_bytes, g.max_payload_depth
+            r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
     where c.problem is not null

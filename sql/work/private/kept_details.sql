@@ -16,7 +16,7 @@ declare
 begin
     if details is not null then
         select jobq_private.value_problem(
-            details, octet_length(details::text), g.max_payload_bytes, g.max_payload_depth
+            details, jobq_private.json_size(details), g.max_payload_bytes, g.max_payload_depth
         ) into _problem
         from jobq_private.setting as g;
     end if;

@@ -1,6 +1,6 @@
 -- What put_payload_spec() refuses: what could not be used when the jobs are delivered.
 begin;
-select plan(72);
+select plan(74);
 
 create function pg_temp.refusal(schema jsonb)
 returns text
@@ -90,6 +90,14 @@ select is(
     ), 1, 'clients check what PostgreSQL reads otherwise'
 );
 
+select jobq.put_payload_spec('text', jsonb_build_object('enum', to_jsonb(array_fill(1, array[1001]))))
+    as doc \gset
+select is(
+    (
+        select count(*)::integer from jobq.list_payload_schemas('{e}')
+    ), 1, 'clients check what has more than 1,000 values'
+);
+
 -- A check takes as many steps as there are values, however deep they lie
 set local statement_timeout = '60 s';
 select jobq.put_payload_spec('deep', (
@@ -100,6 +108,13 @@ select is(
         (repeat('{"items": ', 40) || '{"type": "string"}' || repeat('}', 40))::jsonb,
         (repeat('[', 40) || '1' || repeat(']', 40))::jsonb, 'payload'
     ) is not null, true, 'forty levels are checked in no time'
+);
+select is(
+    jobq_private.schema_violation(
+        jsonb_build_object('items', jsonb_build_object(
+            'enum', (select jsonb_agg(n) from generate_series(1, 1000) as n)
+        )), to_jsonb(array_fill(1000, array[100000])), 'payload'
+    ), null, 'a value is looked for once among many, however often it stands there'
 );
 
 select * from finish();

@@ -1,6 +1,7 @@
--- What no reader of JSON can hold never reaches one, and no batch takes all locks.
+-- What no reader of JSON can hold never reaches one, no text of more than a gigabyte is made of
+-- numbers, and no batch takes all locks.
 begin;
-select plan(12);
+select plan(32);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -24,7 +25,12 @@ from (
     ('1e131071'::jsonb, true),
     ('[{"a": [-1e309]}]', true),
     ('1.7e308', false),
-    ('1e-16383', false),
+    ('[5e-324, -5e-324, 0, 0.0, 0e-300]', false),
+    ('1e-16383', true),
+    ('{"a": -1e-400}', true),
+    ('[0e-16383]', true),
+    (to_jsonb(array_fill(0, array[1000])) || '[0e-16383]', true),
+    (to_jsonb(array_fill(0, array[1000])), false),
     (to_jsonb(repeat('9', 400)), false),
     (null, false)
 ) as a (value, is_huge);
@@ -46,6 +52,36 @@ from (
     ),
     ('select jobq.claim(''{{a},{b}}'', ''w'')', '22023 INVALID_ARGUMENT')
 ) as a (statement, refusal);
+
+-- 100,000 numbers, of which each is 16,385 characters as text
+select format('[%s0e-16383]', repeat('1e-16383,', 99999)) as many \gset
+select is(
+    pg_temp.refusal(format('select jobq.%s', replace(a.call, '$', quote_literal(:'many') || '::jsonb'))),
+    a.refusal, format('a gigabyte of text is not made: %s', a.call)
+) -- 14 cases
+from (
+    values
+    ('enqueue(''x'', $)', 'JQ006 PAYLOAD_INVALID'),
+    ('enqueue(''x'', run_at => now(), metadata => jsonb_build_object(''a'', $))', 'JQ006 PAYLOAD_INVALID'),
+    ('enqueue_many(jsonb_build_array(jsonb_build_object(''kind'', ''x'', ''payload'', $)))', 'JQ006 PAYLOAD_INVALID'),
+    ('enqueue_graph(jsonb_build_object(''jobs'', jsonb_build_array(jsonb_build_object(
+        ''name'', ''a'', ''kind'', ''x'', ''payload'', $))))', 'JQ006 PAYLOAD_INVALID'),
+    ('create_schedule(''s'', ''x'', every => ''1 h'', payload => $)', 'JQ006 PAYLOAD_INVALID'),
+    ('emit(''e'', $)', 'JQ006 PAYLOAD_INVALID'),
+    ('save_step(gen_random_uuid(), 1, ''s'', $)', 'JQ006 PAYLOAD_INVALID'),
+    ('complete(gen_random_uuid(), 1, $)', 'JQ006 PAYLOAD_INVALID'),
+    ('fail(gen_random_uuid(), 1, ''e'', details => jsonb_build_object(''a'', $))', 'JQ001 JOB_NOT_FOUND'),
+    ('set_progress(gen_random_uuid(), 1, $)', 'JQ006 PAYLOAD_INVALID'),
+    ('put_config(''c'', jsonb_build_object(''a'', $))', '22023 INVALID_ARGUMENT'),
+    ('put_endpoint(''e'', ''HTTP'', jsonb_build_object(''url'', ''https://a.example'', ''body_template'', $))',
+        '22023 INVALID_ARGUMENT'),
+    ('put_payload_spec(''p'', jsonb_build_object(''const'', $))', 'JQ006 SCHEMA_INVALID'),
+    ('put_kind(''x'', payload_schema => jsonb_build_object(''enum'', $))', 'JQ006 SCHEMA_INVALID')
+) as a (call, refusal);
+select is(
+    pg_temp.refusal('select jobq.put_config(''c'', jsonb_build_object(''a'', repeat(''x'', 1048577)))'),
+    '22023 INVALID_ARGUMENT', 'a config has at most 1 MiB'
+);
 
 select jobq.enqueue_many(
     (

@@ -1,6 +1,6 @@
 -- What jobq.put_kind() promises; settings.sql shows what its settings do.
 begin;
-select plan(53);
+select plan(55);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -106,7 +106,7 @@ select is(
 select is(
     pg_temp.refusal(format('select jobq.put_kind(''s'', payload_schema => %L)',
         s.schema)),
-    s.refusal, format('payload_schema %s: %s', s.schema, s.refusal)
+    s.refusal, format('payload_schema %s: %s', left(s.schema, 80), s.refusal)
 )
 from (
     values
@@ -133,7 +133,9 @@ from (
     ('{"properties": {"a": {"b": {}}}}', 'JQ006 SCHEMA_INVALID'),
     ('{"items": {"type": "x"}}', 'JQ006 SCHEMA_INVALID'),
     ('{"items": [{}]}', 'JQ006 SCHEMA_INVALID'),
-    ('{"additionalProperties": {}}', 'JQ006 SCHEMA_INVALID')
+    ('{"additionalProperties": {}}', 'JQ006 SCHEMA_INVALID'),
+    (format('{"enum": %s}', to_jsonb(array_fill(1, array[1000]))), 'none'),
+    (format('{"enum": %s}', to_jsonb(array_fill(1, array[1001]))), 'JQ006 SCHEMA_INVALID')
 ) as s (schema, refusal);
 
 select * from finish();

@@ -71,7 +71,11 @@ ID_PARAMETERS: Final = {
 ENQUEUES: Final = frozenset({("POST", "/jobs"), ("POST", "/jobs:batch")})
 
 # What the database says without a symbolic code of jobq's.
-CODE_OF_SQLSTATE: Final = {"23503": "ILLEGAL_STATE", "57014": "TIMEOUT"}
+CODE_OF_SQLSTATE: Final = {
+    "23503": "ILLEGAL_STATE",
+    "54000": "MESSAGE_TOO_LARGE",
+    "57014": "TIMEOUT",
+}
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 
 
@@ -169,7 +173,7 @@ def of_database(error: psycopg.Error, *, is_enqueue: bool) -> ApiError:
         code = CODE_OF_SQLSTATE.get(state, "")
     if code in ERROR_TABLE and (state[:2] != "22" or code not in RENAMED):
         return of_table(code, said)
-    if code == "TIMEOUT":
+    if code in ERRORS:
         return ApiError(code)
     if state[:2] == "22":
         detail = said.message_detail if code else said.message_primary

@@ -1,0 +1,18 @@
+-- Purpose: whether a JSON value may hold so many numbers that its text should not be made before
+-- they are looked at: what is not wide has at most 22 MB.
+-- Invariant: looks at the length of the value alone, which costs nothing. No SET clause, so that
+-- it is inlined. Raises: nothing.
+create or replace function jobq_private.is_wide(value jsonb)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+as $$
+    select pg_catalog.pg_column_size(value) > 2000
+$$;
+
+revoke all on function jobq_private.is_wide from public;
+
+comment on function jobq_private.is_wide is
+'Says whether a JSON value may hold many numbers.';
