@@ -1,7 +1,7 @@
 -- Purpose: which payload of a batch of new jobs does not fit the schema of its kind, and why; null
 -- where all do.
 -- Invariant: kinds without a schema cost one probe of a small table; a JSON Schema that
--- the database cannot enforce by itself is one for its extension. Raises: by its callers, JQ006.
+-- the database cannot enforce by itself is one for its extension. Raises: nothing.
 create or replace function jobq_private.payload_schema_problem(jobs jobq_private.new_job[])
 returns text
 language sql
