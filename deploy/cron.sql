@@ -616,7 +616,7 @@ declare
             end,
             E' \t\n\r'
         ),
-        '[ \t\n\r]+'
+        E'[ \t\n\r]+'
     );
     _count integer := pg_catalog.cardinality(_fields);
 begin
@@ -717,7 +717,7 @@ declare
     _high integer := _base + _size - 1;
     _bits bigint := 0;
 begin
-    if item !~ '^(\*|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
+    if item !~ '^([*]|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
         perform jobq_private.cron_refuse(field, item);
     elsif _span <> item then
         _step := pg_catalog.split_part(item, '/', 2)::int;
@@ -801,7 +801,7 @@ begin
         return null;
     end if;
     foreach _item in array pg_catalog.string_to_array(list, ',') loop
-        if _item !~ '^(\*|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
+        if _item !~ '^([*]|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
             perform jobq_private.cron_refuse('year', _item);
         end if;
         select pg_catalog.array_agg(jobq_private.cron_number('year', w.word))

@@ -274,6 +274,7 @@ stable
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _set jobq_private.schedule := given;

@@ -40,8 +40,8 @@ begin
     return query
     select s.*
     from jobq_private.search_jobs(
-        nullif(array[list_jobs.state], '{null}'), list_jobs.kind, list_jobs.queue, null, null,
-        null, '00000000-0000-0000-0000-000000000000',
+        case when list_jobs.state is not null then array[list_jobs.state] end,
+        list_jobs.kind, list_jobs.queue, null, null, null, '00000000-0000-0000-0000-000000000000',
         coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
     ) as s;
 end

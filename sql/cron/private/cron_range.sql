@@ -25,7 +25,7 @@ declare
     _high integer := _base + _size - 1;
     _bits bigint := 0;
 begin
-    if item !~ '^(\*|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
+    if item !~ '^([*]|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
         perform jobq_private.cron_refuse(field, item);
     elsif _span <> item then
         _step := pg_catalog.split_part(item, '/', 2)::int;

@@ -26,7 +26,7 @@ declare
             end,
             E' \t\n\r'
         ),
-        '[ \t\n\r]+'
+        E'[ \t\n\r]+'
     );
     _count integer := pg_catalog.cardinality(_fields);
 begin

@@ -18,7 +18,7 @@ begin
         return null;
     end if;
     foreach _item in array pg_catalog.string_to_array(list, ',') loop
-        if _item !~ '^(\*|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
+        if _item !~ '^([*]|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
             perform jobq_private.cron_refuse('year', _item);
         end if;
         select pg_catalog.array_agg(jobq_private.cron_number('year', w.word))

@@ -8,6 +8,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Escapes as they are, and without what stands in brackets.

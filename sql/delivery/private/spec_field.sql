@@ -9,6 +9,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Parts of an address, for like_regex; a template may stand for each of them.

@@ -8,6 +8,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
     select matches_pattern.value collate "C" ~ case
         when matches_pattern.pattern !~ '\.' then matches_pattern.pattern

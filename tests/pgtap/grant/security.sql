@@ -1,6 +1,6 @@
 -- Who may do what, read from the catalog: a new function, table or view cannot escape.
 begin;
-select plan(38);
+select plan(41);
 
 create temporary table routine as
 select
@@ -249,7 +249,7 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_over'), ('own_shard'), ('follows');
+('is_over'), ('own_shard'), ('follows'), ('job_rows');
 select is_empty(
     $$
     select function, config from routine
@@ -584,6 +584,29 @@ from (
     ('jobq_producer', 'update jobq.job set state = ''cancelled'''),
     ('jobq_operator', 'delete from jobq_private.job')
 ) as a (role, statement);
+
+-- What a session has set changes nothing of what a function does
+select is_empty(
+    $$
+    select r.function
+    from routine as r
+    where regexp_replace(
+        regexp_replace(r.body, '--[^\n]*', '', 'g'), '(?i)E''([^''\\]|\\.|'''')*''', '', 'g'
+    ) ~ '\\'
+    and not coalesce(r.config, '{}') @> '{standard_conforming_strings=on}'
+    $$,
+    'who writes a backslash in a string says how strings are read'
+);
+set local standard_conforming_strings = off;
+set local escape_string_warning = off;
+select is(
+    jobq_private.redacted_text('GET https://ada:hunter2@example.org'), 'GET https://***@example.org',
+    'what is secret is found however strings are read'
+);
+set local standard_conforming_strings = on;
+set local array_nulls = off;
+select isnt_empty('select * from jobq.list_jobs()', 'null is null however arrays are read');
+set local array_nulls = on;
 
 select * from finish();
 rollback;
