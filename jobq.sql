@@ -2235,6 +2235,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _may_execute boolean;
@@ -2310,6 +2311,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
     select matches_pattern.value collate "C" ~ case
         when matches_pattern.pattern !~ '\.' then matches_pattern.pattern
@@ -2386,6 +2388,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Without escaped characters but digits, and without what stands in brackets.
@@ -2583,6 +2586,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _is_plain constant boolean :=
@@ -6788,6 +6792,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _value constant text := '(?:"[^"]*"|''[^'']*''|\[[^\]]*\]|[^\s,;&)}\]]+)';
@@ -6833,6 +6838,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
     select left(
         case when g.redact_emails
@@ -9621,13 +9627,13 @@ security invoker
 as $$
     with policy as materialized (
         select d.kind as of_kind, d.queue as of_queue, s.*
-        from (select distinct j.kind, coalesce(j.queue, '') from unnest(jobs) as j)
+        from (select distinct j.kind, coalesce(j.queue, '') from pg_catalog.unnest(jobs) as j)
             as d (kind, queue)
         cross join lateral
             jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
     )
     select
-        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, now()),
+        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, pg_catalog.now()),
         coalesce(j.priority, p.priority), coalesce(j.max_attempts, p.max_attempts),
         coalesce(j.timeout, p.timeout), p.lease, j.idempotency_key, j.dedup_key,
         case when j.dedup_key is not null then j.dedup end, coalesce(j.metadata, '{}'),
@@ -9636,7 +9642,7 @@ as $$
         p.keep,
         case when j.after is null and j.callback_of is null then 'queued' else 'blocked' end,
         j.batch_id, coalesce(j.is_awaited, false)
-    from unnest(jobs) with ordinality as j
+    from pg_catalog.unnest(jobs) with ordinality as j
     join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
     cross join lateral (
         select coalesce(j.concurrency_key, j.payload #>> p.concurrency_key)
@@ -11548,8 +11554,8 @@ begin
     return query
     select s.*
     from jobq_private.search_jobs(
-        nullif(array[list_jobs.state], '{null}'), list_jobs.kind, list_jobs.queue, null, null,
-        null, '00000000-0000-0000-0000-000000000000',
+        case when list_jobs.state is not null then array[list_jobs.state] end,
+        list_jobs.kind, list_jobs.queue, null, null, null, '00000000-0000-0000-0000-000000000000',
         coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
     ) as s;
 end
@@ -12979,7 +12985,7 @@ declare
             end,
             E' \t\n\r'
         ),
-        '[ \t\n\r]+'
+        E'[ \t\n\r]+'
     );
     _count integer := pg_catalog.cardinality(_fields);
 begin
@@ -13080,7 +13086,7 @@ declare
     _high integer := _base + _size - 1;
     _bits bigint := 0;
 begin
-    if item !~ '^(\*|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
+    if item !~ '^([*]|[0-9A-Z]+(-[0-9A-Z]+)?)(/[0-9]{1,4})?$' then
         perform jobq_private.cron_refuse(field, item);
     elsif _span <> item then
         _step := pg_catalog.split_part(item, '/', 2)::int;
@@ -13164,7 +13170,7 @@ begin
         return null;
     end if;
     foreach _item in array pg_catalog.string_to_array(list, ',') loop
-        if _item !~ '^(\*|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
+        if _item !~ '^([*]|[0-9]+(-[0-9]+)?)(/0*[1-9][0-9]{0,2})?$' then
             perform jobq_private.cron_refuse('year', _item);
         end if;
         select pg_catalog.array_agg(jobq_private.cron_number('year', w.word))
@@ -13627,6 +13633,7 @@ stable
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _set jobq_private.schedule := given;
@@ -18333,6 +18340,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Escapes as they are, and without what stands in brackets.
@@ -18380,6 +18388,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Parts of an address, for like_regex; a template may stand for each of them.
@@ -18535,6 +18544,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _before text;
@@ -18568,6 +18578,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 begin
     return query

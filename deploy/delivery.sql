@@ -698,6 +698,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Escapes as they are, and without what stands in brackets.
@@ -745,6 +746,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Parts of an address, for like_regex; a template may stand for each of them.
@@ -900,6 +902,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _before text;
@@ -933,6 +936,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 begin
     return query

@@ -264,6 +264,7 @@ stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _may_execute boolean;
@@ -339,6 +340,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
     select matches_pattern.value collate "C" ~ case
         when matches_pattern.pattern !~ '\.' then matches_pattern.pattern
@@ -415,6 +417,7 @@ immutable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     -- Without escaped characters but digits, and without what stands in brackets.
@@ -612,6 +615,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
 as $$
 declare
     _is_plain constant boolean :=

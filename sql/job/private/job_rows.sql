@@ -19,13 +19,13 @@ security invoker
 as $$
     with policy as materialized (
         select d.kind as of_kind, d.queue as of_queue, s.*
-        from (select distinct j.kind, coalesce(j.queue, '') from unnest(jobs) as j)
+        from (select distinct j.kind, coalesce(j.queue, '') from pg_catalog.unnest(jobs) as j)
             as d (kind, queue)
         cross join lateral
             jobq_private.settings_for(d.kind, nullif(d.queue, '')) as s
     )
     select
-        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, now()),
+        ids[j.ordinality], j.kind, coalesce(j.payload, '{}'), p.queue, coalesce(j.run_at, pg_catalog.now()),
         coalesce(j.priority, p.priority), coalesce(j.max_attempts, p.max_attempts),
         coalesce(j.timeout, p.timeout), p.lease, j.idempotency_key, j.dedup_key,
         case when j.dedup_key is not null then j.dedup end, coalesce(j.metadata, '{}'),
@@ -34,7 +34,7 @@ as $$
         p.keep,
         case when j.after is null and j.callback_of is null then 'queued' else 'blocked' end,
         j.batch_id, coalesce(j.is_awaited, false)
-    from unnest(jobs) with ordinality as j
+    from pg_catalog.unnest(jobs) with ordinality as j
     join policy as p on p.of_kind = j.kind and p.of_queue = coalesce(j.queue, '')
     cross join lateral (
         select coalesce(j.concurrency_key, j.payload #>> p.concurrency_key)

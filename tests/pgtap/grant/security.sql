@@ -279,7 +279,7 @@ select is_empty(
         'g') as m (found)
     where r.name in (select i.name from inlined as i)
     and (
-        m.found[1] not in ('array', 'coalesce', 'extract', 'greatest', 'least')
+        m.found[1] not in ('array', 'coalesce', 'extract', 'greatest', 'least', 'nullif')
         or r.language <> 'sql'
     )
     $$,
