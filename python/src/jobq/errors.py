@@ -276,6 +276,8 @@ def of_database(error: psycopg.Error) -> JobqError:
     """
     state, said = error.sqlstate or "", error.diag
     kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2])
+    if kind is NotDeployed and _has_huge_integer(said.message_primary or ""):
+        kind = InvalidArgument
     if kind is None and not state:
         is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
         kind = _of_transport(error) if is_transport else InvalidArgument
@@ -300,6 +302,11 @@ def translate() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         raise of_database(error) from error
+
+
+def _has_huge_integer(message: str) -> bool:
+    """Tell an argument that no integer holds, for which there is no function, from no function."""
+    return "=> bigint" in message or "=> numeric" in message
 
 
 def _of_transport(error: psycopg.Error) -> type[JobqError]:

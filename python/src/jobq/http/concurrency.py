@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.values import Key, Milliseconds, Moment, Name, Reason, Request
+from jobq.http.values import ConcurrencyKey, Milliseconds, Moment, Name, Reason, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -28,7 +28,7 @@ class OneKey(Request):
     """A concurrency key of a queue."""
 
     queue: Name
-    concurrency_key: Key
+    concurrency_key: ConcurrencyKey
 
 
 class NewLimit(OneKey, kw_only=True):

@@ -13,9 +13,9 @@ from jobq.http.values import (
     TEXT,
     AfterFailure,
     Attempts,
+    ConcurrencyKey,
     Json,
     JsonMembers,
-    KeyText,
     Milliseconds,
     Moment,
     Name,
@@ -48,7 +48,7 @@ class SlotNode(Request, kw_only=True, omit_defaults=True):
     max_attempts: Attempts | None = None
     timeout_ms: Milliseconds | None = None
     metadata: JsonMembers | None = None
-    concurrency_key: KeyText | None = None
+    concurrency_key: ConcurrencyKey | None = None
 
 
 class SlotGraph(Request, kw_only=True):

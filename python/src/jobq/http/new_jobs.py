@@ -17,6 +17,7 @@ from jobq.http.schedules import NewRecurringJob, Recurrence, RecurrenceOfKind, g
 from jobq.http.values import (
     AfterFailure,
     Attempts,
+    ConcurrencyKey,
     Dedup,
     Json,
     JsonMembers,
@@ -62,7 +63,7 @@ class NewJob(Options, kw_only=True, omit_defaults=True):
     payload: Json | UnsetType = UNSET
     dedup_key: KeyText | None = None
     dedup: Dedup | None = None
-    concurrency_key: KeyText | None = None
+    concurrency_key: ConcurrencyKey | None = None
 
 
 class Invocation(Options, kw_only=True, omit_defaults=True):

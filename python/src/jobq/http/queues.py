@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from jobq.http import examples
 from jobq.http.operation import Answer, Operation, encoded, json
 from jobq.http.page import Next, Paging, page
-from jobq.http.values import Key, Moment, Reason, Request
+from jobq.http.values import ConcurrencyKey, Moment, Reason, Request
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -60,7 +60,7 @@ class QueuePage(Struct):
 class KeyOf(Struct, forbid_unknown_fields=True):
     """Which key to look at."""
 
-    concurrency_key: Key | None = None
+    concurrency_key: ConcurrencyKey | None = None
 
 
 class Runner(Struct):

@@ -18,6 +18,7 @@ from jobq.http.queues import Pause
 from jobq.http.values import (
     AnyJson,
     Attempts,
+    ConcurrencyKey,
     EndpointType,
     Json,
     JsonMembers,
@@ -67,7 +68,7 @@ class Timing(Request, kw_only=True):
     timeout_ms: Milliseconds | UnsetType | None = UNSET
     dedup: ScheduleDedup | UnsetType = UNSET
     dedup_key: KeyText | UnsetType | None = UNSET
-    concurrency_key: KeyText | UnsetType | None = UNSET
+    concurrency_key: ConcurrencyKey | UnsetType | None = UNSET
     metadata: JsonMembers | UnsetType = UNSET
     graph: SlotGraph | UnsetType | None = UNSET
 

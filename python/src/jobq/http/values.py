@@ -12,7 +12,7 @@ TEXT: Final = r"^[^\u0000]*$"
 
 Name = Annotated[str, Meta(min_length=1, max_length=128, pattern=TEXT)]
 Text = Annotated[str, Meta(max_length=512, pattern=TEXT)]
-Key = Annotated[str, Meta(min_length=1, max_length=256, pattern=TEXT)]
+ConcurrencyKey = Annotated[str, Meta(min_length=1, max_length=1024, pattern=TEXT)]
 KeyText = Annotated[str, Meta(min_length=1, max_length=512, pattern=TEXT)]
 Reason = Annotated[str, Meta(max_length=512, pattern=TEXT)]
 Priority = Annotated[float, Meta(ge=-32768, le=32767, multiple_of=1)]
