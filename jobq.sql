@@ -18064,6 +18064,55 @@ revoke all on function jobq_private.json_schema_problem from public;
 comment on function jobq_private.json_schema_problem is
 'Says why a JSON Schema cannot be used to check the input of endpoints, or null.';
 
+-- Purpose: which jobs wait to be delivered by an older version of their endpoint that refers to a
+-- secret, or to what a config has not among entries; null when there are none.
+-- Invariant: reads versions first, and jobs only of those that refer to it. A payload spec and a
+-- config that are gone are needed by nobody: jobs are delivered by their versions. Raises: nothing.
+create or replace function jobq_private.needed_by_jobs(
+    namespace text, name text, entries jsonb default null
+)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _jobs text;
+begin
+    select format('jobs of endpoint %s, version %s: %s', u.endpoint, u.version, u.written)
+    into _jobs
+    from (
+        select
+            v.name as endpoint, v.version as delivery_version, r.written,
+            v.document ->> 'endpoint_version' as version
+        from jobq_private.definition_version as v
+        cross join lateral jobq_private.template_references(v.document -> 'spec') as r
+        where v.type = 'delivery'
+        and r.namespace = needed_by_jobs.namespace
+        and case r.namespace
+            when 'secret' then r.path = needed_by_jobs.name
+            else v.document ->> 'config' = needed_by_jobs.name
+                and not r.is_optional
+                and entries #> string_to_array(r.path, '.') is null
+        end
+        offset 0
+    ) as u
+    where exists (
+        select from jobq_private.job as j
+        where j.kind = u.endpoint and j.delivery_version = u.delivery_version
+    )
+    limit 1;
+    return _jobs;
+end
+$$;
+
+revoke all on function jobq_private.needed_by_jobs from public;
+
+comment on function jobq_private.needed_by_jobs is
+'Says which jobs wait to be delivered by a version that refers to a secret or a config.';
+
 -- Purpose: whether a claim must leave a job alone, since its endpoint is paused; the job is then
 -- put aside, once, in place of being leased.
 -- Invariant: stamp_transition() asks for deliveries alone. The job is out of the way of later
@@ -18130,8 +18179,8 @@ revoke all on function jobq_private.parked_until from public;
 comment on function jobq_private.parked_until is
 'When jobs are due that wait for a paused endpoint.';
 
--- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
--- endpoint, its payload spec and its retries, as one version under one number.
+-- Purpose: count the version of an endpoint, and give the jobs that it gets from now on what they
+-- are delivered by: the endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
 -- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
 -- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
@@ -18144,7 +18193,24 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _document constant jsonb := (
+    _version integer;
+    _document jsonb;
+begin
+    select jobq_private.record_version('endpoint', e.endpoint, jsonb_build_object(
+        'type', e.type, 'spec', e.spec, 'payload_spec', e.payload_spec,
+        'config', e.config, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'queue', k.queue, 'retry_policy',
+        jobq_private.retry_document(k) || jsonb_build_object('jitter', k.retry_jitter)
+    ))
+    into _version
+    from jobq_private.endpoint as e
+    join jobq_private.kind as k on k.kind = e.endpoint
+    where e.endpoint = pin_delivery.endpoint;
+    update jobq_private.endpoint as e
+    set version = _version, updated_at = now()
+    where e.endpoint = pin_delivery.endpoint and e.version <> _version;
+
+    _document := (
         select jsonb_build_object(
             'endpoint_version', e.version, 'type', e.type, 'spec', e.spec,
             'config', e.config, 'payload_spec', e.payload_spec,
@@ -18159,7 +18225,6 @@ declare
         left join jobq_private.payload_spec as p on p.payload_spec = e.payload_spec
         where e.endpoint = pin_delivery.endpoint
     );
-begin
     update jobq_private.kind as k
     set delivery_version = jobq_private.record_version(
         'delivery', pin_delivery.endpoint, _document
@@ -18189,7 +18254,7 @@ $$;
 revoke all on function jobq_private.pin_delivery from public;
 
 comment on function jobq_private.pin_delivery is
-'Gives the jobs that an endpoint gets from now on what they are delivered by.';
+'Counts the version of an endpoint, and gives the jobs that an endpoint gets from now on what they are delivered by.';
 
 -- Purpose: keep a version of a definition, and give its number.
 -- Invariant: a number stands for one document for ever, also when the definition is
@@ -18262,6 +18327,29 @@ revoke all on function jobq_private.refuse_definition from public;
 
 comment on function jobq_private.refuse_definition is
 'Raises that a payload spec, config, secret or endpoint is not there.';
+
+-- Purpose: the retries of an endpoint as its document has them.
+-- Invariant: reads only its argument. Raises: nothing.
+create or replace function jobq_private.retry_document(kind jobq_private.kind)
+returns jsonb
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object(
+        'max_attempts', (kind).max_attempts,
+        'backoff', (kind).retry_strategy,
+        'initial_delay_ms', jobq_private.milliseconds((kind).retry_initial_delay),
+        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay)
+    )
+$$;
+
+revoke all on function jobq_private.retry_document from public;
+
+comment on function jobq_private.retry_document is
+'Returns the retries of an endpoint as its document has them.';
 
 -- Purpose: what a keyword of JSON Schema (draft 2020-12) must be, and whether a value is that.
 -- Invariant: an unknown keyword has no row; strict paths, so that an array is never taken for
@@ -18480,8 +18568,9 @@ revoke all on function jobq_private.spec_field from public;
 comment on function jobq_private.spec_field is
 'Returns what a field of an endpoint''s spec must be, and whether a value is that.';
 
--- Purpose: store an endpoint that was checked, with its version and its secrets.
--- Invariant: called under the lock of begin_definition(), its kind being there.
+-- Purpose: store an endpoint that was checked, with its secrets.
+-- Invariant: called under the lock of begin_definition(), its kind being there. pin_delivery()
+-- counts its version, for its retries and its queue are part of it.
 -- Raises: nothing of its own.
 create or replace function jobq_private.store_endpoint(
     endpoint text, type text, spec jsonb, payload_spec text, config text,
@@ -18494,15 +18583,6 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _version integer := jobq_private.record_version(
-        'endpoint', store_endpoint.endpoint, jsonb_build_object(
-            'type', store_endpoint.type, 'spec', store_endpoint.spec,
-            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
-            'max_concurrency', store_endpoint.max_concurrency,
-            'max_per_second', store_endpoint.max_per_second
-        )
-    );
 begin
     insert into jobq_private.endpoint (
         endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
@@ -18511,15 +18591,14 @@ begin
     values (
         store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
         store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
-        store_endpoint.max_per_second, _version
+        store_endpoint.max_per_second, 0
     )
     on conflict on constraint endpoint_pkey do update
     set
         type = excluded.type, payload_spec = excluded.payload_spec,
         config = excluded.config, spec = excluded.spec,
         max_concurrency = excluded.max_concurrency,
-        max_per_second = excluded.max_per_second, version = excluded.version,
-        updated_at = now();
+        max_per_second = excluded.max_per_second;
 
     delete from jobq_private.endpoint_secret as s
     where s.endpoint = store_endpoint.endpoint;
@@ -18533,7 +18612,7 @@ $$;
 revoke all on function jobq_private.store_endpoint from public;
 
 comment on function jobq_private.store_endpoint is
-'Stores an endpoint that was checked, with its version and its secrets.';
+'Stores an endpoint that was checked, with its secrets.';
 
 -- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
 -- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
@@ -18671,12 +18750,7 @@ select
     json_build_object(
         'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
         'config', e.config, 'spec', e.spec,
-        'retry_policy', json_build_object(
-            'max_attempts', k.max_attempts,
-            'backoff', k.retry_strategy,
-            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
-            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
-        ),
+        'retry_policy', jobq_private.retry_document(k),
         'queue', k.queue, 'max_concurrency', e.max_concurrency,
         'max_per_second', e.max_per_second, 'paused_at', e.paused_at,
         'pause_reason', e.pause_reason, 'version', e.version,
@@ -18691,8 +18765,9 @@ comment on view jobq_private.definition is
 'Payload specs, configs, secrets and endpoints as JSON documents.';
 
 -- Purpose: delete a payload spec, config, secret or endpoint; its versions stay.
--- Invariant: refused while an endpoint refers to it, and an endpoint while live jobs or
--- schedules of it exist; with an endpoint goes its kind.
+-- Invariant: refused while an endpoint refers to it, a secret also while jobs wait to be
+-- delivered by an older version that does, and an endpoint while live jobs or schedules of
+-- it exist; with an endpoint goes its kind.
 -- Raises: 22004, 22023, JQ007, JQ008.
 -- Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.
@@ -18711,6 +18786,7 @@ declare
     _type constant text := delete_definition.type;
     _name constant text := delete_definition.name;
     _endpoint text;
+    _jobs text;
 begin
     perform jobq_private.begin_definition(_type, _name, 'update');
     select d.endpoint into _endpoint
@@ -18729,12 +18805,16 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format('endpoint %s', _endpoint));
+    elsif _type = 'secret' then
+        _jobs := jobq_private.needed_by_jobs('secret', _name);
+        if _jobs is not null then
+            perform jobq_private.raise_error('HAS_DEPENDENTS', _jobs);
+        end if;
+        delete from jobq_private.secret as s where s.secret = _name;
     elsif _type = 'payload_spec' then
         delete from jobq_private.payload_spec as p where p.payload_spec = _name;
     elsif _type = 'config' then
         delete from jobq_private.config as c where c.config = _name;
-    elsif _type = 'secret' then
-        delete from jobq_private.secret as s where s.secret = _name;
     else
         perform jobq.delete_kind(_name);
     end if;
@@ -19070,7 +19150,7 @@ comment on function jobq.pause_endpoint is
 
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away.
+-- away, nor what an older version does that jobs wait to be delivered by.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Argument mode: put creates or replaces; create refuses a name that exists, update one
@@ -19090,6 +19170,7 @@ as $$
 declare
     _version integer;
     _problem constant text := jobq_private.definition_problem(put_config.entries);
+    _jobs text;
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
@@ -19100,6 +19181,10 @@ begin
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
     where e.config = put_config.config;
+    _jobs := jobq_private.needed_by_jobs('config', put_config.config, put_config.entries);
+    if _jobs is not null then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _jobs);
+    end if;
     _version := jobq_private.record_version('config', put_config.config,
         jsonb_build_object('values', put_config.entries));
 
@@ -19178,6 +19263,16 @@ begin
         put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
         put_endpoint.config
     );
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_endpoint.endpoint
+    ) then
+        -- First, so that put_kind() makes a version of the whole change.
+        perform jobq_private.store_endpoint(
+            put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+            put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+            put_endpoint.max_per_second
+        );
+    end if;
     perform jobq.put_kind(
         put_endpoint.endpoint, put_endpoint.queue,
         max_attempts => put_endpoint.max_attempts,

@@ -34,12 +34,7 @@ select
     json_build_object(
         'name', e.endpoint, 'type', e.type, 'payload_spec', e.payload_spec,
         'config', e.config, 'spec', e.spec,
-        'retry_policy', json_build_object(
-            'max_attempts', k.max_attempts,
-            'backoff', k.retry_strategy,
-            'initial_delay_ms', jobq_private.milliseconds(k.retry_initial_delay),
-            'max_delay_ms', jobq_private.milliseconds(k.retry_max_delay)
-        ),
+        'retry_policy', jobq_private.retry_document(k),
         'queue', k.queue, 'max_concurrency', e.max_concurrency,
         'max_per_second', e.max_per_second, 'paused_at', e.paused_at,
         'pause_reason', e.pause_reason, 'version', e.version,

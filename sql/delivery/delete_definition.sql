@@ -1,6 +1,7 @@
 -- Purpose: delete a payload spec, config, secret or endpoint; its versions stay.
--- Invariant: refused while an endpoint refers to it, and an endpoint while live jobs or
--- schedules of it exist; with an endpoint goes its kind.
+-- Invariant: refused while an endpoint refers to it, a secret also while jobs wait to be
+-- delivered by an older version that does, and an endpoint while live jobs or schedules of
+-- it exist; with an endpoint goes its kind.
 -- Raises: 22004, 22023, JQ007, JQ008.
 -- Never: DEFINITION_EXISTS.
 -- Argument type: payload_spec, config, secret or endpoint.
@@ -19,6 +20,7 @@ declare
     _type constant text := delete_definition.type;
     _name constant text := delete_definition.name;
     _endpoint text;
+    _jobs text;
 begin
     perform jobq_private.begin_definition(_type, _name, 'update');
     select d.endpoint into _endpoint
@@ -37,12 +39,16 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error('HAS_DEPENDENTS', format('endpoint %s', _endpoint));
+    elsif _type = 'secret' then
+        _jobs := jobq_private.needed_by_jobs('secret', _name);
+        if _jobs is not null then
+            perform jobq_private.raise_error('HAS_DEPENDENTS', _jobs);
+        end if;
+        delete from jobq_private.secret as s where s.secret = _name;
     elsif _type = 'payload_spec' then
         delete from jobq_private.payload_spec as p where p.payload_spec = _name;
     elsif _type = 'config' then
         delete from jobq_private.config as c where c.config = _name;
-    elsif _type = 'secret' then
-        delete from jobq_private.secret as s where s.secret = _name;
     else
         perform jobq.delete_kind(_name);
     end if;

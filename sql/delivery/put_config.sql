@@ -1,6 +1,6 @@
 -- Purpose: declare a config, or replace it: values that the templates of endpoints name.
 -- Invariant: attempts that start later use it; what an endpoint refers to is not taken
--- away.
+-- away, nor what an older version does that jobs wait to be delivered by.
 -- Raises: 22004, 22023, JQ004, JQ007.
 -- Never: PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND, ENDPOINT_NOT_FOUND.
 -- Argument mode: put creates or replaces; create refuses a name that exists, update one
@@ -20,6 +20,7 @@ as $$
 declare
     _version integer;
     _problem constant text := jobq_private.definition_problem(put_config.entries);
+    _jobs text;
 begin
     perform jobq_private.begin_definition('config', put_config.config, put_config.mode);
     if jsonb_typeof(put_config.entries) is distinct from 'object' then
@@ -30,6 +31,10 @@ begin
     perform jobq_private.check_references(e.endpoint, e.spec, put_config.entries)
     from jobq_private.endpoint as e
     where e.config = put_config.config;
+    _jobs := jobq_private.needed_by_jobs('config', put_config.config, put_config.entries);
+    if _jobs is not null then
+        perform jobq_private.raise_error('TEMPLATE_RESOLUTION_FAILED', _jobs);
+    end if;
     _version := jobq_private.record_version('config', put_config.config,
         jsonb_build_object('values', put_config.entries));
 

@@ -53,6 +53,16 @@ begin
         put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
         put_endpoint.config
     );
+    if exists (
+        select from jobq_private.endpoint as e where e.endpoint = put_endpoint.endpoint
+    ) then
+        -- First, so that put_kind() makes a version of the whole change.
+        perform jobq_private.store_endpoint(
+            put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
+            put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
+            put_endpoint.max_per_second
+        );
+    end if;
     perform jobq.put_kind(
         put_endpoint.endpoint, put_endpoint.queue,
         max_attempts => put_endpoint.max_attempts,

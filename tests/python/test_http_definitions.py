@@ -27,6 +27,7 @@ DEFINITIONS = [
     ("/payload-specs/s", lambda number: {"name": "s", "schema": {"title": str(number)}}),
     ("/configs/c", lambda number: {"name": "c", "values": {"a": number}}),
     ("/endpoints/e", endpoint),
+    ("/endpoints/e", lambda number: {**endpoint(0), "retry_policy": {"max_attempts": number + 1}}),
 ]
 
 

@@ -1,5 +1,5 @@
--- Purpose: give the jobs that an endpoint gets from now on what they are delivered by: the
--- endpoint, its payload spec and its retries, as one version under one number.
+-- Purpose: count the version of an endpoint, and give the jobs that it gets from now on what they
+-- are delivered by: the endpoint, its payload spec and its retries, as one version under one number.
 -- Invariant: jobs take the number from the same row of kind as the schema that they are
 -- checked by, so it is exact whatever commits meanwhile. No endpoint, no version. Called
 -- under the lock of begin_definition(). The endpoint's limits are those of its kind. Raises: nothing.
@@ -12,7 +12,24 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _document constant jsonb := (
+    _version integer;
+    _document jsonb;
+begin
+    select jobq_private.record_version('endpoint', e.endpoint, jsonb_build_object(
+        'type', e.type, 'spec', e.spec, 'payload_spec', e.payload_spec,
+        'config', e.config, 'max_concurrency', e.max_concurrency,
+        'max_per_second', e.max_per_second, 'queue', k.queue, 'retry_policy',
+        jobq_private.retry_document(k) || jsonb_build_object('jitter', k.retry_jitter)
+    ))
+    into _version
+    from jobq_private.endpoint as e
+    join jobq_private.kind as k on k.kind = e.endpoint
+    where e.endpoint = pin_delivery.endpoint;
+    update jobq_private.endpoint as e
+    set version = _version, updated_at = now()
+    where e.endpoint = pin_delivery.endpoint and e.version <> _version;
+
+    _document := (
         select jsonb_build_object(
             'endpoint_version', e.version, 'type', e.type, 'spec', e.spec,
             'config', e.config, 'payload_spec', e.payload_spec,
@@ -27,7 +44,6 @@ declare
         left join jobq_private.payload_spec as p on p.payload_spec = e.payload_spec
         where e.endpoint = pin_delivery.endpoint
     );
-begin
     update jobq_private.kind as k
     set delivery_version = jobq_private.record_version(
         'delivery', pin_delivery.endpoint, _document
@@ -57,4 +73,4 @@ $$;
 revoke all on function jobq_private.pin_delivery from public;
 
 comment on function jobq_private.pin_delivery is
-'Gives the jobs that an endpoint gets from now on what they are delivered by.';
+'Counts the version of an endpoint, and gives the jobs that an endpoint gets from now on what they are delivered by.';

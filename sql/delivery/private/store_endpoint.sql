@@ -1,5 +1,6 @@
--- Purpose: store an endpoint that was checked, with its version and its secrets.
--- Invariant: called under the lock of begin_definition(), its kind being there.
+-- Purpose: store an endpoint that was checked, with its secrets.
+-- Invariant: called under the lock of begin_definition(), its kind being there. pin_delivery()
+-- counts its version, for its retries and its queue are part of it.
 -- Raises: nothing of its own.
 create or replace function jobq_private.store_endpoint(
     endpoint text, type text, spec jsonb, payload_spec text, config text,
@@ -12,15 +13,6 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _version integer := jobq_private.record_version(
-        'endpoint', store_endpoint.endpoint, jsonb_build_object(
-            'type', store_endpoint.type, 'spec', store_endpoint.spec,
-            'payload_spec', store_endpoint.payload_spec, 'config', store_endpoint.config,
-            'max_concurrency', store_endpoint.max_concurrency,
-            'max_per_second', store_endpoint.max_per_second
-        )
-    );
 begin
     insert into jobq_private.endpoint (
         endpoint, type, payload_spec, config, spec, max_concurrency, max_per_second,
@@ -29,15 +21,14 @@ begin
     values (
         store_endpoint.endpoint, store_endpoint.type, store_endpoint.payload_spec,
         store_endpoint.config, store_endpoint.spec, store_endpoint.max_concurrency,
-        store_endpoint.max_per_second, _version
+        store_endpoint.max_per_second, 0
     )
     on conflict on constraint endpoint_pkey do update
     set
         type = excluded.type, payload_spec = excluded.payload_spec,
         config = excluded.config, spec = excluded.spec,
         max_concurrency = excluded.max_concurrency,
-        max_per_second = excluded.max_per_second, version = excluded.version,
-        updated_at = now();
+        max_per_second = excluded.max_per_second;
 
     delete from jobq_private.endpoint_secret as s
     where s.endpoint = store_endpoint.endpoint;
@@ -51,4 +42,4 @@ $$;
 revoke all on function jobq_private.store_endpoint from public;
 
 comment on function jobq_private.store_endpoint is
-'Stores an endpoint that was checked, with its version and its secrets.';
+'Stores an endpoint that was checked, with its secrets.';

@@ -1,6 +1,6 @@
 -- What put_config(), put_payload_spec(), put_secret() and their deletes promise.
 begin;
-select plan(41);
+select plan(49);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -108,6 +108,44 @@ select results_eq(
     $$ values ('mail', null::text) $$,
     'a page that is the last has no cursor'
 );
+
+-- What jobs of an older version are delivered by
+select jobq.put_config('old', '{"k": "v", "z": 1}') as doc \gset
+select jobq.put_secret('old_key', repeat('c', 40)::bytea, 'k1') as doc \gset
+select jobq.put_payload_spec('old-input', '{"type": "object"}') as doc \gset
+select jobq.put_endpoint('aged', 'HTTP', '{"url": "http://a.example/{{config.k}}{{config.y ?? 1}}",
+    "headers": {"a": "{{secret.old_key}}"}}', 'old-input', 'old') as doc \gset
+select jobq.enqueue('aged') as job_id \gset
+select k.delivery_version from jobq_private.kind as k where k.kind = 'aged' \gset
+select jobq.put_endpoint('aged', 'HTTP', '{"url": "http://a.example/"}') as doc \gset
+select is(
+    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('while jobs wait, %s: %s', a.call, a.refusal)
+)
+from (
+    values
+    ('put_config(''old'', ''{"z": 1}'')', 'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('put_config(''old'', ''{"k": 2}'')', 'none'),
+    ('delete_definition(''secret'', ''old_key'')', 'JQ008 HAS_DEPENDENTS'),
+    ('delete_definition(''payload_spec'', ''old-input'')', 'none'),
+    ('delete_definition(''config'', ''old'')', 'none')
+) as a (call, refusal);
+select results_eq(
+    format(
+        'select config_entries::jsonb, schema, secrets ? ''old_key'' from jobq.get_delivery(''aged'', %s, %L)',
+        :delivery_version, :'job_id'
+    ),
+    $$ values ('{"k": 2}'::jsonb, '{"type": "object"}'::jsonb, true) $$,
+    'a delivery has the versions of what is gone'
+);
+select jobq.cancel(:'job_id');
+select is(
+    pg_temp.refusal('select jobq.' || a.call), a.refusal, format('then, %s: %s', a.call, a.refusal)
+)
+from (
+    values
+    ('put_config(''old'', ''{"z": 1}'')', 'none'),
+    ('delete_definition(''secret'', ''old_key'')', 'none')
+) as a (call, refusal);
 
 select * from finish();
 rollback;

@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(139);
+select plan(143);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -188,6 +188,29 @@ select is(
     (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://v"}') ->> 'version')::integer, 2,
     'another is the next'
 );
+select is(
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://v"}', max_attempts => 5) ->> 'version')::integer, 3,
+    'other retries are another version'
+);
+select is(
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://w"}', max_attempts => 6, queue => 'mail') ->> 'version')::integer, 4,
+    'all that changes at a time is one version, the queue too'
+);
+select jobq.put_kind('fresh', 'mail', max_attempts => 7);
+select is(
+    (jobq.show_definition('endpoint', 'fresh') ->> 'version')::integer, 5,
+    'so is what put_kind() changes'
+);
+select is(
+    (
+        select v.document - '{type,spec,config,payload_spec,max_concurrency,max_per_second}'::text[]
+        from jobq.list_versions('endpoint', 'fresh') as v
+        where v.version = 4
+    ),
+    '{"queue": "mail", "retry_policy": {"max_attempts": 6, "backoff": "exponential", "jitter": 0.25,
+        "initial_delay_ms": 1000, "max_delay_ms": 60000}}'::jsonb,
+    'a version says how it was tried again, and in which queue'
+);
 
 -- Deleting
 select jobq.enqueue('send-mail', '{"to": "a"}') as job_id \gset
@@ -212,7 +235,7 @@ from (
     values ('send-mail', 'JQ007 ENDPOINT_NOT_FOUND'), (null, '22004 NULL_ARGUMENT')
 ) as a (name, refusal);
 select is(
-    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 3,
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 6,
     'versions are not used twice'
 );
 

@@ -1,0 +1,48 @@
+-- Purpose: which jobs wait to be delivered by an older version of their endpoint that refers to a
+-- secret, or to what a config has not among entries; null when there are none.
+-- Invariant: reads versions first, and jobs only of those that refer to it. A payload spec and a
+-- config that are gone are needed by nobody: jobs are delivered by their versions. Raises: nothing.
+create or replace function jobq_private.needed_by_jobs(
+    namespace text, name text, entries jsonb default null
+)
+returns text
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _jobs text;
+begin
+    select format('jobs of endpoint %s, version %s: %s', u.endpoint, u.version, u.written)
+    into _jobs
+    from (
+        select
+            v.name as endpoint, v.version as delivery_version, r.written,
+            v.document ->> 'endpoint_version' as version
+        from jobq_private.definition_version as v
+        cross join lateral jobq_private.template_references(v.document -> 'spec') as r
+        where v.type = 'delivery'
+        and r.namespace = needed_by_jobs.namespace
+        and case r.namespace
+            when 'secret' then r.path = needed_by_jobs.name
+            else v.document ->> 'config' = needed_by_jobs.name
+                and not r.is_optional
+                and entries #> string_to_array(r.path, '.') is null
+        end
+        offset 0
+    ) as u
+    where exists (
+        select from jobq_private.job as j
+        where j.kind = u.endpoint and j.delivery_version = u.delivery_version
+    )
+    limit 1;
+    return _jobs;
+end
+$$;
+
+revoke all on function jobq_private.needed_by_jobs from public;
+
+comment on function jobq_private.needed_by_jobs is
+'Says which jobs wait to be delivered by a version that refers to a secret or a config.';

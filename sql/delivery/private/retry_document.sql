@@ -1,0 +1,22 @@
+-- Purpose: the retries of an endpoint as its document has them.
+-- Invariant: reads only its argument. Raises: nothing.
+create or replace function jobq_private.retry_document(kind jobq_private.kind)
+returns jsonb
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object(
+        'max_attempts', (kind).max_attempts,
+        'backoff', (kind).retry_strategy,
+        'initial_delay_ms', jobq_private.milliseconds((kind).retry_initial_delay),
+        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay)
+    )
+$$;
+
+revoke all on function jobq_private.retry_document from public;
+
+comment on function jobq_private.retry_document is
+'Returns the retries of an endpoint as its document has them.';
