@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 RUNS = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "10"))
 SEED = int(os.environ.get("JOBQ_MODEL_SEED", random.randrange(10**9)))
-STEPS = 60
+STEPS = 80
 QUEUES = ["default"]
 # What one of these refuses is refused, and undone with its savepoint.
 REFUSED = ("JQ", "55P03", "40001", "22023", "22004")
-# Each job waits for one of these, again and again as attempts do; for the last at once.
-EVENTS = ["paid", "shipped", "soon"]
+# Each job waits for one of these, again and again as attempts do; for the last only a moment.
+EVENTS = [*(f"e{n}" for n in range(6)), "soon"]
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 NO_JOB = f"'{NOBODY}'::uuid"
@@ -115,12 +115,21 @@ class Story:
         self.observer = connect()
         self.saved: dict[tuple[UUID, str], object] = {}
         self.sessions = [self.session() for _ in range(3)]
-        self.calls = [
+        trees = [
             self.enqueue, self.enqueue, self.graph, self.join, self.open_batch, self.seal,
             self.claim, self.claim, self.exchange, self.exchange, self.complete, self.fail,
             self.fail, self.cancel, self.redrive, self.redrive_tree, self.cancel_tree, self.resolve,
-            self.delete, self.save_step, self.wait_for, self.wait_for, self.emit, self.signal,
+            self.delete,
         ]  # fmt: skip
+        waits = [
+            self.enqueue, self.enqueue, self.claim, self.claim, self.wait_for, self.wait_for,
+            self.wait_for, self.signal, self.signal, self.emit, self.save_step,
+            dice.choice([self.fail, self.cancel, self.redrive, self.delete]),
+        ]  # fmt: skip
+        self.calls = dice.choice([trees, waits])
+        for _ in range(4):
+            self.enqueue(self.observer)
+        self.claim(self.observer)
 
     def session(self) -> Connection:
         session = self.connect()
@@ -319,12 +328,12 @@ class Story:
         return session.execute("show transaction_isolation").fetchone() == ("repeatable read",)
 
     def emit(self, session: Connection) -> None:
-        if self.dice.random() < 0.3:
-            event = self.dice.choice(EVENTS)
-            session.execute("select jobq.emit(%s, %s)", (event, Jsonb(self.dice.random())))
+        event = self.dice.choice(EVENTS)
+        session.execute("select jobq.emit(%s, %s)", (event, Jsonb(self.dice.random())))
 
     def signal(self, session: Connection) -> None:
-        job_id = self.one(self.ids("finished_at is null"))
+        waiting = self.ids(table="jobq_private.waiter")
+        job_id = self.one(waiting or self.ids("finished_at is null"))
         if job_id:
             event = EVENTS[job_id.int % len(EVENTS)]
             payload = Jsonb(self.dice.random())

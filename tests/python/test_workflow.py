@@ -7,12 +7,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -85,6 +84,23 @@ def test_a_wait_beside_an_emit_under_way_looks_again_soon(
     assert value(waiting, wait, job_id) == "waiting"
     assert value(waiting, "select run_at < now() + interval '1 s' from jobq.job")
     emitting.execute("commit")
+
+
+def test_a_wait_that_another_session_has_ended_since_fails_to_serialize(
+    connect: Callable[[], Connection],
+) -> None:
+    old, new = connect(), connect()
+    job_id = value(new, "select jobq.enqueue('work')")
+    new.execute("select jobq.claim_job(%s, 'w')", [job_id])
+    new.execute("select jobq.emit('paid', '1')")
+    old.execute("begin isolation level repeatable read")
+    old.execute("select from jobq.error")  # takes the snapshot
+    wait = "select outcome from jobq.wait_for(%s, 1, 'paid')"
+    assert value(new, wait, job_id) == "arrived"
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        old.execute(wait, [job_id])
+    old.execute("rollback")
+    assert value(old, wait, job_id) == "arrived"
 
 
 def test_a_step_on_a_handlers_connection_commits_with_its_writes(

@@ -1,7 +1,8 @@
 -- Purpose: how a wait of a job for an event has ended: what is recorded, what has come, or
 -- that its time is over; null while it goes on.
 -- Invariant: what is found is recorded as a step, so that every later attempt gets the
--- same. A signal for the job goes before an event of that name. Raises: nothing.
+-- same. A signal for the job goes before an event of that name. Under one snapshot, what another
+-- session has recorded since cannot be seen, and it fails to serialize. Raises: 40001.
 create or replace function jobq_private.settle_wait(job_id uuid, attempt integer, event text)
 returns jsonb
 language plpgsql
@@ -35,7 +36,8 @@ begin
     end if;
     if _end is not null then
         insert into jobq_private.step (job_id, name, value, attempt)
-        values (settle_wait.job_id, 'event:' || settle_wait.event, _end, settle_wait.attempt);
+        values (settle_wait.job_id, 'event:' || settle_wait.event, _end, settle_wait.attempt)
+        on conflict on constraint step_pkey do nothing;
         delete from jobq_private.waiter as w
         where w.job_id = settle_wait.job_id and w.event = settle_wait.event;
     end if;
