@@ -712,11 +712,17 @@ comment on type jobq_private.new_job is 'A job as a caller asks for it; null mea
 create type jobq_private.ending as (
     queue text,
     job_id uuid,
+    attempt integer,
     batch_id uuid,
-    is_awaited boolean
+    is_awaited boolean,
+    lane_id uuid,
+    kind text,
+    concurrency_key text,
+    has_place boolean,
+    leaves_nothing boolean
 );
 
-comment on type jobq_private.ending is 'The end of a job that others wait for, or a member of a batch.';
+comment on type jobq_private.ending is 'The end of a job from which something follows: others wait for it, it had a place, or it leaves no trace.';
 
 reset role;
 
@@ -826,7 +832,9 @@ create type jobq_private.claim_mark as (
     took interval,
     slow_looks integer,
     look_at timestamptz,
-    is_look boolean
+    is_look boolean,
+    -- whether it is worth keeping for the next claim
+    is_slow boolean
 );
 
 comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';
@@ -1401,6 +1409,16 @@ alter table jobq_private.kind_gate replica identity full;
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
+-- Has a row once any job has had a lane, or another that waited for it, and keeps it. Where there
+-- is none, a claim looks for neither. Without an index, for the same reason.
+create table jobq_private.in_use (
+    since timestamptz not null default now()
+);
+
+alter table jobq_private.in_use replica identity full;
+
+comment on table jobq_private.in_use is 'Whether lanes or workflows have ever been used here.';
+
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
 create table jobq_private.limit_change (
@@ -1426,6 +1444,17 @@ create type jobq_private.lane_rule as (
 );
 
 comment on type jobq_private.lane_rule is 'What holds for a lane.';
+
+create type jobq_private.queue_look as (
+    is_paused boolean,
+    is_limited boolean,
+    has_gates boolean,
+    has_lanes boolean,
+    -- whether lanes or workflows have ever been used in this database
+    is_used boolean
+);
+
+comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
 
 create type jobq_private.lane_batch as (
     jobs tid[],
@@ -2182,6 +2211,28 @@ revoke all on function jobq_private.lock_class from public;
 
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
+
+-- Purpose: whether another session holds an advisory lock.
+-- Invariant: it is tried, and let go in the same expression, between whose parts no cancel
+-- comes. Two that look at the same moment may take each other for a holder. No SET clause, so
+-- that it is inlined. Raises: nothing.
+create or replace function jobq_private.is_held(class text, slot integer)
+returns boolean
+language sql
+volatile
+parallel unsafe
+security invoker
+as $$
+    select not (
+        pg_catalog.pg_try_advisory_lock(jobq_private.lock_class(class), slot)
+        and pg_catalog.pg_advisory_unlock(jobq_private.lock_class(class), slot)
+    )
+$$;
+
+revoke all on function jobq_private.is_held from public;
+
+comment on function jobq_private.is_held is
+'Whether another session holds an advisory lock.';
 
 -- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
 -- else the global default. A call's own argument goes before all three, at the call.
@@ -5068,6 +5119,39 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
+-- Purpose: once lanes or workflows are used, claims look for them.
+-- Invariant: the row comes with the first that is to be found, in one commit, and stays: a claim
+-- that does not see it would not see those either. Two that are first at once leave two rows.
+-- Raises: nothing.
+create or replace function jobq_private.note_use()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (select from jobq_private.in_use as u) then
+        insert into jobq_private.in_use default values;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.note_use from public;
+
+comment on function jobq_private.note_use is
+'Notes that lanes or workflows are used.';
+
+create or replace trigger in_use_lanes
+after insert on jobq_private.lane_call
+for each statement execute function jobq_private.note_use();
+
+create or replace trigger in_use_looks
+after insert on jobq_private.look
+for each statement execute function jobq_private.note_use();
+
 -- Purpose: how many jobs of a kind's key may start now, in whichever queue, null for any number; when
 -- that changes by itself; and the job that waits again, before which no other may start.
 -- Invariant: exact for who holds the gate of the key. Looks for what runs into one lane of each queue in
@@ -5476,48 +5560,53 @@ comment on function jobq_private.lock_lanes is
 'Of these lanes those of which no other has a row, locked.';
 
 -- Purpose: what a claim must know of a queue before it looks for jobs.
--- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
--- under way, or what runs has not been counted since, the queue looks paused for now, so that no
--- claim waits. Raises: nothing.
-create or replace function jobq_private.look_at(
-    queue text, now timestamptz,
-    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
-)
+-- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks;
+-- where such a change is under way, or what runs has not been counted since, the queue looks
+-- paused for now, so that no claim waits. Hot: its callers pin the search path, and that no
+-- plan is made for a call. Raises: nothing.
+create or replace function jobq_private.look_at(queue text, now timestamptz)
+returns jobq_private.queue_look
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
+    _look jobq_private.queue_look;
 begin
-    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
-        is_paused := true;
-        return;
+    if not pg_try_advisory_xact_lock_shared(
+        jobq_private.lock_class('limiting'), hashtext(queue) & 255
+    ) then
+        _look.is_paused := true;
+        return _look;
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(queue);
     end if;
     select
         q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
-        g.has_gates,
-        exists (
+        exists (select from jobq_private.kind_gate as k), false,
+        exists (select from jobq_private.in_use as u)
+    into _look
+    from (values (null)) as one
+    left join jobq_private.queue as q on q.queue = look_at.queue;
+    if _look.is_used then
+        _look.has_lanes := exists (
             select from jobq_private.lane as l
             where l.queue = look_at.queue
             and l.state <> 'full'
             and l.open_at <= look_at.now
         )
         or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-        or g.has_gates and exists (
+        or _look.has_gates and exists (
             select from jobq_private.lane as l
             where l.queue = look_at.queue and l.gate_id is not null
-        )
-    into is_paused, is_limited, has_gates, has_lanes
-    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
-    left join jobq_private.queue as q on q.queue = look_at.queue;
-    is_paused := is_paused or has_gates and not jobq_private.has_counted();
+        );
+    end if;
+    if _look.has_gates and not _look.is_paused then
+        _look.is_paused := not jobq_private.has_counted();
+    end if;
+    return _look;
 end
 $$;
 
@@ -7805,26 +7894,16 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
-    _snapshot constant pg_snapshot := pg_current_snapshot();
-    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
-    _next constant xid8 := pg_snapshot_xmax(_snapshot);
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _ending constant integer := array_position(
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
-    _queues text[];
-    _lanes uuid[];
-    _kinds text[];
-    _keys text[];
     _endings jobq_private.ending[];
 begin
-    with clock as materialized (
-        select clock_timestamp() as at
-    ),
-    ended as (
+    with ended as (
         delete from jobq_private.job as j
         using (
-            select g.*
+            select g.*, (select clock_timestamp()) as at
             from rows from (
                 unnest(archive_jobs.job_ids, archive_jobs.attempts),
                 jsonb_array_elements(archive_jobs.results)
@@ -7841,11 +7920,10 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
-            or j.xmax = _self
-            or jobq_private.is_over(j.xmax, _next)
+            or jobq_private.is_over(j.xmax)
         )
         returning
-            j.*, nullif(f.result, 'null') as result,
+            j.*, f.at, nullif(f.result, 'null') as result,
             j.lane_id is not null or j.place is not null as has_place,
             j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing
     ),
@@ -7868,41 +7946,30 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            c.at, g.result, g.lane_id, g.concurrency_key,
+            g.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, c.at + g.keep[_ending], g.is_awaited, g.batch_id
+            g.expires_at, g.keep, g.at + g.keep[_ending], g.is_awaited, g.batch_id
         from ended as g
-        cross join clock as c
         where g.leaves_nothing is not true
     )
     select
-        count(*),
-        (select c.at from clock as c),
-        array_agg(g.queue) filter (where g.has_place),
-        array_agg(g.lane_id) filter (where g.has_place),
-        array_agg(g.kind) filter (where g.has_place),
-        array_agg(g.concurrency_key) filter (where g.has_place),
-        array_agg(g.job_id) filter (where g.leaves_nothing),
-        array_agg(g.attempt) filter (where g.leaves_nothing),
-        array_agg(
-            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
-        ) filter (where g.is_awaited or g.batch_id is not null)
-    into
-        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, _keys,
-        archive_jobs.gone, archive_jobs.gone_attempts, _endings
+        count(*), max(g.at),
+        array_agg(row(
+            g.queue, g.job_id, g.attempt, g.batch_id, g.is_awaited, g.lane_id, g.kind,
+            g.concurrency_key, g.has_place, g.leaves_nothing
+        )::jobq_private.ending)
+        filter (
+            where g.has_place or g.leaves_nothing or g.is_awaited or g.batch_id is not null
+        )
+    into archive_jobs.moved, archive_jobs.finished_at, _endings
     from ended as g;
-    if archive_jobs.gone is not null then
-        perform jobq_private.forget_traces(
-            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
-        );
-    end if;
-    if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
-    end if;
     if _endings is not null then
-        perform jobq_private.leave_looks(_endings);
+        select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
+        from jobq_private.follow_endings(_endings) as r;
     end if;
-    perform jobq_private.tell_ended(archive_jobs.job_ids);
+    if jobq_private.is_held('ending', 1024) then
+        perform jobq_private.tell_ended(archive_jobs.job_ids);
+    end if;
 end
 $$;
 
@@ -8854,6 +8921,56 @@ revoke all on function jobq_private.expire_jobs from public;
 comment on function jobq_private.expire_jobs is
 'Ends waiting jobs that have expired.';
 
+-- Purpose: what the ends of jobs bring about: traces are forgotten, lanes called, looks left.
+-- Invariant: the caller has ended these jobs in its transaction. Returns which of them left no
+-- trace, null for none. Raises: nothing.
+create or replace function jobq_private.follow_endings(
+    endings jobq_private.ending[], out gone uuid[], out gone_attempts integer[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queues text[];
+    _lanes uuid[];
+    _kinds text[];
+    _keys text[];
+    _awaited jobq_private.ending[];
+begin
+    select
+        array_agg(e.job_id) filter (where e.leaves_nothing),
+        array_agg(e.attempt) filter (where e.leaves_nothing),
+        array_agg(e.queue) filter (where e.has_place),
+        array_agg(e.lane_id) filter (where e.has_place),
+        array_agg(e.kind) filter (where e.has_place),
+        array_agg(e.concurrency_key) filter (where e.has_place),
+        array_agg(e) filter (where e.is_awaited or e.batch_id is not null)
+    into
+        follow_endings.gone, follow_endings.gone_attempts, _queues, _lanes, _kinds, _keys,
+        _awaited
+    from unnest(follow_endings.endings) as e;
+    if follow_endings.gone is not null then
+        perform jobq_private.forget_traces(
+            follow_endings.gone, 1 < any(follow_endings.gone_attempts)
+        );
+    end if;
+    if _queues is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
+    end if;
+    if _awaited is not null then
+        perform jobq_private.leave_looks(_awaited);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.follow_endings from public;
+
+comment on function jobq_private.follow_endings is
+'Does what the ends of jobs bring about.';
+
 -- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
 -- Invariant: a job's archive row is never older than its id, which lets lookups by id
 -- pass over older partitions. Raises: nothing.
@@ -8919,8 +9036,8 @@ comment on function jobq_private.forget_traces is
 'Forgets failed attempts, log, steps and waits of jobs that go.';
 
 -- Purpose: tell the clients that wait for these jobs, or for any event, that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
--- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
+-- Invariant: who ends jobs calls it only where somebody waits for some job: one lock shows
+-- that. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
 -- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
@@ -8932,30 +9049,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
     _any_event constant integer := 1025;
     _job_id uuid;
-    _slot integer;
 begin
-    if not (
-        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
-    ) then
-        if not (
-            pg_try_advisory_lock(_ending, _any_event)
-            and pg_advisory_unlock(_ending, _any_event)
-        ) then
-            perform jobq_private.notify('jobq_events', '');
-        end if;
-        foreach _job_id in array tell_ended.job_ids loop
-            _slot := hashtext(_job_id::text) & 1023;
-            if not (
-                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
-            ) then
-                perform jobq_private.notify('jobq_ended', _job_id::text);
-            end if;
-        end loop;
+    if jobq_private.is_held('ending', _any_event) then
+        perform jobq_private.notify('jobq_events', '');
     end if;
+    foreach _job_id in array tell_ended.job_ids loop
+        if jobq_private.is_held('ending', hashtext(_job_id::text) & 1023) then
+            perform jobq_private.notify('jobq_ended', _job_id::text);
+        end if;
+    end loop;
 end
 $$;
 
@@ -9003,6 +9107,7 @@ as $$
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
 
     select jobq_private.tell_ended(forget_jobs.job_ids)
+    where jobq_private.is_held('ending', 1024)
 $$;
 
 revoke all on function jobq_private.forget_jobs from public;
@@ -9333,25 +9438,27 @@ revoke all on function jobq_private.is_key_free from public;
 comment on function jobq_private.is_key_free is
 'Says whether an idempotency key that stands for a job may pass to another one.';
 
--- Purpose: whether the transaction that left its mark on a row has ended; next is the one
--- that comes after all that the caller's snapshot knows.
+-- Purpose: whether the transaction that left its mark on a row has ended, or is the caller's own.
 -- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
--- since the snapshot it says no. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.is_over(mark xid, next xid8)
+-- since the snapshot it says no. Raises: nothing.
+create or replace function jobq_private.is_over(mark xid)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 security invoker
+set search_path = pg_catalog, pg_temp
 as $$
-    select case
-        when pg_catalog.age(mark) > pg_catalog.age(next::xid)
-        then pg_catalog.pg_xact_status(
-            (next::text::bigint + pg_catalog.age(next::xid) - pg_catalog.age(mark))
-            ::text::xid8
-        ) <> 'in progress'
-        else false
-    end
+declare
+    _next constant xid8 := pg_snapshot_xmax(pg_current_snapshot());
+    _since constant integer := age(mark) - age(_next::xid);
+begin
+    return case
+        when mark = pg_current_xact_id_if_assigned()::xid then true
+        when _since <= 0 then false
+        else pg_xact_status((_next::text::bigint - _since)::text::xid8) <> 'in progress'
+    end;
+end
 $$;
 
 revoke all on function jobq_private.is_over from public;
@@ -9504,8 +9611,9 @@ when (
 execute function jobq_private.refuse_forged_birth();
 
 -- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
--- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only for an UPDATE that names one of these columns, so no hot
--- statement pays for it. Raises: JQ002.
+-- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only
+-- for an UPDATE that names one of these columns, and has no WHEN clause, whose text every
+-- statement would copy: so no hot statement pays for it. Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
 language plpgsql
@@ -9515,11 +9623,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
-        old.job_id
-    ));
-    return null;
+    if (
+        old.job_id, old.kind, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
+        old.delivery_version, old.concurrency_key, old.batch_id
+    ) is distinct from (
+        new.job_id, new.kind, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
+        new.delivery_version, new.concurrency_key, new.batch_id
+    )
+    or (new.payload is distinct from old.payload
+        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+    or (old.concurrency_key is not null
+        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
+    or (old.place is not null and new.queue <> old.queue)
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
+            old.job_id
+        ));
+    end if;
+    return new;
 end
 $$;
 
@@ -9534,20 +9658,6 @@ job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_i
 delivery_version, concurrency_key, lane_id, queue, batch_id
 on jobq_private.job
 for each row
-when (
-    (old.job_id, old.kind, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key, old.batch_id)
-    is distinct from
-    (new.job_id, new.kind, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key, new.batch_id)
-    or (new.payload is distinct from old.payload
-        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
-    or (old.concurrency_key is not null
-        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
-    or (old.place is not null and new.queue <> old.queue)
-)
 execute function jobq_private.refuse_change();
 
 -- Purpose: an insert into the view enqueues.
@@ -9655,8 +9765,8 @@ comment on function jobq_private.job_rows is
 'Makes the rows of checked new jobs, with what the settings of their kinds and queues say.';
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
--- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
+-- Invariant: previous_state, its lane and the lease are stamped here; a claim stamps them itself,
+-- and passes when all is as it would be here. The delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -9671,8 +9781,26 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _is_by_hand boolean := false;
+    _is_by_hand boolean;
 begin
+    if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
+        and new.previous_state = old.state
+        and new.claimed_at between statement_timestamp() and clock_timestamp()
+        and new.lease_expires_at = new.claimed_at + old.lease
+        and new.uncounted = old.uncounted
+        and new.place <= 0
+        and new.worker is not null and new.heartbeat_at is null
+    then
+        if old.expires_at is null and old.delivery_version is null then
+            new.place := nullif(-new.place, 0);
+            return new;
+        end if;
+        new.attempt := old.attempt;
+        new.previous_state := old.previous_state;
+        new.claimed_at := old.claimed_at;
+        new.lease_expires_at := old.lease_expires_at;
+    end if;
+
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
         or new.uncounted <> old.uncounted
@@ -10009,8 +10137,9 @@ revoke all on function jobq_private.make_partition from public;
 comment on function jobq_private.make_partition is
 'Makes a history table ready for one day; true when it was not.';
 
--- Purpose: have partitions for today and the week ahead.
--- Invariant: what a missing partition would hold goes to the default partition, and from
+-- Purpose: have partitions for today and the week ahead: of the first day that lacks some.
+-- Invariant: a day at a time, and the archive's last, since completions wait for its lock until
+-- the commit; maintain() comes back for the next. What a missing partition would hold goes to the default partition, and from
 -- there to one for its day, also when that has passed; so nothing outlives its retention.
 -- A lock that is not had at once is tried again at the next call. Returns how many were
 -- made. Raises: nothing.
@@ -10026,18 +10155,29 @@ as $$
 declare
     _relation text;
     _day date;
+    _first date;
     _made bigint := 0;
 begin
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            now()::date,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            _made := _made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
+    for _day, _relation in
+        select d.day, d.relation
+        from (
+            select now()::date + n.days, r.relation
+            from generate_series(0, 7) as n (days)
+            cross join unnest(array['job_archive', 'attempt', 'job_log']) as r (relation)
+            union
+            select a.finished_at::date, 'job_archive' from jobq_private.job_archive_default as a
+            union
+            select a.finished_at::date, 'attempt' from jobq_private.attempt_default as a
+            union
+            select l.logged_at::date, 'job_log' from jobq_private.job_log_default as l
+        ) as d (day, relation)
+        order by d.day, d.relation = 'job_archive'
+    loop
+        exit when _day > _first;
+        if jobq_private.make_partition(_relation, _day) then
+            _first := _day;
+            _made := _made + 1;
+        end if;
     end loop;
     return _made;
 exception
@@ -10051,7 +10191,7 @@ $$;
 revoke all on function jobq_private.make_partitions from public;
 
 comment on function jobq_private.make_partitions is
-'Makes partitions of the history ahead of time.';
+'Makes partitions of the history ahead of time, a day at a time.';
 
 -- Purpose: a UUID of version 7, ordered by time, also within a batch of one session, whose tenth
 -- byte is the number of this shard.
@@ -10500,9 +10640,7 @@ comment on function jobq_private.settled_at is
 -- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
--- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
--- JQ005, JQ006, JQ010.
+-- a failover takes back. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -10575,17 +10713,6 @@ begin
             then job.schedule_id is not null
                 or num_nonnulls(s.payload_schema, s.json_schema) = 0
                 or jobq_private.check_payload_schemas(array[job])
-            when num_nonnulls(
-                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
-                s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
-                job.callback_of
-            ) = 0
-            and length(job.kind) between 1 and 128
-            and length(s.queue) between 1 and 128
-            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
-            then true
             else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
@@ -11208,7 +11335,8 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- A small job without options of its own, of a kind and queue without limits, goes in by one
+-- statement. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -11251,7 +11379,35 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _job_id uuid;
+    _queue text;
 begin
+    if num_nonnulls(
+        enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
+        enqueue.batch_id
+    ) = 0 then
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
+            delivery_version, keep
+        )
+        select
+            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
+        from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
+        where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
+        and s.is_limited is not true
+        and length(enqueue.kind) between 1 and 128
+        and length(s.queue) between 1 and 128
+        and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
+        returning j.job_id, j.queue into _job_id, _queue;
+        if found then
+            perform jobq_private.wake(array[_queue]);
+            return _job_id;
+        end if;
+    end if;
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,
@@ -12039,6 +12195,8 @@ using (
 );
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
+
+create policy in_use_all on jobq_private.in_use using (true);
 
 create policy limit_change_all on jobq_private.limit_change using (true);
 
@@ -19985,13 +20143,55 @@ revoke all on function jobq_private.held_jobs from public;
 comment on function jobq_private.held_jobs is
 'Which of these jobs another transaction holds; the others are locked.';
 
--- Purpose: have the session's next claims of a queue go on where this one ended, when three
--- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Purpose: report failed attempts, but of jobs that another transaction holds.
+-- Invariant: waits for nobody. Returns the outcome of each: held for those. Raises: 22004, 22023.
+create or replace function jobq_private.fail_free(failures jsonb)
+returns table (outcome text, job_id uuid, attempt integer)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _held constant uuid[] := jobq_private.held_jobs(array(
+        select (f.job_id #>> '{}')::uuid
+        from jsonb_path_query(fail_free.failures, '$[*].job_id') as f (job_id)
+    ));
+begin
+    if cardinality(_held) > 0 then
+        return query
+        select 'held', f.job_id, f.attempt
+        from jsonb_populate_recordset(null::jobq_private.failure, fail_free.failures) as f
+        where f.job_id = any(_held);
+    end if;
+    return query
+    select coalesce(f.state, 'lost'), f.job_id, f.attempt
+    from jobq.fail_many(
+        case when cardinality(_held) = 0 then fail_free.failures else (
+            select coalesce(jsonb_agg(f.failure), '[]')
+            from jsonb_array_elements(fail_free.failures) as f (failure)
+            where (f.failure ->> 'job_id')::uuid <> all(_held)
+        ) end
+    ) as f;
+end
+$$;
+
+revoke all on function jobq_private.fail_free from public;
+
+comment on function jobq_private.fail_free is
+'Reports failed attempts, but of jobs that another transaction holds.';
+
+-- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
+-- with null where it began), when three looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
 -- Invariant: the next look is due after twenty times what the last one took (it walks the
 -- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
 -- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
 -- costs a look. Raises: nothing.
-create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+create or replace function jobq_private.keep_mark(
+    mark jobq_private.claim_mark, run_at timestamptz, job_id uuid
+)
 returns void
 language plpgsql
 volatile
@@ -20003,6 +20203,10 @@ as $$
 declare
     _mark jobq_private.claim_mark := mark;
 begin
+    if keep_mark.run_at is not null then
+        _mark.run_at := keep_mark.run_at;
+        _mark.job_id := keep_mark.job_id;
+    end if;
     if mark.is_look then
         _mark.slow_looks :=
             case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
@@ -20081,52 +20285,49 @@ comment on function jobq_private.lost_job is
 -- last claim ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
--- what lies dead before it. priority is null when none is left. Raises: nothing.
+-- what lies dead before it. priority is null when none is left. Hot: its
+-- callers pin the search path. Raises: nothing.
 create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
 returns jobq_private.claim_mark
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set datestyle = 'ISO'
 as $$
 declare
     _started constant timestamptz := clock_timestamp();
-    _mark jobq_private.claim_mark := mark;
+    _kept constant jobq_private.claim_mark := nullif(
+        current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
+    )::jobq_private.claim_mark;
+    _priority integer := 32768;
     _run_at timestamptz;
+    _took interval;
 begin
-    if mark.queue is null then
-        _mark := nullif(
-            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
-        )::jobq_private.claim_mark;
-        if _mark.queue = next_mark.queue and _mark.look_at > _started then
-            return _mark;
-        end if;
-        _mark := row(
-            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
-            null, true
-        );
-    elsif not mark.is_look then
-        _mark.priority := 32768;
-        _mark.is_look := true;
+    if mark.is_look then
+        _priority := mark.priority;
+    elsif mark.queue is null and _kept.queue = next_mark.queue
+        and _kept.look_at > _started
+    then
+        return _kept;
     end if;
 
-    select j.priority, j.run_at into _mark.priority, _run_at
+    select j.priority, j.run_at into _priority, _run_at
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
     and j.lane_id is null
-    and j.priority < _mark.priority
+    and j.priority < _priority
     order by j.priority desc, j.run_at
     limit 1;
     if _run_at > _started then
-        _mark.priority := jobq_private.due_priority(next_mark.queue, _mark.priority, _started);
+        _priority := jobq_private.due_priority(next_mark.queue, _priority, _started);
     end if;
-    _mark.run_at := '-infinity';
-    _mark.job_id := '00000000-0000-0000-0000-000000000000';
-    _mark.took := _mark.took + (clock_timestamp() - _started);
-    return _mark;
+    _took := coalesce(mark.took, '0') + (clock_timestamp() - _started);
+    return row(
+        next_mark.queue, _priority, '-infinity', '00000000-0000-0000-0000-000000000000',
+        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
+        _took > interval '0.5 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
+    )::jobq_private.claim_mark;
 end
 $$;
 
@@ -20369,8 +20570,8 @@ comment on function jobq_private.settle_rest is
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
 -- another transaction holds is left alone; what a savepoint of this one holds is not.
--- Returns the positions, from 1, of those that did not move; null for none.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Returns the positions, from 1, of those that did not move; null for none. Hot: its callers
+-- pin the search path. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
     job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
@@ -20379,22 +20580,16 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _moved integer;
-    _finished_at timestamptz;
+    _done record;
     _left bigint[];
-    _gone uuid[];
-    _gone_attempts integer[];
 begin
-    perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at, a.gone, a.gone_attempts
-    into _moved, _finished_at, _gone, _gone_attempts
-    from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, skip_held
-    ) as a;
-    if _moved = cardinality(job_ids) then
+    if results is not null or (cardinality(job_ids) = cardinality(attempts)) is not true then
+        perform jobq_private.check_results(job_ids, attempts, results);
+    end if;
+    _done := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
+    if _done.moved = cardinality(job_ids) then
         return null;
     end if;
     _left := array(
@@ -20404,11 +20599,11 @@ begin
             select from jobq_private.job_archive as a
             where a.job_id = s.job_id
             and a.attempt = s.attempt
-            and a.finished_at = _finished_at
+            and a.finished_at = _done.finished_at
         )
         and (s.job_id, s.attempt) not in (
             select g.job_id, g.attempt
-            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
+            from unnest(_done.gone, _done.gone_attempts) as g (job_id, attempt)
         )
     );
     return case
@@ -20514,37 +20709,31 @@ comment on function jobq_private.start_calls is
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
 -- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. W is tried and let go in one expression, between whose parts no cancel comes.
--- Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
--- them, so that nobody takes all of the server's. Raises: nothing.
+-- proof. Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
+-- them, so that nobody takes all of the server's. Hot: its callers pin the search
+-- path. Raises: nothing.
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := jobq_private.lock_class('producing');
-    _waiting constant integer := jobq_private.lock_class('waiting');
-    _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
     _narrow integer;
-    _wide integer;
 begin
     foreach _queue in array wake.queues loop
         _narrow := hashtext(_queue) & 1023;
-        _wide := 1024 + (_narrow & 15);
         perform pg_advisory_xact_lock_shared(
-            _producing, case when _is_wide then _wide else _narrow end
+            jobq_private.lock_class('producing'),
+            case
+                when cardinality(wake.queues) > 16 then 1024 + (_narrow & 15) else _narrow
+            end
         );
-        if not (
-            pg_try_advisory_lock(_waiting, _narrow)
-            and pg_advisory_unlock(_waiting, _narrow)
-            and pg_try_advisory_lock(_waiting, _wide)
-            and pg_advisory_unlock(_waiting, _wide)
-        ) then
+        if jobq_private.is_held('waiting', _narrow)
+            or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
+        then
             perform jobq_private.notify('jobq', _queue);
         end if;
     end loop;
@@ -20708,25 +20897,31 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _open constant integer := least(
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
-    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
-    _from jobq_private.claim_mark;
+    _run_at timestamptz;
+    _job_id uuid;
     _is_second boolean;
     _found tid[];
-    _look record;
+    _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
+    _limited integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(
-        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
-    );
+    if (
+        claim.max_jobs between 0 and 10000 and length(claim.worker) between 1 and 256
+        and array_ndims(claim.queues) = 1 and array_position(claim.queues, null) is null
+        and claim.except_kinds is null
+    ) is not true then
+        perform jobq_private.check_claim(
+            claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+        );
+    end if;
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
@@ -20737,92 +20932,105 @@ begin
         else jobq_private.claimable_queues(claim.queues)
     end loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        _look := jobq_private.look_at(_queue, _now);
         continue when _look.is_paused;
         _mark := null;
-        _is_second := false;
-        _spare := 0;
         if _look.is_limited then
             _spare := _left - jobq_private.enter_queue(
-                _queue, least(_left, _limited), clock_timestamp()
+                _queue, least(_left, claim.max_limited), clock_timestamp()
             );
             _left := _left - _spare;
             _entered := _left;
+            _limited := claim.max_limited;
         end if;
+        <<marks>>
         while _left > 0 loop
-            if not _is_second then
-                _mark := jobq_private.next_mark(_queue, _mark);
-                if _look.has_lanes and _limited > 0 then
-                    return query
-                    select c.*
-                    from jobq_private.claim_lanes(
-                        _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates,
-                        except_kinds => claim.except_kinds
-                    ) as c;
-                    get diagnostics _taken = row_count;
-                    _left := _left - _taken;
-                    _limited := _limited - _taken;
+            _mark := jobq_private.next_mark(_queue, _mark);
+            if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
+                return query
+                select c.*
+                from jobq_private.claim_lanes(
+                    _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
+                    _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
+                ) as c;
+                get diagnostics _taken = row_count;
+                _left := _left - _taken;
+                claim.max_limited := claim.max_limited - _taken;
+                _run_at := null;
+            end if;
+            exit when _mark.priority is null or _left = 0;
+            foreach _is_second in array array[false, true] loop
+                select array_agg(d.ctid) into _found
+                from (
+                    select j.ctid
+                    from jobq_private.job as j
+                    where j.queue = _queue
+                    and j.state in ('queued', 'retrying')
+                    and j.lane_id is null
+                    and j.priority = _mark.priority
+                    and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                    and j.run_at <= _now
+                    and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
+                    and (
+                        _is_second
+                        or age(j.xmax) > _open
+                        or j.xmax = pg_current_xact_id_if_assigned()::xid
+                    )
+                    order by j.run_at, j.job_id
+                    limit _left
+                    for update skip locked
+                ) as d;
+                continue when _found is null;
+                if _mark.is_slow then
+                    select j.run_at, j.job_id into _run_at, _job_id
+                    from jobq_private.job as j
+                    where j.ctid = _found[cardinality(_found)];
                 end if;
-                exit when _mark.priority is null or _left = 0;
-                _from := _mark;
-            end if;
-            select
-                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
-            into _found, _mark.run_at, _mark.job_id
-            from (
-                select j.ctid, j.run_at, j.job_id
-                from jobq_private.job as j
-                where j.queue = _queue
-                and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                and j.priority = _mark.priority
-                and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
-                and j.run_at <= _now
-                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
-                and (_is_second or age(j.xmax) > _open or j.xmax = _self)
-                order by j.run_at, j.job_id
-                limit _left
-                for update skip locked
-            ) as d;
-            _is_second := not _is_second;
-            continue when _found is null;
-            if _look.has_gates then
-                _found := jobq_private.divert_jobs(_found);
-                exit when _found = '{}';
-            end if;
+                if _look.has_gates then
+                    _found := jobq_private.divert_jobs(_found);
+                    exit marks when _found = '{}';
+                end if;
 
-            return query
-            with taken as (
-                update jobq_private.job as j
-                set
-                    state = 'running', worker = claim.worker,
-                    place = case when _look.is_limited then -1 else 0 end
-                where j.ctid = any(_found)
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                    j.idempotency_key, j.lease, j.delivery_version
-            )
-            select t.* from taken as t
-            where t.lease_expires_at is not null
-            order by t.run_at, t.job_id;
-            _left := _left - cardinality(_found);
+                return query
+                with taken as (
+                    update jobq_private.job as j
+                    set
+                        state = 'running', worker = claim.worker,
+                        previous_state = j.state, attempt = j.attempt + 1,
+                        lane = pg_backend_pid() & 1023,
+                        claimed_at = _now, lease_expires_at = _now + j.lease,
+                        place = case when _look.is_limited then -1 else 0 end
+                    where j.ctid = any(_found)
+                    returning
+                        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                        j.max_attempts, j.timeout, j.lease_expires_at,
+                        j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
+                        j.delivery_version
+                )
+                select t.* from taken as t
+                where t.lease_expires_at is not null
+                order by t.run_at, t.job_id;
+                _left := _left - cardinality(_found);
+                exit marks when _left = 0;
+            end loop;
         end loop;
-        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
-            perform jobq_private.keep_mark(_mark);
+        if _mark.is_slow then
+            perform jobq_private.keep_mark(_mark, _run_at, _job_id);
         end if;
         if _look.is_limited then
             perform jobq_private.charge_queue(_queue, _entered - _left);
+            claim.max_limited := _limited - (_entered - _left);
             _left := _left + _spare;
-            _limited := least(_limited, _left);
         end if;
     end loop;
-    if _left > 0 and exists (
+    if _left = 0 or not _look.is_used then
+        return;
+    end if;
+    if exists (
         select from jobq_private.look as l where l.look_at <= clock_timestamp()
     ) and jobq_private.resolve() > 0 then
         return query select * from jobq.claim(
-            claim.queues, claim.worker, _left, _limited, claim.except_kinds
+            claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
         );
     end if;
 end
@@ -20868,7 +21076,7 @@ declare
     _ids uuid[] := '{}'::uuid[];
     _begun uuid[];
     _queue text;
-    _look record;
+    _look jobq_private.queue_look;
     _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -20889,7 +21097,7 @@ begin
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, clock_timestamp()) as l;
+        _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
         _begun := jobq_private.start_calls(
             _queue, _kinds,
@@ -21003,14 +21211,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _outcome text;
 begin
-    select c.outcome into _outcome
-    from jobq.complete_many(
-        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
-    ) as c;
-    if _outcome = 'succeeded' then
+    if jobq_private.settle_successes(
+        array[complete.job_id], array[complete.attempt],
+        case when complete.result is not null then jsonb_build_array(complete.result) end, false
+    ) is null then
         return true;
     elsif exists (
         select from jobq.get_job(complete.job_id) as j
@@ -21234,7 +21439,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _lost bigint[];
-    _held uuid[] := array[]::uuid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
@@ -21255,28 +21459,9 @@ begin
         ) as l;
     end if;
     if exchange.failures is not null then
-        _held := jobq_private.held_jobs(array(
-            select (f.job_id #>> '{}')::uuid
-            from jsonb_path_query(exchange.failures, '$[*].job_id') as f (job_id)
-        ));
-    end if;
-    if cardinality(_held) > 0 then
         return query
-        select 'held', l.*
-        from jsonb_populate_recordset(null::jobq_private.failure, exchange.failures) as f
-        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l
-        where f.job_id = any(_held);
-    end if;
-    if exchange.failures is not null then
-        return query
-        select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(
-            case when cardinality(_held) = 0 then exchange.failures else (
-                select coalesce(jsonb_agg(f.failure), '[]')
-                from jsonb_array_elements(exchange.failures) as f (failure)
-                where (f.failure ->> 'job_id')::uuid <> all(_held)
-            ) end
-        ) as f
+        select f.outcome, l.*
+        from jobq_private.fail_free(exchange.failures) as f
         cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
     end if;
     return query
@@ -22872,7 +23057,8 @@ comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
 
 -- Purpose: one task of maintain(), repeated while it comes back full.
--- Invariant: 1,000 rows at a time; the last time begins within the time given.
+-- Invariant: 1,000 rows at a time; the last time begins within the time given. Partitions are
+-- made once, and more of them by the next call, after a commit.
 -- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
@@ -22902,8 +23088,8 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= 1000;
-        exit when not has_more or clock_timestamp() > _until;
+        has_more := _done >= case task when 'made_partitions' then 1 else 1000 end;
+        exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
     end loop;
 end
 $$;
@@ -23100,7 +23286,8 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- with no row. Each task is repeated while it comes back full, for half a second at most; but
+-- partitions are made a day at a time, since completions wait for their locks.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
 -- until it has done its work again.
 -- Raises: nothing.

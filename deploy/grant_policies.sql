@@ -177,6 +177,8 @@ using (
 
 create policy kind_gate_all on jobq_private.kind_gate using (true);
 
+create policy in_use_all on jobq_private.in_use using (true);
+
 create policy limit_change_all on jobq_private.limit_change using (true);
 
 -- The history of charts belongs to its queue; what is of all queues, to who holds all.

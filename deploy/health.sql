@@ -748,7 +748,8 @@ comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
 
 -- Purpose: one task of maintain(), repeated while it comes back full.
--- Invariant: 1,000 rows at a time; the last time begins within the time given.
+-- Invariant: 1,000 rows at a time; the last time begins within the time given. Partitions are
+-- made once, and more of them by the next call, after a commit.
 -- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
@@ -778,8 +779,8 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= 1000;
-        exit when not has_more or clock_timestamp() > _until;
+        has_more := _done >= case task when 'made_partitions' then 1 else 1000 end;
+        exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
     end loop;
 end
 $$;
@@ -976,7 +977,8 @@ comment on function jobq.health is
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- with no row. Each task is repeated while it comes back full, for half a second at most; but
+-- partitions are made a day at a time, since completions wait for their locks.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
 -- until it has done its work again.
 -- Raises: nothing.

@@ -174,26 +174,16 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
-    _snapshot constant pg_snapshot := pg_current_snapshot();
-    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
-    _next constant xid8 := pg_snapshot_xmax(_snapshot);
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _ending constant integer := array_position(
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
-    _queues text[];
-    _lanes uuid[];
-    _kinds text[];
-    _keys text[];
     _endings jobq_private.ending[];
 begin
-    with clock as materialized (
-        select clock_timestamp() as at
-    ),
-    ended as (
+    with ended as (
         delete from jobq_private.job as j
         using (
-            select g.*
+            select g.*, (select clock_timestamp()) as at
             from rows from (
                 unnest(archive_jobs.job_ids, archive_jobs.attempts),
                 jsonb_array_elements(archive_jobs.results)
@@ -210,11 +200,10 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
-            or j.xmax = _self
-            or jobq_private.is_over(j.xmax, _next)
+            or jobq_private.is_over(j.xmax)
         )
         returning
-            j.*, nullif(f.result, 'null') as result,
+            j.*, f.at, nullif(f.result, 'null') as result,
             j.lane_id is not null or j.place is not null as has_place,
             j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing
     ),
@@ -237,41 +226,30 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            c.at, g.result, g.lane_id, g.concurrency_key,
+            g.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, c.at + g.keep[_ending], g.is_awaited, g.batch_id
+            g.expires_at, g.keep, g.at + g.keep[_ending], g.is_awaited, g.batch_id
         from ended as g
-        cross join clock as c
         where g.leaves_nothing is not true
     )
     select
-        count(*),
-        (select c.at from clock as c),
-        array_agg(g.queue) filter (where g.has_place),
-        array_agg(g.lane_id) filter (where g.has_place),
-        array_agg(g.kind) filter (where g.has_place),
-        array_agg(g.concurrency_key) filter (where g.has_place),
-        array_agg(g.job_id) filter (where g.leaves_nothing),
-        array_agg(g.attempt) filter (where g.leaves_nothing),
-        array_agg(
-            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
-        ) filter (where g.is_awaited or g.batch_id is not null)
-    into
-        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, _keys,
-        archive_jobs.gone, archive_jobs.gone_attempts, _endings
+        count(*), max(g.at),
+        array_agg(row(
+            g.queue, g.job_id, g.attempt, g.batch_id, g.is_awaited, g.lane_id, g.kind,
+            g.concurrency_key, g.has_place, g.leaves_nothing
+        )::jobq_private.ending)
+        filter (
+            where g.has_place or g.leaves_nothing or g.is_awaited or g.batch_id is not null
+        )
+    into archive_jobs.moved, archive_jobs.finished_at, _endings
     from ended as g;
-    if archive_jobs.gone is not null then
-        perform jobq_private.forget_traces(
-            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
-        );
-    end if;
-    if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
-    end if;
     if _endings is not null then
-        perform jobq_private.leave_looks(_endings);
+        select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
+        from jobq_private.follow_endings(_endings) as r;
     end if;
-    perform jobq_private.tell_ended(archive_jobs.job_ids);
+    if jobq_private.is_held('ending', 1024) then
+        perform jobq_private.tell_ended(archive_jobs.job_ids);
+    end if;
 end
 $$;
 
@@ -1223,6 +1201,56 @@ revoke all on function jobq_private.expire_jobs from public;
 comment on function jobq_private.expire_jobs is
 'Ends waiting jobs that have expired.';
 
+-- Purpose: what the ends of jobs bring about: traces are forgotten, lanes called, looks left.
+-- Invariant: the caller has ended these jobs in its transaction. Returns which of them left no
+-- trace, null for none. Raises: nothing.
+create or replace function jobq_private.follow_endings(
+    endings jobq_private.ending[], out gone uuid[], out gone_attempts integer[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _queues text[];
+    _lanes uuid[];
+    _kinds text[];
+    _keys text[];
+    _awaited jobq_private.ending[];
+begin
+    select
+        array_agg(e.job_id) filter (where e.leaves_nothing),
+        array_agg(e.attempt) filter (where e.leaves_nothing),
+        array_agg(e.queue) filter (where e.has_place),
+        array_agg(e.lane_id) filter (where e.has_place),
+        array_agg(e.kind) filter (where e.has_place),
+        array_agg(e.concurrency_key) filter (where e.has_place),
+        array_agg(e) filter (where e.is_awaited or e.batch_id is not null)
+    into
+        follow_endings.gone, follow_endings.gone_attempts, _queues, _lanes, _kinds, _keys,
+        _awaited
+    from unnest(follow_endings.endings) as e;
+    if follow_endings.gone is not null then
+        perform jobq_private.forget_traces(
+            follow_endings.gone, 1 < any(follow_endings.gone_attempts)
+        );
+    end if;
+    if _queues is not null then
+        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
+    end if;
+    if _awaited is not null then
+        perform jobq_private.leave_looks(_awaited);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.follow_endings from public;
+
+comment on function jobq_private.follow_endings is
+'Does what the ends of jobs bring about.';
+
 -- Purpose: the moment at which a UUID of version 7 was made, to the millisecond.
 -- Invariant: a job's archive row is never older than its id, which lets lookups by id
 -- pass over older partitions. Raises: nothing.
@@ -1288,8 +1316,8 @@ comment on function jobq_private.forget_traces is
 'Forgets failed attempts, log, steps and waits of jobs that go.';
 
 -- Purpose: tell the clients that wait for these jobs, or for any event, that they have ended.
--- Invariant: one try-lock shows that nobody waits for any job; it is let go in the same
--- expression, between whose parts no cancel comes. Jobs share 1024 locks, so that a notification may be
+-- Invariant: who ends jobs calls it only where somebody waits for some job: one lock shows
+-- that. Jobs share 1024 locks, so that a notification may be
 -- needless. A completion that looked before a client announced itself tells it nothing:
 -- clients look by themselves too. docs/wake-ups.md says more. Raises: nothing.
 create or replace function jobq_private.tell_ended(job_ids uuid[])
@@ -1301,30 +1329,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
     _any_event constant integer := 1025;
     _job_id uuid;
-    _slot integer;
 begin
-    if not (
-        pg_try_advisory_lock(_ending, _any_job) and pg_advisory_unlock(_ending, _any_job)
-    ) then
-        if not (
-            pg_try_advisory_lock(_ending, _any_event)
-            and pg_advisory_unlock(_ending, _any_event)
-        ) then
-            perform jobq_private.notify('jobq_events', '');
-        end if;
-        foreach _job_id in array tell_ended.job_ids loop
-            _slot := hashtext(_job_id::text) & 1023;
-            if not (
-                pg_try_advisory_lock(_ending, _slot) and pg_advisory_unlock(_ending, _slot)
-            ) then
-                perform jobq_private.notify('jobq_ended', _job_id::text);
-            end if;
-        end loop;
+    if jobq_private.is_held('ending', _any_event) then
+        perform jobq_private.notify('jobq_events', '');
     end if;
+    foreach _job_id in array tell_ended.job_ids loop
+        if jobq_private.is_held('ending', hashtext(_job_id::text) & 1023) then
+            perform jobq_private.notify('jobq_ended', _job_id::text);
+        end if;
+    end loop;
 end
 $$;
 
@@ -1372,6 +1387,7 @@ as $$
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
 
     select jobq_private.tell_ended(forget_jobs.job_ids)
+    where jobq_private.is_held('ending', 1024)
 $$;
 
 revoke all on function jobq_private.forget_jobs from public;
@@ -1702,25 +1718,27 @@ revoke all on function jobq_private.is_key_free from public;
 comment on function jobq_private.is_key_free is
 'Says whether an idempotency key that stands for a job may pass to another one.';
 
--- Purpose: whether the transaction that left its mark on a row has ended; next is the one
--- that comes after all that the caller's snapshot knows.
+-- Purpose: whether the transaction that left its mark on a row has ended, or is the caller's own.
 -- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
--- since the snapshot it says no. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.is_over(mark xid, next xid8)
+-- since the snapshot it says no. Raises: nothing.
+create or replace function jobq_private.is_over(mark xid)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 security invoker
+set search_path = pg_catalog, pg_temp
 as $$
-    select case
-        when pg_catalog.age(mark) > pg_catalog.age(next::xid)
-        then pg_catalog.pg_xact_status(
-            (next::text::bigint + pg_catalog.age(next::xid) - pg_catalog.age(mark))
-            ::text::xid8
-        ) <> 'in progress'
-        else false
-    end
+declare
+    _next constant xid8 := pg_snapshot_xmax(pg_current_snapshot());
+    _since constant integer := age(mark) - age(_next::xid);
+begin
+    return case
+        when mark = pg_current_xact_id_if_assigned()::xid then true
+        when _since <= 0 then false
+        else pg_xact_status((_next::text::bigint - _since)::text::xid8) <> 'in progress'
+    end;
+end
 $$;
 
 revoke all on function jobq_private.is_over from public;
@@ -1873,8 +1891,9 @@ when (
 execute function jobq_private.refuse_forged_birth();
 
 -- Purpose: refuse a change of what identifies a job, and of the payload of one that has run.
--- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only for an UPDATE that names one of these columns, so no hot
--- statement pays for it. Raises: JQ002.
+-- Invariant: whoever writes, the payload changes only while no attempt has begun. Fires only
+-- for an UPDATE that names one of these columns, and has no WHEN clause, whose text every
+-- statement would copy: so no hot statement pays for it. Raises: JQ002.
 create or replace function jobq_private.refuse_change()
 returns trigger
 language plpgsql
@@ -1884,11 +1903,27 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    perform jobq_private.raise_error('IMMUTABLE', format(
-        'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
-        old.job_id
-    ));
-    return null;
+    if (
+        old.job_id, old.kind, old.created_at, old.idempotency_key,
+        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
+        old.delivery_version, old.concurrency_key, old.batch_id
+    ) is distinct from (
+        new.job_id, new.kind, new.created_at, new.idempotency_key,
+        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
+        new.delivery_version, new.concurrency_key, new.batch_id
+    )
+    or (new.payload is distinct from old.payload
+        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+    or (old.concurrency_key is not null
+        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
+    or (old.place is not null and new.queue <> old.queue)
+    then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s: id, kind, keys, schedule, batch, delivery_version and created_at, and payload once it has run',
+            old.job_id
+        ));
+    end if;
+    return new;
 end
 $$;
 
@@ -1903,20 +1938,6 @@ job_id, kind, payload, created_at, idempotency_key, dedup_key, dedup, schedule_i
 delivery_version, concurrency_key, lane_id, queue, batch_id
 on jobq_private.job
 for each row
-when (
-    (old.job_id, old.kind, old.created_at, old.idempotency_key,
-        old.dedup_key, old.dedup, old.schedule_id, old.slot_at,
-        old.delivery_version, old.concurrency_key, old.batch_id)
-    is distinct from
-    (new.job_id, new.kind, new.created_at, new.idempotency_key,
-        new.dedup_key, new.dedup, new.schedule_id, new.slot_at,
-        new.delivery_version, new.concurrency_key, new.batch_id)
-    or (new.payload is distinct from old.payload
-        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
-    or (old.concurrency_key is not null
-        and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
-    or (old.place is not null and new.queue <> old.queue)
-)
 execute function jobq_private.refuse_change();
 
 -- Purpose: an insert into the view enqueues.
@@ -2024,8 +2045,8 @@ comment on function jobq_private.job_rows is
 'Makes the rows of checked new jobs, with what the settings of their kinds and queues say.';
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
--- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
+-- Invariant: previous_state, its lane and the lease are stamped here; a claim stamps them itself,
+-- and passes when all is as it would be here. The delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -2040,8 +2061,26 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _is_by_hand boolean := false;
+    _is_by_hand boolean;
 begin
+    if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
+        and new.previous_state = old.state
+        and new.claimed_at between statement_timestamp() and clock_timestamp()
+        and new.lease_expires_at = new.claimed_at + old.lease
+        and new.uncounted = old.uncounted
+        and new.place <= 0
+        and new.worker is not null and new.heartbeat_at is null
+    then
+        if old.expires_at is null and old.delivery_version is null then
+            new.place := nullif(-new.place, 0);
+            return new;
+        end if;
+        new.attempt := old.attempt;
+        new.previous_state := old.previous_state;
+        new.claimed_at := old.claimed_at;
+        new.lease_expires_at := old.lease_expires_at;
+    end if;
+
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
         or new.uncounted <> old.uncounted
@@ -2378,8 +2417,9 @@ revoke all on function jobq_private.make_partition from public;
 comment on function jobq_private.make_partition is
 'Makes a history table ready for one day; true when it was not.';
 
--- Purpose: have partitions for today and the week ahead.
--- Invariant: what a missing partition would hold goes to the default partition, and from
+-- Purpose: have partitions for today and the week ahead: of the first day that lacks some.
+-- Invariant: a day at a time, and the archive's last, since completions wait for its lock until
+-- the commit; maintain() comes back for the next. What a missing partition would hold goes to the default partition, and from
 -- there to one for its day, also when that has passed; so nothing outlives its retention.
 -- A lock that is not had at once is tried again at the next call. Returns how many were
 -- made. Raises: nothing.
@@ -2395,18 +2435,29 @@ as $$
 declare
     _relation text;
     _day date;
+    _first date;
     _made bigint := 0;
 begin
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            now()::date,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            _made := _made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
+    for _day, _relation in
+        select d.day, d.relation
+        from (
+            select now()::date + n.days, r.relation
+            from generate_series(0, 7) as n (days)
+            cross join unnest(array['job_archive', 'attempt', 'job_log']) as r (relation)
+            union
+            select a.finished_at::date, 'job_archive' from jobq_private.job_archive_default as a
+            union
+            select a.finished_at::date, 'attempt' from jobq_private.attempt_default as a
+            union
+            select l.logged_at::date, 'job_log' from jobq_private.job_log_default as l
+        ) as d (day, relation)
+        order by d.day, d.relation = 'job_archive'
+    loop
+        exit when _day > _first;
+        if jobq_private.make_partition(_relation, _day) then
+            _first := _day;
+            _made := _made + 1;
+        end if;
     end loop;
     return _made;
 exception
@@ -2420,7 +2471,7 @@ $$;
 revoke all on function jobq_private.make_partitions from public;
 
 comment on function jobq_private.make_partitions is
-'Makes partitions of the history ahead of time.';
+'Makes partitions of the history ahead of time, a day at a time.';
 
 -- Purpose: a UUID of version 7, ordered by time, also within a batch of one session, whose tenth
 -- byte is the number of this shard.
@@ -2869,9 +2920,7 @@ comment on function jobq_private.settled_at is
 -- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
--- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
--- JQ005, JQ006, JQ010.
+-- a failover takes back. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -2944,17 +2993,6 @@ begin
             then job.schedule_id is not null
                 or num_nonnulls(s.payload_schema, s.json_schema) = 0
                 or jobq_private.check_payload_schemas(array[job])
-            when num_nonnulls(
-                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
-                s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
-                job.callback_of
-            ) = 0
-            and length(job.kind) between 1 and 128
-            and length(s.queue) between 1 and 128
-            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
-            then true
             else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))
@@ -3577,7 +3615,8 @@ comment on function jobq.delete_many is
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- A small job without options of its own, of a kind and queue without limits, goes in by one
+-- statement. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -3620,7 +3659,35 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _job_id uuid;
+    _queue text;
 begin
+    if num_nonnulls(
+        enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
+        enqueue.batch_id
+    ) = 0 then
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
+            delivery_version, keep
+        )
+        select
+            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
+        from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
+        where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
+        and s.is_limited is not true
+        and length(enqueue.kind) between 1 and 128
+        and length(s.queue) between 1 and 128
+        and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
+        returning j.job_id, j.queue into _job_id, _queue;
+        if found then
+            perform jobq_private.wake(array[_queue]);
+            return _job_id;
+        end if;
+    end if;
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,

@@ -310,10 +310,16 @@ comment on type jobq_private.new_job is 'A job as a caller asks for it; null mea
 create type jobq_private.ending as (
     queue text,
     job_id uuid,
+    attempt integer,
     batch_id uuid,
-    is_awaited boolean
+    is_awaited boolean,
+    lane_id uuid,
+    kind text,
+    concurrency_key text,
+    has_place boolean,
+    leaves_nothing boolean
 );
 
-comment on type jobq_private.ending is 'The end of a job that others wait for, or a member of a batch.';
+comment on type jobq_private.ending is 'The end of a job from which something follows: others wait for it, it had a place, or it leaves no trace.';
 
 commit;

@@ -1759,6 +1759,39 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
+-- Purpose: once lanes or workflows are used, claims look for them.
+-- Invariant: the row comes with the first that is to be found, in one commit, and stays: a claim
+-- that does not see it would not see those either. Two that are first at once leave two rows.
+-- Raises: nothing.
+create or replace function jobq_private.note_use()
+returns trigger
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if not exists (select from jobq_private.in_use as u) then
+        insert into jobq_private.in_use default values;
+    end if;
+    return null;
+end
+$$;
+
+revoke all on function jobq_private.note_use from public;
+
+comment on function jobq_private.note_use is
+'Notes that lanes or workflows are used.';
+
+create or replace trigger in_use_lanes
+after insert on jobq_private.lane_call
+for each statement execute function jobq_private.note_use();
+
+create or replace trigger in_use_looks
+after insert on jobq_private.look
+for each statement execute function jobq_private.note_use();
+
 -- Purpose: how many jobs of a kind's key may start now, in whichever queue, null for any number; when
 -- that changes by itself; and the job that waits again, before which no other may start.
 -- Invariant: exact for who holds the gate of the key. Looks for what runs into one lane of each queue in
@@ -2167,48 +2200,53 @@ comment on function jobq_private.lock_lanes is
 'Of these lanes those of which no other has a row, locked.';
 
 -- Purpose: what a claim must know of a queue before it looks for jobs.
--- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks; where such a change is
--- under way, or what runs has not been counted since, the queue looks paused for now, so that no
--- claim waits. Raises: nothing.
-create or replace function jobq_private.look_at(
-    queue text, now timestamptz,
-    out is_paused boolean, out is_limited boolean, out has_lanes boolean, out has_gates boolean
-)
+-- Invariant: holds off a change of the queue's limits until the commit, by one of 256 locks;
+-- where such a change is under way, or what runs has not been counted since, the queue looks
+-- paused for now, so that no claim waits. Hot: its callers pin the search path, and that no
+-- plan is made for a call. Raises: nothing.
+create or replace function jobq_private.look_at(queue text, now timestamptz)
+returns jobq_private.queue_look
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    _limits constant integer := jobq_private.lock_class('limiting');
+    _look jobq_private.queue_look;
 begin
-    if not pg_try_advisory_xact_lock_shared(_limits, hashtext(queue) & 255) then
-        is_paused := true;
-        return;
+    if not pg_try_advisory_xact_lock_shared(
+        jobq_private.lock_class('limiting'), hashtext(queue) & 255
+    ) then
+        _look.is_paused := true;
+        return _look;
     end if;
     if current_setting('transaction_isolation') <> 'read committed' then
         perform jobq_private.see_limits(queue);
     end if;
     select
         q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
-        g.has_gates,
-        exists (
+        exists (select from jobq_private.kind_gate as k), false,
+        exists (select from jobq_private.in_use as u)
+    into _look
+    from (values (null)) as one
+    left join jobq_private.queue as q on q.queue = look_at.queue;
+    if _look.is_used then
+        _look.has_lanes := exists (
             select from jobq_private.lane as l
             where l.queue = look_at.queue
             and l.state <> 'full'
             and l.open_at <= look_at.now
         )
         or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-        or g.has_gates and exists (
+        or _look.has_gates and exists (
             select from jobq_private.lane as l
             where l.queue = look_at.queue and l.gate_id is not null
-        )
-    into is_paused, is_limited, has_gates, has_lanes
-    from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g
-    left join jobq_private.queue as q on q.queue = look_at.queue;
-    is_paused := is_paused or has_gates and not jobq_private.has_counted();
+        );
+    end if;
+    if _look.has_gates and not _look.is_paused then
+        _look.is_paused := not jobq_private.has_counted();
+    end if;
+    return _look;
 end
 $$;
 

@@ -128,6 +128,16 @@ alter table jobq_private.kind_gate replica identity full;
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
+-- Has a row once any job has had a lane, or another that waited for it, and keeps it. Where there
+-- is none, a claim looks for neither. Without an index, for the same reason.
+create table jobq_private.in_use (
+    since timestamptz not null default now()
+);
+
+alter table jobq_private.in_use replica identity full;
+
+comment on table jobq_private.in_use is 'Whether lanes or workflows have ever been used here.';
+
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
 create table jobq_private.limit_change (
@@ -153,6 +163,17 @@ create type jobq_private.lane_rule as (
 );
 
 comment on type jobq_private.lane_rule is 'What holds for a lane.';
+
+create type jobq_private.queue_look as (
+    is_paused boolean,
+    is_limited boolean,
+    has_gates boolean,
+    has_lanes boolean,
+    -- whether lanes or workflows have ever been used in this database
+    is_used boolean
+);
+
+comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
 
 create type jobq_private.lane_batch as (
     jobs tid[],

@@ -212,6 +212,28 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: whether another session holds an advisory lock.
+-- Invariant: it is tried, and let go in the same expression, between whose parts no cancel
+-- comes. Two that look at the same moment may take each other for a holder. No SET clause, so
+-- that it is inlined. Raises: nothing.
+create or replace function jobq_private.is_held(class text, slot integer)
+returns boolean
+language sql
+volatile
+parallel unsafe
+security invoker
+as $$
+    select not (
+        pg_catalog.pg_try_advisory_lock(jobq_private.lock_class(class), slot)
+        and pg_catalog.pg_advisory_unlock(jobq_private.lock_class(class), slot)
+    )
+$$;
+
+revoke all on function jobq_private.is_held from public;
+
+comment on function jobq_private.is_held is
+'Whether another session holds an advisory lock.';
+
 -- Purpose: what holds for a new job of a kind in a queue: the kind's word, else the queue's,
 -- else the global default. A call's own argument goes before all three, at the call.
 -- Invariant: one row; with retry_policy_for(), the one place of resolution; undeclared

@@ -380,13 +380,55 @@ revoke all on function jobq_private.held_jobs from public;
 comment on function jobq_private.held_jobs is
 'Which of these jobs another transaction holds; the others are locked.';
 
--- Purpose: have the session's next claims of a queue go on where this one ended, when three
--- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Purpose: report failed attempts, but of jobs that another transaction holds.
+-- Invariant: waits for nobody. Returns the outcome of each: held for those. Raises: 22004, 22023.
+create or replace function jobq_private.fail_free(failures jsonb)
+returns table (outcome text, job_id uuid, attempt integer)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _held constant uuid[] := jobq_private.held_jobs(array(
+        select (f.job_id #>> '{}')::uuid
+        from jsonb_path_query(fail_free.failures, '$[*].job_id') as f (job_id)
+    ));
+begin
+    if cardinality(_held) > 0 then
+        return query
+        select 'held', f.job_id, f.attempt
+        from jsonb_populate_recordset(null::jobq_private.failure, fail_free.failures) as f
+        where f.job_id = any(_held);
+    end if;
+    return query
+    select coalesce(f.state, 'lost'), f.job_id, f.attempt
+    from jobq.fail_many(
+        case when cardinality(_held) = 0 then fail_free.failures else (
+            select coalesce(jsonb_agg(f.failure), '[]')
+            from jsonb_array_elements(fail_free.failures) as f (failure)
+            where (f.failure ->> 'job_id')::uuid <> all(_held)
+        ) end
+    ) as f;
+end
+$$;
+
+revoke all on function jobq_private.fail_free from public;
+
+comment on function jobq_private.fail_free is
+'Reports failed attempts, but of jobs that another transaction holds.';
+
+-- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
+-- with null where it began), when three looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
 -- Invariant: the next look is due after twenty times what the last one took (it walks the
 -- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
 -- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
 -- costs a look. Raises: nothing.
-create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+create or replace function jobq_private.keep_mark(
+    mark jobq_private.claim_mark, run_at timestamptz, job_id uuid
+)
 returns void
 language plpgsql
 volatile
@@ -398,6 +440,10 @@ as $$
 declare
     _mark jobq_private.claim_mark := mark;
 begin
+    if keep_mark.run_at is not null then
+        _mark.run_at := keep_mark.run_at;
+        _mark.job_id := keep_mark.job_id;
+    end if;
     if mark.is_look then
         _mark.slow_looks :=
             case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;
@@ -476,52 +522,49 @@ comment on function jobq_private.lost_job is
 -- last claim ended, while keep_mark() says so; else at the head of the next lower priority
 -- that has a job due.
 -- Invariant: reads one entry of job_ready_idx, where that is due, and how long it took tells
--- what lies dead before it. priority is null when none is left. Raises: nothing.
+-- what lies dead before it. priority is null when none is left. Hot: its
+-- callers pin the search path. Raises: nothing.
 create or replace function jobq_private.next_mark(queue text, mark jobq_private.claim_mark)
 returns jobq_private.claim_mark
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
-set datestyle = 'ISO'
 as $$
 declare
     _started constant timestamptz := clock_timestamp();
-    _mark jobq_private.claim_mark := mark;
+    _kept constant jobq_private.claim_mark := nullif(
+        current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
+    )::jobq_private.claim_mark;
+    _priority integer := 32768;
     _run_at timestamptz;
+    _took interval;
 begin
-    if mark.queue is null then
-        _mark := nullif(
-            current_setting('jobq.mark_' || (hashtext(next_mark.queue) & 1023), true), ''
-        )::jobq_private.claim_mark;
-        if _mark.queue = next_mark.queue and _mark.look_at > _started then
-            return _mark;
-        end if;
-        _mark := row(
-            next_mark.queue, 32768, '-infinity', null, '0', coalesce(_mark.slow_looks, 0),
-            null, true
-        );
-    elsif not mark.is_look then
-        _mark.priority := 32768;
-        _mark.is_look := true;
+    if mark.is_look then
+        _priority := mark.priority;
+    elsif mark.queue is null and _kept.queue = next_mark.queue
+        and _kept.look_at > _started
+    then
+        return _kept;
     end if;
 
-    select j.priority, j.run_at into _mark.priority, _run_at
+    select j.priority, j.run_at into _priority, _run_at
     from jobq_private.job as j
     where j.queue = next_mark.queue
     and j.state in ('queued', 'retrying')
     and j.lane_id is null
-    and j.priority < _mark.priority
+    and j.priority < _priority
     order by j.priority desc, j.run_at
     limit 1;
     if _run_at > _started then
-        _mark.priority := jobq_private.due_priority(next_mark.queue, _mark.priority, _started);
+        _priority := jobq_private.due_priority(next_mark.queue, _priority, _started);
     end if;
-    _mark.run_at := '-infinity';
-    _mark.job_id := '00000000-0000-0000-0000-000000000000';
-    _mark.took := _mark.took + (clock_timestamp() - _started);
-    return _mark;
+    _took := coalesce(mark.took, '0') + (clock_timestamp() - _started);
+    return row(
+        next_mark.queue, _priority, '-infinity', '00000000-0000-0000-0000-000000000000',
+        _took, coalesce(mark.slow_looks, _kept.slow_looks, 0), null, true,
+        _took > interval '0.5 ms' or coalesce(mark.slow_looks, _kept.slow_looks) > 0
+    )::jobq_private.claim_mark;
 end
 $$;
 
@@ -764,8 +807,8 @@ comment on function jobq_private.settle_rest is
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
 -- another transaction holds is left alone; what a savepoint of this one holds is not.
--- Returns the positions, from 1, of those that did not move; null for none.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Returns the positions, from 1, of those that did not move; null for none. Hot: its callers
+-- pin the search path. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
     job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
@@ -774,22 +817,16 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _moved integer;
-    _finished_at timestamptz;
+    _done record;
     _left bigint[];
-    _gone uuid[];
-    _gone_attempts integer[];
 begin
-    perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at, a.gone, a.gone_attempts
-    into _moved, _finished_at, _gone, _gone_attempts
-    from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, skip_held
-    ) as a;
-    if _moved = cardinality(job_ids) then
+    if results is not null or (cardinality(job_ids) = cardinality(attempts)) is not true then
+        perform jobq_private.check_results(job_ids, attempts, results);
+    end if;
+    _done := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
+    if _done.moved = cardinality(job_ids) then
         return null;
     end if;
     _left := array(
@@ -799,11 +836,11 @@ begin
             select from jobq_private.job_archive as a
             where a.job_id = s.job_id
             and a.attempt = s.attempt
-            and a.finished_at = _finished_at
+            and a.finished_at = _done.finished_at
         )
         and (s.job_id, s.attempt) not in (
             select g.job_id, g.attempt
-            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
+            from unnest(_done.gone, _done.gone_attempts) as g (job_id, attempt)
         )
     );
     return case
@@ -909,37 +946,31 @@ comment on function jobq_private.start_calls is
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
 -- (shared) before it tests P. So one of the two always sees the other, and NOTIFY, whose
 -- lock serialises commits, is sent only when somebody sleeps. docs/wake-ups.md has the
--- proof. W is tried and let go in one expression, between whose parts no cancel comes.
--- Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
--- them, so that nobody takes all of the server's. Raises: nothing.
+-- proof. Queues share 1024 locks; who has more than 16 queues takes 16 that stand for all of
+-- them, so that nobody takes all of the server's. Hot: its callers pin the search
+-- path. Raises: nothing.
 create or replace function jobq_private.wake(queues text[])
 returns void
 language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _producing constant integer := jobq_private.lock_class('producing');
-    _waiting constant integer := jobq_private.lock_class('waiting');
-    _is_wide constant boolean := cardinality(wake.queues) > 16;
     _queue text;
     _narrow integer;
-    _wide integer;
 begin
     foreach _queue in array wake.queues loop
         _narrow := hashtext(_queue) & 1023;
-        _wide := 1024 + (_narrow & 15);
         perform pg_advisory_xact_lock_shared(
-            _producing, case when _is_wide then _wide else _narrow end
+            jobq_private.lock_class('producing'),
+            case
+                when cardinality(wake.queues) > 16 then 1024 + (_narrow & 15) else _narrow
+            end
         );
-        if not (
-            pg_try_advisory_lock(_waiting, _narrow)
-            and pg_advisory_unlock(_waiting, _narrow)
-            and pg_try_advisory_lock(_waiting, _wide)
-            and pg_advisory_unlock(_waiting, _wide)
-        ) then
+        if jobq_private.is_held('waiting', _narrow)
+            or jobq_private.is_held('waiting', 1024 + (_narrow & 15))
+        then
             perform jobq_private.notify('jobq', _queue);
         end if;
     end loop;
@@ -1103,25 +1134,31 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _open constant integer := least(
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
-    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
-    _from jobq_private.claim_mark;
+    _run_at timestamptz;
+    _job_id uuid;
     _is_second boolean;
     _found tid[];
-    _look record;
+    _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
+    _limited integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(
-        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
-    );
+    if (
+        claim.max_jobs between 0 and 10000 and length(claim.worker) between 1 and 256
+        and array_ndims(claim.queues) = 1 and array_position(claim.queues, null) is null
+        and claim.except_kinds is null
+    ) is not true then
+        perform jobq_private.check_claim(
+            claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+        );
+    end if;
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
@@ -1132,92 +1169,105 @@ begin
         else jobq_private.claimable_queues(claim.queues)
     end loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        _look := jobq_private.look_at(_queue, _now);
         continue when _look.is_paused;
         _mark := null;
-        _is_second := false;
-        _spare := 0;
         if _look.is_limited then
             _spare := _left - jobq_private.enter_queue(
-                _queue, least(_left, _limited), clock_timestamp()
+                _queue, least(_left, claim.max_limited), clock_timestamp()
             );
             _left := _left - _spare;
             _entered := _left;
+            _limited := claim.max_limited;
         end if;
+        <<marks>>
         while _left > 0 loop
-            if not _is_second then
-                _mark := jobq_private.next_mark(_queue, _mark);
-                if _look.has_lanes and _limited > 0 then
-                    return query
-                    select c.*
-                    from jobq_private.claim_lanes(
-                        _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates,
-                        except_kinds => claim.except_kinds
-                    ) as c;
-                    get diagnostics _taken = row_count;
-                    _left := _left - _taken;
-                    _limited := _limited - _taken;
+            _mark := jobq_private.next_mark(_queue, _mark);
+            if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
+                return query
+                select c.*
+                from jobq_private.claim_lanes(
+                    _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
+                    _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
+                ) as c;
+                get diagnostics _taken = row_count;
+                _left := _left - _taken;
+                claim.max_limited := claim.max_limited - _taken;
+                _run_at := null;
+            end if;
+            exit when _mark.priority is null or _left = 0;
+            foreach _is_second in array array[false, true] loop
+                select array_agg(d.ctid) into _found
+                from (
+                    select j.ctid
+                    from jobq_private.job as j
+                    where j.queue = _queue
+                    and j.state in ('queued', 'retrying')
+                    and j.lane_id is null
+                    and j.priority = _mark.priority
+                    and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                    and j.run_at <= _now
+                    and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
+                    and (
+                        _is_second
+                        or age(j.xmax) > _open
+                        or j.xmax = pg_current_xact_id_if_assigned()::xid
+                    )
+                    order by j.run_at, j.job_id
+                    limit _left
+                    for update skip locked
+                ) as d;
+                continue when _found is null;
+                if _mark.is_slow then
+                    select j.run_at, j.job_id into _run_at, _job_id
+                    from jobq_private.job as j
+                    where j.ctid = _found[cardinality(_found)];
                 end if;
-                exit when _mark.priority is null or _left = 0;
-                _from := _mark;
-            end if;
-            select
-                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
-            into _found, _mark.run_at, _mark.job_id
-            from (
-                select j.ctid, j.run_at, j.job_id
-                from jobq_private.job as j
-                where j.queue = _queue
-                and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                and j.priority = _mark.priority
-                and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
-                and j.run_at <= _now
-                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
-                and (_is_second or age(j.xmax) > _open or j.xmax = _self)
-                order by j.run_at, j.job_id
-                limit _left
-                for update skip locked
-            ) as d;
-            _is_second := not _is_second;
-            continue when _found is null;
-            if _look.has_gates then
-                _found := jobq_private.divert_jobs(_found);
-                exit when _found = '{}';
-            end if;
+                if _look.has_gates then
+                    _found := jobq_private.divert_jobs(_found);
+                    exit marks when _found = '{}';
+                end if;
 
-            return query
-            with taken as (
-                update jobq_private.job as j
-                set
-                    state = 'running', worker = claim.worker,
-                    place = case when _look.is_limited then -1 else 0 end
-                where j.ctid = any(_found)
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                    j.idempotency_key, j.lease, j.delivery_version
-            )
-            select t.* from taken as t
-            where t.lease_expires_at is not null
-            order by t.run_at, t.job_id;
-            _left := _left - cardinality(_found);
+                return query
+                with taken as (
+                    update jobq_private.job as j
+                    set
+                        state = 'running', worker = claim.worker,
+                        previous_state = j.state, attempt = j.attempt + 1,
+                        lane = pg_backend_pid() & 1023,
+                        claimed_at = _now, lease_expires_at = _now + j.lease,
+                        place = case when _look.is_limited then -1 else 0 end
+                    where j.ctid = any(_found)
+                    returning
+                        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                        j.max_attempts, j.timeout, j.lease_expires_at,
+                        j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
+                        j.delivery_version
+                )
+                select t.* from taken as t
+                where t.lease_expires_at is not null
+                order by t.run_at, t.job_id;
+                _left := _left - cardinality(_found);
+                exit marks when _left = 0;
+            end loop;
         end loop;
-        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
-            perform jobq_private.keep_mark(_mark);
+        if _mark.is_slow then
+            perform jobq_private.keep_mark(_mark, _run_at, _job_id);
         end if;
         if _look.is_limited then
             perform jobq_private.charge_queue(_queue, _entered - _left);
+            claim.max_limited := _limited - (_entered - _left);
             _left := _left + _spare;
-            _limited := least(_limited, _left);
         end if;
     end loop;
-    if _left > 0 and exists (
+    if _left = 0 or not _look.is_used then
+        return;
+    end if;
+    if exists (
         select from jobq_private.look as l where l.look_at <= clock_timestamp()
     ) and jobq_private.resolve() > 0 then
         return query select * from jobq.claim(
-            claim.queues, claim.worker, _left, _limited, claim.except_kinds
+            claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
         );
     end if;
 end
@@ -1263,7 +1313,7 @@ declare
     _ids uuid[] := '{}'::uuid[];
     _begun uuid[];
     _queue text;
-    _look record;
+    _look jobq_private.queue_look;
     _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -1284,7 +1334,7 @@ begin
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, clock_timestamp()) as l;
+        _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
         _begun := jobq_private.start_calls(
             _queue, _kinds,
@@ -1398,14 +1448,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _outcome text;
 begin
-    select c.outcome into _outcome
-    from jobq.complete_many(
-        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
-    ) as c;
-    if _outcome = 'succeeded' then
+    if jobq_private.settle_successes(
+        array[complete.job_id], array[complete.attempt],
+        case when complete.result is not null then jsonb_build_array(complete.result) end, false
+    ) is null then
         return true;
     elsif exists (
         select from jobq.get_job(complete.job_id) as j
@@ -1629,7 +1676,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _lost bigint[];
-    _held uuid[] := array[]::uuid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
@@ -1650,28 +1696,9 @@ begin
         ) as l;
     end if;
     if exchange.failures is not null then
-        _held := jobq_private.held_jobs(array(
-            select (f.job_id #>> '{}')::uuid
-            from jsonb_path_query(exchange.failures, '$[*].job_id') as f (job_id)
-        ));
-    end if;
-    if cardinality(_held) > 0 then
         return query
-        select 'held', l.*
-        from jsonb_populate_recordset(null::jobq_private.failure, exchange.failures) as f
-        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l
-        where f.job_id = any(_held);
-    end if;
-    if exchange.failures is not null then
-        return query
-        select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(
-            case when cardinality(_held) = 0 then exchange.failures else (
-                select coalesce(jsonb_agg(f.failure), '[]')
-                from jsonb_array_elements(exchange.failures) as f (failure)
-                where (f.failure ->> 'job_id')::uuid <> all(_held)
-            ) end
-        ) as f
+        select f.outcome, l.*
+        from jobq_private.fail_free(exchange.failures) as f
         cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
     end if;
     return query

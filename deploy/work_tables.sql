@@ -71,7 +71,9 @@ create type jobq_private.claim_mark as (
     took interval,
     slow_looks integer,
     look_at timestamptz,
-    is_look boolean
+    is_look boolean,
+    -- whether it is worth keeping for the next claim
+    is_slow boolean
 );
 
 comment on type jobq_private.claim_mark is 'Where a claim goes on in a queue.';

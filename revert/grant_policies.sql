@@ -32,6 +32,7 @@ drop policy key_limit_all on jobq_private.key_limit;
 drop policy gate_all on jobq_private.gate;
 drop policy limit_change_all on jobq_private.limit_change;
 drop policy kind_gate_all on jobq_private.kind_gate;
+drop policy in_use_all on jobq_private.in_use;
 drop policy waiting_count_select on jobq_private.waiting_count;
 drop policy waiting_count_all on jobq_private.waiting_count;
 drop policy history_select on jobq_private.history;

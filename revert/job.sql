@@ -69,6 +69,7 @@ drop function if exists jobq_private.forget_jobs;
 drop function if exists jobq_private.tell_ended;
 drop function if exists jobq_private.forget_traces;
 drop function if exists jobq_private.id_time;
+drop function if exists jobq_private.follow_endings;
 drop function if exists jobq_private.expire_jobs;
 drop function if exists jobq_private.event_span;
 drop function if exists jobq_private.event_cursor;

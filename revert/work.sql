@@ -40,6 +40,7 @@ drop function if exists jobq_private.next_mark;
 drop function if exists jobq_private.lost_job;
 drop function if exists jobq_private.kept_details;
 drop function if exists jobq_private.keep_mark;
+drop function if exists jobq_private.fail_free;
 drop function if exists jobq_private.held_jobs;
 drop function if exists jobq_private.due_priority;
 drop function if exists jobq_private.claimable_queues;

@@ -42,6 +42,7 @@ begin
         ('function', 'jobq_private.event_span', '', 1),
         ('function', 'jobq_private.expire_jobs', '', 1),
         ('function', 'jobq_private.fill_lanes', '', 1),
+        ('function', 'jobq_private.follow_endings', '', 1),
         ('function', 'jobq_private.forget_jobs', '', 1),
         ('function', 'jobq_private.forget_traces', '', 1),
         ('function', 'jobq_private.guard_archive', '', 1),

@@ -60,6 +60,7 @@ begin
         ('function', 'jobq_private.lock_lanes', '', 1),
         ('function', 'jobq_private.look_at', '', 1),
         ('function', 'jobq_private.next_lane', '', 1),
+        ('function', 'jobq_private.note_use', '', 1),
         ('function', 'jobq_private.number_running', '', 1),
         ('function', 'jobq_private.open_called_lanes', '', 1),
         ('function', 'jobq_private.open_lanes', '', 1),
@@ -85,6 +86,8 @@ begin
         ('trigger', 'jobq_private.kind', 'kind_birth_limits', 1),
         ('trigger', 'jobq_private.kind', 'kind_end_limits', 1),
         ('trigger', 'jobq_private.kind', 'kind_limits', 1),
+        ('trigger', 'jobq_private.lane_call', 'in_use_lanes', 1),
+        ('trigger', 'jobq_private.look', 'in_use_looks', 1),
         ('trigger', 'jobq_private.queue', 'queue_birth_limits', 1),
         ('trigger', 'jobq_private.queue', 'queue_end_limits', 1),
         ('trigger', 'jobq_private.queue', 'queue_limits', 1)

@@ -37,6 +37,7 @@ begin
         ('function', 'jobq_private.check_results', '', 1),
         ('function', 'jobq_private.claimable_queues', '', 1),
         ('function', 'jobq_private.due_priority', '', 1),
+        ('function', 'jobq_private.fail_free', '', 1),
         ('function', 'jobq_private.held_jobs', '', 1),
         ('function', 'jobq_private.is_unknown', '', 1),
         ('function', 'jobq_private.keep_mark', '', 1),

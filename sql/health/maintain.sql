@@ -1,7 +1,8 @@
 -- Purpose: everything that must happen from time to time: recover, tick, prune,
 -- partitions, the history of charts.
 -- Invariant: any number of callers, one does the work and the others return at once
--- with no row. Each task is repeated while it comes back full, for half a second at most.
+-- with no row. Each task is repeated while it comes back full, for half a second at most; but
+-- partitions are made a day at a time, since completions wait for their locks.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
 -- until it has done its work again.
 -- Raises: nothing.

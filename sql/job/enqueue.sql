@@ -1,7 +1,8 @@
 -- Purpose: add one job to a queue, in the caller's transaction.
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- A small job without options of its own, of a kind and queue without limits, goes in by one
+-- statement. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -44,7 +45,35 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _job_id uuid;
+    _queue text;
 begin
+    if num_nonnulls(
+        enqueue.run_at, enqueue.priority, enqueue.max_attempts, enqueue.timeout,
+        enqueue.idempotency_key, enqueue.dedup_key, enqueue.dedup, enqueue.metadata,
+        enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
+        enqueue.batch_id
+    ) = 0 then
+        insert into jobq_private.job as j (
+            job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
+            delivery_version, keep
+        )
+        select
+            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
+        from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
+        where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
+        and s.is_limited is not true
+        and length(enqueue.kind) between 1 and 128
+        and length(s.queue) between 1 and 128
+        and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
+        returning j.job_id, j.queue into _job_id, _queue;
+        if found then
+            perform jobq_private.wake(array[_queue]);
+            return _job_id;
+        end if;
+    end if;
     return (jobq_private.store_job(row(
         1, enqueue.kind, enqueue.payload, enqueue.queue, enqueue.run_at, enqueue.priority,
         enqueue.max_attempts, enqueue.timeout, enqueue.idempotency_key, enqueue.dedup_key,

@@ -34,25 +34,31 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
     _open constant integer := least(
         age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
     );
     _left integer := claim.max_jobs;
-    _limited integer := coalesce(claim.max_limited, claim.max_jobs);
     _queue text;
     _mark jobq_private.claim_mark;
-    _from jobq_private.claim_mark;
+    _run_at timestamptz;
+    _job_id uuid;
     _is_second boolean;
     _found tid[];
-    _look record;
+    _look jobq_private.queue_look;
     _entered integer;
     _spare integer;
+    _limited integer;
     _taken integer;
 begin
-    perform jobq_private.check_claim(
-        claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
-    );
+    if (
+        claim.max_jobs between 0 and 10000 and length(claim.worker) between 1 and 256
+        and array_ndims(claim.queues) = 1 and array_position(claim.queues, null) is null
+        and claim.except_kinds is null
+    ) is not true then
+        perform jobq_private.check_claim(
+            claim.queues, claim.worker, claim.max_jobs, claim.except_kinds
+        );
+    end if;
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
@@ -63,92 +69,105 @@ begin
         else jobq_private.claimable_queues(claim.queues)
     end loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, _now) as l;
+        _look := jobq_private.look_at(_queue, _now);
         continue when _look.is_paused;
         _mark := null;
-        _is_second := false;
-        _spare := 0;
         if _look.is_limited then
             _spare := _left - jobq_private.enter_queue(
-                _queue, least(_left, _limited), clock_timestamp()
+                _queue, least(_left, claim.max_limited), clock_timestamp()
             );
             _left := _left - _spare;
             _entered := _left;
+            _limited := claim.max_limited;
         end if;
+        <<marks>>
         while _left > 0 loop
-            if not _is_second then
-                _mark := jobq_private.next_mark(_queue, _mark);
-                if _look.has_lanes and _limited > 0 then
-                    return query
-                    select c.*
-                    from jobq_private.claim_lanes(
-                        _queue, claim.worker, least(_left, _limited), _mark.priority,
-                        _look.is_limited, _look.has_gates,
-                        except_kinds => claim.except_kinds
-                    ) as c;
-                    get diagnostics _taken = row_count;
-                    _left := _left - _taken;
-                    _limited := _limited - _taken;
+            _mark := jobq_private.next_mark(_queue, _mark);
+            if _look.has_lanes and coalesce(claim.max_limited, 1) > 0 then
+                return query
+                select c.*
+                from jobq_private.claim_lanes(
+                    _queue, claim.worker, least(_left, claim.max_limited), _mark.priority,
+                    _look.is_limited, _look.has_gates, except_kinds => claim.except_kinds
+                ) as c;
+                get diagnostics _taken = row_count;
+                _left := _left - _taken;
+                claim.max_limited := claim.max_limited - _taken;
+                _run_at := null;
+            end if;
+            exit when _mark.priority is null or _left = 0;
+            foreach _is_second in array array[false, true] loop
+                select array_agg(d.ctid) into _found
+                from (
+                    select j.ctid
+                    from jobq_private.job as j
+                    where j.queue = _queue
+                    and j.state in ('queued', 'retrying')
+                    and j.lane_id is null
+                    and j.priority = _mark.priority
+                    and (j.run_at, j.job_id) >= (_mark.run_at, _mark.job_id)
+                    and j.run_at <= _now
+                    and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
+                    and (
+                        _is_second
+                        or age(j.xmax) > _open
+                        or j.xmax = pg_current_xact_id_if_assigned()::xid
+                    )
+                    order by j.run_at, j.job_id
+                    limit _left
+                    for update skip locked
+                ) as d;
+                continue when _found is null;
+                if _mark.is_slow then
+                    select j.run_at, j.job_id into _run_at, _job_id
+                    from jobq_private.job as j
+                    where j.ctid = _found[cardinality(_found)];
                 end if;
-                exit when _mark.priority is null or _left = 0;
-                _from := _mark;
-            end if;
-            select
-                array_agg(d.ctid), max(d.run_at), (array_agg(d.job_id))[count(*)]
-            into _found, _mark.run_at, _mark.job_id
-            from (
-                select j.ctid, j.run_at, j.job_id
-                from jobq_private.job as j
-                where j.queue = _queue
-                and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                and j.priority = _mark.priority
-                and (j.run_at, j.job_id) >= (_from.run_at, _from.job_id)
-                and j.run_at <= _now
-                and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
-                and (_is_second or age(j.xmax) > _open or j.xmax = _self)
-                order by j.run_at, j.job_id
-                limit _left
-                for update skip locked
-            ) as d;
-            _is_second := not _is_second;
-            continue when _found is null;
-            if _look.has_gates then
-                _found := jobq_private.divert_jobs(_found);
-                exit when _found = '{}';
-            end if;
+                if _look.has_gates then
+                    _found := jobq_private.divert_jobs(_found);
+                    exit marks when _found = '{}';
+                end if;
 
-            return query
-            with taken as (
-                update jobq_private.job as j
-                set
-                    state = 'running', worker = claim.worker,
-                    place = case when _look.is_limited then -1 else 0 end
-                where j.ctid = any(_found)
-                returning
-                    j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
-                    j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
-                    j.idempotency_key, j.lease, j.delivery_version
-            )
-            select t.* from taken as t
-            where t.lease_expires_at is not null
-            order by t.run_at, t.job_id;
-            _left := _left - cardinality(_found);
+                return query
+                with taken as (
+                    update jobq_private.job as j
+                    set
+                        state = 'running', worker = claim.worker,
+                        previous_state = j.state, attempt = j.attempt + 1,
+                        lane = pg_backend_pid() & 1023,
+                        claimed_at = _now, lease_expires_at = _now + j.lease,
+                        place = case when _look.is_limited then -1 else 0 end
+                    where j.ctid = any(_found)
+                    returning
+                        j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
+                        j.max_attempts, j.timeout, j.lease_expires_at,
+                        j.run_at::timestamptz, j.created_at, j.idempotency_key, j.lease,
+                        j.delivery_version
+                )
+                select t.* from taken as t
+                where t.lease_expires_at is not null
+                order by t.run_at, t.job_id;
+                _left := _left - cardinality(_found);
+                exit marks when _left = 0;
+            end loop;
         end loop;
-        if _mark.took > interval '0.5 ms' or _mark.slow_looks > 0 then
-            perform jobq_private.keep_mark(_mark);
+        if _mark.is_slow then
+            perform jobq_private.keep_mark(_mark, _run_at, _job_id);
         end if;
         if _look.is_limited then
             perform jobq_private.charge_queue(_queue, _entered - _left);
+            claim.max_limited := _limited - (_entered - _left);
             _left := _left + _spare;
-            _limited := least(_limited, _left);
         end if;
     end loop;
-    if _left > 0 and exists (
+    if _left = 0 or not _look.is_used then
+        return;
+    end if;
+    if exists (
         select from jobq_private.look as l where l.look_at <= clock_timestamp()
     ) and jobq_private.resolve() > 0 then
         return query select * from jobq.claim(
-            claim.queues, claim.worker, _left, _limited, claim.except_kinds
+            claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
         );
     end if;
 end

@@ -32,7 +32,7 @@ declare
     _ids uuid[] := '{}'::uuid[];
     _begun uuid[];
     _queue text;
-    _look record;
+    _look jobq_private.queue_look;
     _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -53,7 +53,7 @@ begin
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;
-        select l.* into _look from jobq_private.look_at(_queue, clock_timestamp()) as l;
+        _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
         _begun := jobq_private.start_calls(
             _queue, _kinds,

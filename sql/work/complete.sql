@@ -16,14 +16,11 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _outcome text;
 begin
-    select c.outcome into _outcome
-    from jobq.complete_many(
-        array[complete.job_id], array[complete.attempt], jsonb_build_array(complete.result)
-    ) as c;
-    if _outcome = 'succeeded' then
+    if jobq_private.settle_successes(
+        array[complete.job_id], array[complete.attempt],
+        case when complete.result is not null then jsonb_build_array(complete.result) end, false
+    ) is null then
         return true;
     elsif exists (
         select from jobq.get_job(complete.job_id) as j

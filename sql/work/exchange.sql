@@ -53,7 +53,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _lost bigint[];
-    _held uuid[] := array[]::uuid[];
 begin
     if (exchange.job_ids, exchange.attempts) is distinct from ('{}'::uuid[], '{}'::integer[])
     then
@@ -74,28 +73,9 @@ begin
         ) as l;
     end if;
     if exchange.failures is not null then
-        _held := jobq_private.held_jobs(array(
-            select (f.job_id #>> '{}')::uuid
-            from jsonb_path_query(exchange.failures, '$[*].job_id') as f (job_id)
-        ));
-    end if;
-    if cardinality(_held) > 0 then
         return query
-        select 'held', l.*
-        from jsonb_populate_recordset(null::jobq_private.failure, exchange.failures) as f
-        cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l
-        where f.job_id = any(_held);
-    end if;
-    if exchange.failures is not null then
-        return query
-        select coalesce(f.state, 'lost'), l.*
-        from jobq.fail_many(
-            case when cardinality(_held) = 0 then exchange.failures else (
-                select coalesce(jsonb_agg(f.failure), '[]')
-                from jsonb_array_elements(exchange.failures) as f (failure)
-                where (f.failure ->> 'job_id')::uuid <> all(_held)
-            ) end
-        ) as f
+        select f.outcome, l.*
+        from jobq_private.fail_free(exchange.failures) as f
         cross join lateral jobq_private.lost_job(f.job_id, f.attempt) as l;
     end if;
     return query

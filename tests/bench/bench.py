@@ -162,7 +162,8 @@ def rate(jobs: int, work: Callable[[], object]) -> float:
 def clear(connection: Connection) -> None:
     """Forget every job."""
     connection.execute("truncate jobq_private.job, jobq_private.job_archive")
-    connection.execute("select jobq.maintain()")
+    while connection.execute("select bool_or(has_more) from jobq.maintain()").fetchone() == (True,):
+        pass
 
 
 def bulk(connection: Connection, jobs: int) -> None:

@@ -425,7 +425,7 @@ def test_parents_are_kept_while_a_job_that_waited_for_them_is(
     )
 
     def maintain() -> None:
-        for _ in range(3):
+        for _ in range(12):
             connection.execute("select jobq.maintain()")
 
     maintain()

@@ -783,13 +783,14 @@ def test_maintenance_leaves_a_table_in_use_to_the_next_call(connect: Connect) ->
     assert value(caller, query) == 0
     assert value(caller, COMPLETE, job_id) is True
     reader.execute("commit")
-    assert value(caller, query) == 24
+    assert value(caller, query) == 3, "today's are made"
     assert state(caller, job_id) == "succeeded"
 
 
 def test_a_vacuum_of_one_partition_does_not_hold_up_the_making_of_others(connect: Connect) -> None:
     vacuum, caller = connect(), connect()
-    caller.execute("select jobq.maintain()")
+    while value(caller, "select bool_or(has_more) from jobq.maintain()"):
+        pass
     today, last = column(
         caller,
         "select 'jobq_private.job_archive_' || to_char((now() at time zone 'UTC')::date + n,"

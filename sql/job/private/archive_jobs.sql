@@ -27,26 +27,16 @@ set enable_nestloop = off
 set enable_mergejoin = off
 as $$
 declare
-    _snapshot constant pg_snapshot := pg_current_snapshot();
-    _open constant integer := age(pg_snapshot_xmin(_snapshot)::xid);
-    _next constant xid8 := pg_snapshot_xmax(_snapshot);
-    _self constant xid := pg_current_xact_id_if_assigned()::xid;
+    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
     _ending constant integer := array_position(
         '{succeeded,dead,cancelled}', archive_jobs.state
     );
-    _queues text[];
-    _lanes uuid[];
-    _kinds text[];
-    _keys text[];
     _endings jobq_private.ending[];
 begin
-    with clock as materialized (
-        select clock_timestamp() as at
-    ),
-    ended as (
+    with ended as (
         delete from jobq_private.job as j
         using (
-            select g.*
+            select g.*, (select clock_timestamp()) as at
             from rows from (
                 unnest(archive_jobs.job_ids, archive_jobs.attempts),
                 jsonb_array_elements(archive_jobs.results)
@@ -63,11 +53,10 @@ begin
         and (
             not archive_jobs.skip_held
             or age(j.xmax) > _open
-            or j.xmax = _self
-            or jobq_private.is_over(j.xmax, _next)
+            or jobq_private.is_over(j.xmax)
         )
         returning
-            j.*, nullif(f.result, 'null') as result,
+            j.*, f.at, nullif(f.result, 'null') as result,
             j.lane_id is not null or j.place is not null as has_place,
             j.keep[_ending] = '0' and not j.is_awaited and j.batch_id is null as leaves_nothing
     ),
@@ -90,41 +79,30 @@ begin
             g.region, g.queue, g.kind, g.worker, g.idempotency_key, g.dedup_key, g.dedup,
             g.cancel_reason, g.last_error_code, g.last_error, g.last_error_details,
             g.metadata, g.progress, g.payload, g.delivery_version,
-            c.at, g.result, g.lane_id, g.concurrency_key,
+            g.at, g.result, g.lane_id, g.concurrency_key,
             case when archive_jobs.state <> 'succeeded' then pg_backend_pid() & 1023 end,
-            g.expires_at, g.keep, c.at + g.keep[_ending], g.is_awaited, g.batch_id
+            g.expires_at, g.keep, g.at + g.keep[_ending], g.is_awaited, g.batch_id
         from ended as g
-        cross join clock as c
         where g.leaves_nothing is not true
     )
     select
-        count(*),
-        (select c.at from clock as c),
-        array_agg(g.queue) filter (where g.has_place),
-        array_agg(g.lane_id) filter (where g.has_place),
-        array_agg(g.kind) filter (where g.has_place),
-        array_agg(g.concurrency_key) filter (where g.has_place),
-        array_agg(g.job_id) filter (where g.leaves_nothing),
-        array_agg(g.attempt) filter (where g.leaves_nothing),
-        array_agg(
-            row(g.queue, g.job_id, g.batch_id, g.is_awaited)::jobq_private.ending
-        ) filter (where g.is_awaited or g.batch_id is not null)
-    into
-        archive_jobs.moved, archive_jobs.finished_at, _queues, _lanes, _kinds, _keys,
-        archive_jobs.gone, archive_jobs.gone_attempts, _endings
+        count(*), max(g.at),
+        array_agg(row(
+            g.queue, g.job_id, g.attempt, g.batch_id, g.is_awaited, g.lane_id, g.kind,
+            g.concurrency_key, g.has_place, g.leaves_nothing
+        )::jobq_private.ending)
+        filter (
+            where g.has_place or g.leaves_nothing or g.is_awaited or g.batch_id is not null
+        )
+    into archive_jobs.moved, archive_jobs.finished_at, _endings
     from ended as g;
-    if archive_jobs.gone is not null then
-        perform jobq_private.forget_traces(
-            archive_jobs.gone, 1 < any(archive_jobs.gone_attempts)
-        );
-    end if;
-    if _queues is not null then
-        perform jobq_private.call_full_lanes(_queues, _lanes, _kinds, _keys);
-    end if;
     if _endings is not null then
-        perform jobq_private.leave_looks(_endings);
+        select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
+        from jobq_private.follow_endings(_endings) as r;
     end if;
-    perform jobq_private.tell_ended(archive_jobs.job_ids);
+    if jobq_private.is_held('ending', 1024) then
+        perform jobq_private.tell_ended(archive_jobs.job_ids);
+    end if;
 end
 $$;
 

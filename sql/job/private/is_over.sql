@@ -1,22 +1,24 @@
--- Purpose: whether the transaction that left its mark on a row has ended; next is the one
--- that comes after all that the caller's snapshot knows.
+-- Purpose: whether the transaction that left its mark on a row has ended, or is the caller's own.
 -- Invariant: knows savepoints too, which a snapshot does not list. Of one that has begun
--- since the snapshot it says no. No SET clause, so that it is inlined. Raises: nothing.
-create or replace function jobq_private.is_over(mark xid, next xid8)
+-- since the snapshot it says no. Raises: nothing.
+create or replace function jobq_private.is_over(mark xid)
 returns boolean
-language sql
+language plpgsql
 stable
 parallel safe
 security invoker
+set search_path = pg_catalog, pg_temp
 as $$
-    select case
-        when pg_catalog.age(mark) > pg_catalog.age(next::xid)
-        then pg_catalog.pg_xact_status(
-            (next::text::bigint + pg_catalog.age(next::xid) - pg_catalog.age(mark))
-            ::text::xid8
-        ) <> 'in progress'
-        else false
-    end
+declare
+    _next constant xid8 := pg_snapshot_xmax(pg_current_snapshot());
+    _since constant integer := age(mark) - age(_next::xid);
+begin
+    return case
+        when mark = pg_current_xact_id_if_assigned()::xid then true
+        when _since <= 0 then false
+        else pg_xact_status((_next::text::bigint - _since)::text::xid8) <> 'in progress'
+    end;
+end
 $$;
 
 revoke all on function jobq_private.is_over from public;

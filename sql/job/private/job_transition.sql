@@ -1,6 +1,6 @@
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
--- Invariant: previous_state, its lane and the lease are stamped here and nowhere else, and
--- the delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
+-- Invariant: previous_state, its lane and the lease are stamped here; a claim stamps them itself,
+-- and passes when all is as it would be here. The delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
 -- lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
@@ -15,8 +15,26 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _is_by_hand boolean := false;
+    _is_by_hand boolean;
 begin
+    if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
+        and new.previous_state = old.state
+        and new.claimed_at between statement_timestamp() and clock_timestamp()
+        and new.lease_expires_at = new.claimed_at + old.lease
+        and new.uncounted = old.uncounted
+        and new.place <= 0
+        and new.worker is not null and new.heartbeat_at is null
+    then
+        if old.expires_at is null and old.delivery_version is null then
+            new.place := nullif(-new.place, 0);
+            return new;
+        end if;
+        new.attempt := old.attempt;
+        new.previous_state := old.previous_state;
+        new.claimed_at := old.claimed_at;
+        new.lease_expires_at := old.lease_expires_at;
+    end if;
+
     if new.previous_state is distinct from old.previous_state
         or new.attempt <> old.attempt
         or new.uncounted <> old.uncounted

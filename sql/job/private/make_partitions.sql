@@ -1,5 +1,6 @@
--- Purpose: have partitions for today and the week ahead.
--- Invariant: what a missing partition would hold goes to the default partition, and from
+-- Purpose: have partitions for today and the week ahead: of the first day that lacks some.
+-- Invariant: a day at a time, and the archive's last, since completions wait for its lock until
+-- the commit; maintain() comes back for the next. What a missing partition would hold goes to the default partition, and from
 -- there to one for its day, also when that has passed; so nothing outlives its retention.
 -- A lock that is not had at once is tried again at the next call. Returns how many were
 -- made. Raises: nothing.
@@ -15,18 +16,29 @@ as $$
 declare
     _relation text;
     _day date;
+    _first date;
     _made bigint := 0;
 begin
-    foreach _relation in array array['job_archive', 'attempt', 'job_log'] loop
-        for _day in execute format(
-            'select %L::date + n from generate_series(0, 7) as n'
-            ' union select d.%I::date from jobq_private.%I as d',
-            now()::date,
-            case _relation when 'job_log' then 'logged_at' else 'finished_at' end,
-            _relation || '_default'
-        ) loop
-            _made := _made + jobq_private.make_partition(_relation, _day)::integer;
-        end loop;
+    for _day, _relation in
+        select d.day, d.relation
+        from (
+            select now()::date + n.days, r.relation
+            from generate_series(0, 7) as n (days)
+            cross join unnest(array['job_archive', 'attempt', 'job_log']) as r (relation)
+            union
+            select a.finished_at::date, 'job_archive' from jobq_private.job_archive_default as a
+            union
+            select a.finished_at::date, 'attempt' from jobq_private.attempt_default as a
+            union
+            select l.logged_at::date, 'job_log' from jobq_private.job_log_default as l
+        ) as d (day, relation)
+        order by d.day, d.relation = 'job_archive'
+    loop
+        exit when _day > _first;
+        if jobq_private.make_partition(_relation, _day) then
+            _first := _day;
+            _made := _made + 1;
+        end if;
     end loop;
     return _made;
 exception
@@ -40,4 +52,4 @@ $$;
 revoke all on function jobq_private.make_partitions from public;
 
 comment on function jobq_private.make_partitions is
-'Makes partitions of the history ahead of time.';
+'Makes partitions of the history ahead of time, a day at a time.';

@@ -6,9 +6,7 @@
 -- held is the id under which a batch, checked as a whole, holds the job's idempotency key.
 -- Who finds a job writes, if only an empty message: so the commit waits for the disk and
 -- the standby as that of the job must have, and a repeated call is not answered with what
--- a failover takes back. A small job without options of its own, of a kind and queue
--- without limits, goes in by one statement. Raises: 22004, 22023, JQ001, JQ002, JQ004,
--- JQ005, JQ006, JQ010.
+-- a failover takes back. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_job(
     job jobq_private.new_job, held uuid default null, out job_id uuid, out created boolean
 )
@@ -81,17 +79,6 @@ begin
             then job.schedule_id is not null
                 or num_nonnulls(s.payload_schema, s.json_schema) = 0
                 or jobq_private.check_payload_schemas(array[job])
-            when num_nonnulls(
-                job.run_at, job.priority, job.max_attempts, job.timeout, job.dedup_key,
-                job.dedup, job.metadata, job.concurrency_key, job.expires_at,
-                s.payload_schema, s.json_schema,
-                s.max_depth, s.concurrency_key, job.after, job.after_failure, job.batch_id,
-                job.callback_of
-            ) = 0
-            and length(job.kind) between 1 and 128
-            and length(s.queue) between 1 and 128
-            and jobq_private.json_size(job.payload) <= least(308, 2 * s.max_payload_depth)
-            then true
             else jobq_private.check_new_job(job, s, true)
         end
         on conflict (kind, dedup_key, (case when j.dedup is null then j.job_id end))

@@ -1,10 +1,12 @@
--- Purpose: have the session's next claims of a queue go on where this one ended, when three
--- looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
+-- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
+-- with null where it began), when three looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
 -- Invariant: the next look is due after twenty times what the last one took (it walks the
 -- entries twice), so looks cost a tenth of the time at most, and what is more urgent or was
 -- put back waits no longer than that. A mark is a hint: a wrong one, as behind a pooler,
 -- costs a look. Raises: nothing.
-create or replace function jobq_private.keep_mark(mark jobq_private.claim_mark)
+create or replace function jobq_private.keep_mark(
+    mark jobq_private.claim_mark, run_at timestamptz, job_id uuid
+)
 returns void
 language plpgsql
 volatile
@@ -16,6 +18,10 @@ as $$
 declare
     _mark jobq_private.claim_mark := mark;
 begin
+    if keep_mark.run_at is not null then
+        _mark.run_at := keep_mark.run_at;
+        _mark.job_id := keep_mark.job_id;
+    end if;
     if mark.is_look then
         _mark.slow_looks :=
             case when mark.took > interval '0.5 ms' then mark.slow_looks + 1 else 0 end;

@@ -1,8 +1,8 @@
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
 -- another transaction holds is left alone; what a savepoint of this one holds is not.
--- Returns the positions, from 1, of those that did not move; null for none.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- Returns the positions, from 1, of those that did not move; null for none. Hot: its callers
+-- pin the search path. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
     job_ids uuid[], attempts integer[], results jsonb, skip_held boolean
 )
@@ -11,22 +11,16 @@ language plpgsql
 volatile
 parallel unsafe
 security invoker
-set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _moved integer;
-    _finished_at timestamptz;
+    _done record;
     _left bigint[];
-    _gone uuid[];
-    _gone_attempts integer[];
 begin
-    perform jobq_private.check_results(job_ids, attempts, results);
-    select a.moved, a.finished_at, a.gone, a.gone_attempts
-    into _moved, _finished_at, _gone, _gone_attempts
-    from jobq_private.archive_jobs(
-        job_ids, attempts, 'succeeded', results, skip_held
-    ) as a;
-    if _moved = cardinality(job_ids) then
+    if results is not null or (cardinality(job_ids) = cardinality(attempts)) is not true then
+        perform jobq_private.check_results(job_ids, attempts, results);
+    end if;
+    _done := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
+    if _done.moved = cardinality(job_ids) then
         return null;
     end if;
     _left := array(
@@ -36,11 +30,11 @@ begin
             select from jobq_private.job_archive as a
             where a.job_id = s.job_id
             and a.attempt = s.attempt
-            and a.finished_at = _finished_at
+            and a.finished_at = _done.finished_at
         )
         and (s.job_id, s.attempt) not in (
             select g.job_id, g.attempt
-            from unnest(_gone, _gone_attempts) as g (job_id, attempt)
+            from unnest(_done.gone, _done.gone_attempts) as g (job_id, attempt)
         )
     );
     return case

@@ -2,7 +2,7 @@
 -- states, and everything that somebody might forge. The legal pairs stand here once
 -- more, so that a row added to the transitions table must be added here.
 begin;
-select plan(230);
+select plan(241);
 
 create temporary table state (state text, is_live boolean, ordinal integer);
 insert into state values
@@ -323,6 +323,47 @@ from (
     (:'waiting', 'dedup = ''replace''', 'JQ002 IMMUTABLE',
         'how a job holds its dedup key cannot be changed')
 ) as f (id, setting, outcome, claim);
+
+-- A claim may stamp the job itself, but only as the database would
+select is(
+    pg_temp.as_owner(format(
+        'update jobq_private.job set state = ''running'', worker = ''w'', attempt = attempt + 1,'
+        ' previous_state = %s, claimed_at = %s, lease_expires_at = %s, %s where job_id = %L',
+        s.previous_state, s.claimed_at, s.lease_expires_at, s.more, pg_temp.job_in(s.state)
+    )),
+    s.outcome, s.claim
+)
+from (
+    values
+    ('queued', 'state', 'now_', 'now_ + lease', 'place = 0', 'ok', 'a claim may stamp all itself'),
+    ('blocked', 'state', 'now_', 'now_ + lease', 'place = 0', '23503 job_transition_fkey',
+        'though not of a job that waits for others'),
+    ('running', 'state', 'now_', 'now_ + lease', 'place = 0', 'JQ002 IMMUTABLE',
+        'nor of one that runs'),
+    ('queued', '''retrying''', 'now_', 'now_ + lease', 'place = 0', 'JQ002 IMMUTABLE',
+        'it cannot name another state before'),
+    ('queued', 'state', 'now_ - interval ''1 s''', 'now_ - interval ''1 s'' + lease', 'place = 0',
+        'JQ002 IMMUTABLE', 'it cannot be backdated'),
+    ('queued', 'state', 'now_ + interval ''1 h''', 'now_ + interval ''1 h'' + lease', 'place = 0',
+        'JQ002 IMMUTABLE', 'it cannot be dated ahead'),
+    ('queued', 'state', 'now_', 'now_ + lease + interval ''1 s''', 'place = 0', 'JQ002 IMMUTABLE',
+        'its lease cannot be longer'),
+    ('queued', 'state', 'now_', 'now_ + lease', 'place = 1', 'JQ002 IMMUTABLE',
+        'it cannot choose its place'),
+    ('queued', 'state', 'now_', 'now_ + lease', 'place = null', 'JQ002 IMMUTABLE',
+        'it has looked at the limits'),
+    ('queued', 'state', 'now_', 'now_ + lease', 'place = 0, uncounted = 1', 'JQ002 IMMUTABLE',
+        'it gives no attempt back'),
+    ('queued', 'state', 'now_', 'now_ + lease', 'place = 0, heartbeat_at = now_',
+        'JQ002 IMMUTABLE', 'it brings no heartbeat')
+) as f (state, previous_state, claimed_at, lease_expires_at, more, outcome, claim)
+cross join lateral (
+    select
+        f.state, f.previous_state, f.outcome, f.claim,
+        replace(f.claimed_at, 'now_', 'statement_timestamp()') as claimed_at,
+        replace(f.lease_expires_at, 'now_', 'statement_timestamp()') as lease_expires_at,
+        replace(f.more, 'now_', 'statement_timestamp()') as more
+) as s;
 
 -- A heartbeat by raw SQL is stamped by the database
 select is(

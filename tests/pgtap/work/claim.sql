@@ -1,6 +1,6 @@
 -- What jobq.claim() promises.
 begin;
-select plan(34);
+select plan(35);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -230,6 +230,20 @@ select jobq.enqueue('lowest', queue => 'layers', priority => -1500);
 select results_eq(
     $$ select c.kind from jobq.claim('{layers}', 'w', 10) as c $$, $$ values ('lowest') $$,
     'and thousands of priorities of it do not hide what is due'
+);
+
+-- What has limits is counted over all queues
+select jobq.put_queue(q, max_running => 5) from unnest(array['bound', 'bound too']) as q;
+select jobq.enqueue('work', queue => q)
+from unnest(array['bound', 'bound too']) as q
+cross join generate_series(1, 3);
+select jobq.enqueue('work', queue => 'free');
+select results_eq(
+    $$
+    select queue, count(*) from jobq.claim('{bound,bound too,free}', 'w', 10, 2) group by 1 order by 1
+    $$,
+    $$ values ('bound', 2::bigint), ('free', 1) $$,
+    'max_limited bounds what comes from limited queues taken together'
 );
 
 select * from finish();
