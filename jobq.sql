@@ -773,6 +773,7 @@ create table jobq_private.worker (
     region text not null default 'default',
     login text not null default session_user,
     release text,
+    stuck integer not null default 0,
     constraint worker_release_check check (length(release) between 1 and 200),
     constraint worker_pkey primary key (worker)
 )
@@ -11513,7 +11514,7 @@ comment on function jobq.get_job is
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
 -- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
--- waiting, running or finished.
+-- slots_lost, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -11588,6 +11589,13 @@ begin
             'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
         );
     end if;
+    return query
+    select 'slots_lost', format(
+        '%s slots of worker %s are held by handlers that hang', w.stuck, w.worker
+    )
+    from jobq_private.worker as w
+    where w.stuck > 0 and _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    order by w.worker;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
         case when a.jobs > 10000 then '10000+' else a.jobs::text end, _job.queue
@@ -11602,7 +11610,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, slots_lost, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -17530,7 +17538,7 @@ comment on function jobq_http.show_schedule is
 -- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
 -- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
 -- started_at), kinds (an object: how many of each), region, except_kinds (those that it does not
--- know), release.
+-- know), release, stuck.
 -- Example: select jobq_http.show_workers();
 create or replace function jobq_http.show_workers()
 returns json
@@ -17568,7 +17576,7 @@ begin
         known as (
             select w.worker, w.queues, w.started_at, w.seen_at,
                 w.seen_at > now() - interval '1 min' as is_live, w.region, w.except_kinds,
-                w.release
+                w.release, w.stuck
             from jobq_private.worker as w
             order by 5 desc, w.worker
             limit 500
@@ -17577,7 +17585,8 @@ begin
             'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
             'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
             'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest, 'region', w.region,
-            'except_kinds', w.except_kinds, 'release', w.release
+            'except_kinds', w.except_kinds, 'release', w.release,
+            'stuck', w.stuck
         ) order by w.is_live desc, w.worker), '[]')
         from known as w
         left join held as h on h.worker = w.worker
@@ -21615,13 +21624,15 @@ comment on function jobq.fail_many is
 -- and health(); null leaves them as they are.
 -- Argument release: of what the worker runs, 1 to 200 characters, as the console and
 -- jobq.worker show it; null leaves it as it is.
+-- Argument stuck: how many of the worker's slots are held by handlers that hang, for explain()
+-- and health(); null leaves it as it is.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null,
-    except_kinds text[] default null, release text default null
+    except_kinds text[] default null, release text default null, stuck integer default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -21641,19 +21652,23 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'release must have 1 to 200 characters'
         );
+    elsif heartbeat.stuck < 0 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'stuck must not be negative');
     end if;
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues, except_kinds, release)
+    insert into jobq_private.worker as w (worker, queues, except_kinds, release, stuck)
     values (
         heartbeat.worker, coalesce(heartbeat.queues, '{}'),
-        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release
+        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release,
+        coalesce(heartbeat.stuck, 0)
     )
     on conflict on constraint worker_pkey do update
     set
         seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
         except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds),
-        release = coalesce(heartbeat.release, w.release);
+        release = coalesce(heartbeat.release, w.release),
+        stuck = coalesce(heartbeat.stuck, w.stuck);
 
     return query
     with held as materialized (
@@ -21760,6 +21775,7 @@ comment on function jobq.hold_lane is
 -- Column queues: what it claims from.
 -- Column except_kinds: the kinds that it has met and has no handler for.
 -- Column release: of what it runs, as it says itself; null where it says nothing.
+-- Column stuck: how many of its slots are held by handlers that hang.
 -- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
@@ -21769,7 +21785,7 @@ select
         select count(*) from jobq_private.job as j
         where j.state = 'running' and j.worker = w.worker
     ) as jobs,
-    w.region, w.except_kinds, w.release
+    w.region, w.except_kinds, w.release, w.stuck
 from jobq_private.worker as w;
 
 revoke all on jobq.worker from public;
@@ -22647,6 +22663,19 @@ as $$
     from jobq_private.unknown_kind as u
     union all
     select
+        'slots', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
+                ', ' order by w.worker
+            ), 500),
+            'no handler holds a slot of its worker past its timeout'
+        ),
+        'give these handlers timeouts of their own, or have them run in processes'
+    from jobq_private.worker as w
+    where w.stuck > 0 and w.seen_at > now() - interval '1 min'
+    union all
+    select
         'maintenance', count(*) = 0,
         coalesce(
             left(string_agg(format(
@@ -23248,7 +23277,7 @@ comment on function jobq_private.widen_history is
 -- Argument release: the client's release: for each function an array of the MD5 sums
 -- that its body may have; null means that it is not compared.
 -- Returns: what is not in order comes first.
--- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- Column subject: what was looked at: snapshot, leases, workers, slots, partitions and more,
 -- see [reliability](reliability.md).
 -- Column is_ok: whether it is in order.
 -- Column finding: what was found.

@@ -338,6 +338,19 @@ as $$
     from jobq_private.unknown_kind as u
     union all
     select
+        'slots', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
+                ', ' order by w.worker
+            ), 500),
+            'no handler holds a slot of its worker past its timeout'
+        ),
+        'give these handlers timeouts of their own, or have them run in processes'
+    from jobq_private.worker as w
+    where w.stuck > 0 and w.seen_at > now() - interval '1 min'
+    union all
+    select
         'maintenance', count(*) = 0,
         coalesce(
             left(string_agg(format(
@@ -939,7 +952,7 @@ comment on function jobq_private.widen_history is
 -- Argument release: the client's release: for each function an array of the MD5 sums
 -- that its body may have; null means that it is not compared.
 -- Returns: what is not in order comes first.
--- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- Column subject: what was looked at: snapshot, leases, workers, slots, partitions and more,
 -- see [reliability](reliability.md).
 -- Column is_ok: whether it is in order.
 -- Column finding: what was found.

@@ -1852,13 +1852,15 @@ comment on function jobq.fail_many is
 -- and health(); null leaves them as they are.
 -- Argument release: of what the worker runs, 1 to 200 characters, as the console and
 -- jobq.worker show it; null leaves it as it is.
+-- Argument stuck: how many of the worker's slots are held by handlers that hang, for explain()
+-- and health(); null leaves it as it is.
 -- Returns: a row for each job, in the order given.
 -- Column outcome: extended; cancel_requested, which is extended too; held, which is not
 -- extended since another transaction holds the job: ask again; or lost.
 -- Example: select * from jobq.heartbeat('worker-1', array[:'running'::uuid], '{1}', '{default}');
 create or replace function jobq.heartbeat(
     worker text, job_ids uuid[], attempts integer[], queues text[] default null,
-    except_kinds text[] default null, release text default null
+    except_kinds text[] default null, release text default null, stuck integer default null
 )
 returns table (job_id uuid, attempt integer, outcome text)
 language plpgsql
@@ -1878,19 +1880,23 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'release must have 1 to 200 characters'
         );
+    elsif heartbeat.stuck < 0 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'stuck must not be negative');
     end if;
     perform jobq_private.check_results(heartbeat.job_ids, heartbeat.attempts, null);
 
-    insert into jobq_private.worker as w (worker, queues, except_kinds, release)
+    insert into jobq_private.worker as w (worker, queues, except_kinds, release, stuck)
     values (
         heartbeat.worker, coalesce(heartbeat.queues, '{}'),
-        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release
+        coalesce(heartbeat.except_kinds, '{}'), heartbeat.release,
+        coalesce(heartbeat.stuck, 0)
     )
     on conflict on constraint worker_pkey do update
     set
         seen_at = now(), queues = coalesce(heartbeat.queues, w.queues),
         except_kinds = coalesce(heartbeat.except_kinds, w.except_kinds),
-        release = coalesce(heartbeat.release, w.release);
+        release = coalesce(heartbeat.release, w.release),
+        stuck = coalesce(heartbeat.stuck, w.stuck);
 
     return query
     with held as materialized (
@@ -1997,6 +2003,7 @@ comment on function jobq.hold_lane is
 -- Column queues: what it claims from.
 -- Column except_kinds: the kinds that it has met and has no handler for.
 -- Column release: of what it runs, as it says itself; null where it says nothing.
+-- Column stuck: how many of its slots are held by handlers that hang.
 -- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
@@ -2006,7 +2013,7 @@ select
         select count(*) from jobq_private.job as j
         where j.state = 'running' and j.worker = w.worker
     ) as jobs,
-    w.region, w.except_kinds, w.release
+    w.region, w.except_kinds, w.release, w.stuck
 from jobq_private.worker as w;
 
 revoke all on jobq.worker from public;

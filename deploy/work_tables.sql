@@ -12,6 +12,7 @@ create table jobq_private.worker (
     region text not null default 'default',
     login text not null default session_user,
     release text,
+    stuck integer not null default 0,
     constraint worker_release_check check (length(release) between 1 and 200),
     constraint worker_pkey primary key (worker)
 )

@@ -5,7 +5,7 @@
 -- Argument release: the client's release: for each function an array of the MD5 sums
 -- that its body may have; null means that it is not compared.
 -- Returns: what is not in order comes first.
--- Column subject: what was looked at: snapshot, leases, workers, partitions and more,
+-- Column subject: what was looked at: snapshot, leases, workers, slots, partitions and more,
 -- see [reliability](reliability.md).
 -- Column is_ok: whether it is in order.
 -- Column finding: what was found.

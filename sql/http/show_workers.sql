@@ -3,7 +3,7 @@
 -- Returns: a JSON array of objects, live workers first: worker, queues, started_at, seen_at,
 -- is_live, jobs (how many it runs), oldest (the one that it has run the longest: job_id, kind,
 -- started_at), kinds (an object: how many of each), region, except_kinds (those that it does not
--- know), release.
+-- know), release, stuck.
 -- Example: select jobq_http.show_workers();
 create or replace function jobq_http.show_workers()
 returns json
@@ -41,7 +41,7 @@ begin
         known as (
             select w.worker, w.queues, w.started_at, w.seen_at,
                 w.seen_at > now() - interval '1 min' as is_live, w.region, w.except_kinds,
-                w.release
+                w.release, w.stuck
             from jobq_private.worker as w
             order by 5 desc, w.worker
             limit 500
@@ -50,7 +50,8 @@ begin
             'worker', w.worker, 'queues', w.queues, 'started_at', w.started_at,
             'seen_at', w.seen_at, 'is_live', w.is_live, 'jobs', coalesce(h.jobs, 0),
             'kinds', coalesce(h.kinds, '{}'), 'oldest', f.oldest, 'region', w.region,
-            'except_kinds', w.except_kinds, 'release', w.release
+            'except_kinds', w.except_kinds, 'release', w.release,
+            'stuck', w.stuck
         ) order by w.is_live desc, w.worker), '[]')
         from known as w
         left join held as h on h.worker = w.worker

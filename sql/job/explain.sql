@@ -4,7 +4,7 @@
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
 -- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
--- waiting, running or finished.
+-- slots_lost, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -79,6 +79,13 @@ begin
             'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
         );
     end if;
+    return query
+    select 'slots_lost', format(
+        '%s slots of worker %s are held by handlers that hang', w.stuck, w.worker
+    )
+    from jobq_private.worker as w
+    where w.stuck > 0 and _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
+    order by w.worker;
     return query select 'waiting', format(
         '%s jobs of queue %s are ahead of it',
         case when a.jobs > 10000 then '10000+' else a.jobs::text end, _job.queue
@@ -93,4 +100,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, slots_lost, waiting, running or finished.';

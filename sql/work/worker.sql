@@ -4,6 +4,7 @@
 -- Column queues: what it claims from.
 -- Column except_kinds: the kinds that it has met and has no handler for.
 -- Column release: of what it runs, as it says itself; null where it says nothing.
+-- Column stuck: how many of its slots are held by handlers that hang.
 -- Column started_at: when it was first heard of.
 create or replace view jobq.worker as
 select
@@ -13,7 +14,7 @@ select
         select count(*) from jobq_private.job as j
         where j.state = 'running' and j.worker = w.worker
     ) as jobs,
-    w.region, w.except_kinds, w.release
+    w.region, w.except_kinds, w.release, w.stuck
 from jobq_private.worker as w;
 
 revoke all on jobq.worker from public;

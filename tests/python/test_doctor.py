@@ -216,6 +216,10 @@ THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
         "workers", "start a worker",
         lambda url: statement(url, "delete from jobq_private.worker"),
     ),
+    "hung handlers": (
+        "slots", "timeouts of their own",
+        lambda url: statement(url, "select jobq.heartbeat('w', '{}', '{}', stuck => 2)"),
+    ),
     "no partition": (
         "partitions", "have maintain() called",
         lambda url: statement(

@@ -268,6 +268,10 @@ async def test_a_worker_that_has_lost_its_slots_ends_to_be_started_afresh(
             return worker.health()["stuck"] == 2
 
         await until_async(is_told)
+        assert worker._dispatcher is not None
+        await worker._dispatcher._protocol.heartbeat([])
+        [told] = await client.list_workers()
+        assert told.stuck == 2
         assert b"worker_slots_stuck 2.0" in (worker.metrics_text() or b"")
         assert worker._task is not None
         assert await asyncio.wait_for(asyncio.shield(worker._task), 30) == EXIT_RECYCLE

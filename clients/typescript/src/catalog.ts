@@ -36,7 +36,7 @@ export interface Functions {
   /** Returns one job, live or archived. */
   get_job: { given: { job_id: string }; row: { job_id: string | null; kind: string | null; queue: string | null; state: string | null; previous_state: string | null; payload: Json | null; result: Json | null; run_at: Date | null; priority: number | null; attempt: number | null; attempts: number | null; max_attempts: number | null; timeout: Interval | null; lease: Interval | null; worker: string | null; claimed_at: Date | null; heartbeat_at: Date | null; lease_expires_at: Date | null; cancel_requested_at: Date | null; cancel_reason: string | null; idempotency_key: string | null; dedup_key: string | null; concurrency_key: string | null; last_error_code: string | null; last_error: string | null; metadata: Json | null; progress: Json | null; schedule_id: string | null; slot_at: Date | null; region: string | null; created_at: Date | null; finished_at: Date | null; delivery_version: number | null; expires_at: Date | null; batch_id: string | null; updated_at: Date | null } };
   /** Extends the leases of a worker's jobs and tells which are lost and which are to be cancelled. */
-  heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null; except_kinds?: string[] | null; release?: string | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
+  heartbeat: { given: { worker: string; job_ids: string[]; attempts: number[]; queues?: string[] | null; except_kinds?: string[] | null; release?: string | null; stuck?: number | null }; row: { job_id: string | null; attempt: number | null; outcome: string | null } };
   /** Returns what the steps of a job have come to, in their order. */
   list_steps: { given: { job_id: string }; row: { name: string | null; value: Json | null; attempt: number | null; saved_at: Date | null } };
   /** Adds a line to a job's log. */
@@ -82,7 +82,7 @@ export const argumentTypes: {
   fail: { job_id: "uuid", attempt: "integer", error: "text", error_code: "text", retryable: "boolean", retry_in: "interval", details: "jsonb" },
   fail_many: { failures: "jsonb" },
   get_job: { job_id: "uuid" },
-  heartbeat: { worker: "text", job_ids: "uuid[]", attempts: "integer[]", queues: "text[]", except_kinds: "text[]", release: "text" },
+  heartbeat: { worker: "text", job_ids: "uuid[]", attempts: "integer[]", queues: "text[]", except_kinds: "text[]", release: "text", stuck: "integer" },
   list_steps: { job_id: "uuid" },
   log: { job_id: "uuid", attempt: "integer", level: "text", message: "text" },
   maintain: {  },

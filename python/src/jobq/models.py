@@ -271,6 +271,7 @@ class LiveWorker:
         jobs: how many it runs.
         except_kinds: the kinds that it has met and has no handler for.
         release: of what it runs, as it says itself.
+        stuck: how many of its slots are held by handlers that hang.
     """
 
     worker: str
@@ -282,6 +283,7 @@ class LiveWorker:
     region: str
     except_kinds: list[str]
     release: str | None
+    stuck: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,19 @@ as $$
     from jobq_private.unknown_kind as u
     union all
     select
+        'slots', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
+                ', ' order by w.worker
+            ), 500),
+            'no handler holds a slot of its worker past its timeout'
+        ),
+        'give these handlers timeouts of their own, or have them run in processes'
+    from jobq_private.worker as w
+    where w.stuck > 0 and w.seen_at > now() - interval '1 min'
+    union all
+    select
         'maintenance', count(*) = 0,
         coalesce(
             left(string_agg(format(

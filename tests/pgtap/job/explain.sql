@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(21);
+select plan(22);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -115,6 +115,14 @@ select count(*) from jobq.enqueue_many((
 select is(
     (select e.explanation from jobq.explain(:'tail') as e where e.reason = 'waiting'),
     '10000+ jobs of queue long are ahead of it', 'ten thousand are enough to count'
+);
+
+select from jobq.heartbeat('hung', '{}', '{}', '{long}', stuck => 2);
+select is(
+    (select array_agg(e.reason || ': ' || e.explanation) from jobq.explain(:'tail') as e
+    where e.reason = 'slots_lost'),
+    '{"slots_lost: 2 slots of worker hung are held by handlers that hang"}',
+    'slots that are lost are named'
 );
 
 select * from finish();

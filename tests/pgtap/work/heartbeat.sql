@@ -1,6 +1,6 @@
 -- What jobq.heartbeat() promises.
 begin;
-select plan(22);
+select plan(25);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -135,6 +135,17 @@ select is(
     (select w.release from jobq.worker as w where w.worker = 'idle'), repeat('8', 200),
     'and a later release takes its place'
 );
+select from jobq.heartbeat('idle', '{}', '{}', stuck => 3);
+select from jobq.heartbeat('idle', '{}', '{}');
+select is(
+    (select w.stuck from jobq.worker as w where w.worker = 'idle'), 3,
+    'so do the slots that it has lost to handlers that hang'
+);
+select results_eq(
+    $$ select is_ok, finding from jobq.health() where subject = 'slots' $$,
+    $$ values (false, '3 slots of worker idle are held by handlers that hang') $$,
+    'of which health tells'
+);
 update jobq_private.worker set seen_at = now() - interval '61 s' where worker = 'idle';
 select is(
     (select w.is_live from jobq.worker as w where w.worker = 'idle'), false,
@@ -154,6 +165,7 @@ from (
     (''''', ''{}'', ''{}''', '22023 INVALID_ARGUMENT'),
     ('repeat(''w'', 257), ''{}'', ''{}''', '22023 INVALID_ARGUMENT'),
     ('''w'', ''{}'', ''{}'', release => ''''', '22023 INVALID_ARGUMENT'),
+    ('''w'', ''{}'', ''{}'', stuck => -1', '22023 INVALID_ARGUMENT'),
     ('''w'', ''{}'', ''{}'', release => repeat(''r'', 201)', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);
 

@@ -261,6 +261,7 @@ WORKERS: Final = {
             "region": "default",
             "except_kinds": [],
             "release": "shop-2026.11.3, jobq 0.1.0",
+            "stuck": 0,
         }
     ]
 }

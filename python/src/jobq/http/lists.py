@@ -69,6 +69,7 @@ class Worker(Struct):
     region: str
     except_kinds: Annotated[list[str], Meta(description="Kinds that it does not know.")]
     release: Annotated[str | None, Meta(description="Of what it runs, as it says itself.")]
+    stuck: Annotated[int, Meta(description="Slots that are held by handlers that hang.")]
 
 
 class Workers(Struct):

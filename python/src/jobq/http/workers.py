@@ -72,6 +72,10 @@ class Heartbeat(Request, kw_only=True):
         Annotated[str, Meta(min_length=1, max_length=200, description="Of what the worker runs.")]
         | None
     ) = None
+    stuck: (
+        Annotated[int, Meta(ge=0, le=1_000_000, description="Slots held by handlers that hang.")]
+        | None
+    ) = None
 
 
 class Completion(Request):
@@ -218,6 +222,7 @@ async def heartbeat(call: Call) -> Response:
         attempts=[job.attempt for job in beat.jobs],
         queues=beat.queues,
         release=beat.release,
+        stuck=beat.stuck,
     )
     return encoded({"jobs": jobs})
 

@@ -22,7 +22,7 @@ from jobq.steps import LIST_INPUTS, LIST_STEPS, WAIT_FOR
 from jobq.worker.held import Held, Key, seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
     from jobq.models import State
@@ -40,7 +40,7 @@ JOB_COLUMNS: Final = (
 EXCHANGE: Final = (
     f"select outcome, {JOB_COLUMNS} from jobq.exchange(%s, %s, %s, %s, %s, %s, %s, %s, %s)"  # noqa: S608
 )
-HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s)"
+HEARTBEAT: Final = "select job_id, attempt, outcome from jobq.heartbeat(%s, %s, %s, %s, %s, %s, %s)"
 HOLD_LANE: Final = "select jobq.hold_lane(%s, %s, %s, %s)"
 RELEASE_MANY: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, %s)"
 RELEASE_IN: Final = "select job_id, attempt, state from jobq.release_many(%s, %s, now() + %s)"
@@ -65,6 +65,7 @@ class Protocol:
         queues: what the worker serves.
         unknown: the kinds that it leaves to others.
         release: of what it runs.
+        stuck: tells how many of its slots are held by handlers that hang.
     """
 
     def __init__(
@@ -74,12 +75,15 @@ class Protocol:
         queues: Sequence[str],
         unknown: Unknown,
         release: str,
+        *,
+        stuck: Callable[[], int] = lambda: 0,
     ) -> None:
         self._links = links
         self._worker = worker
         self._queues = list(queues)
         self._unknown = unknown
         self._release = release
+        self._stuck = stuck
 
     async def exchange(
         self, settled: Sequence[Held], queues: Sequence[str], max_jobs: int, max_limited: int
@@ -137,7 +141,14 @@ class Protocol:
         unknown = self._unknown.kinds() or []
         rows = await self._links.call(
             HEARTBEAT,
-            (self._worker, *_keys(jobs), self._queues, unknown, self._release),
+            (
+                self._worker,
+                *_keys(jobs),
+                self._queues,
+                unknown,
+                self._release,
+                self._stuck(),
+            ),
             is_vital=True,
         )
         return {(job_id, attempt): outcome for job_id, attempt, outcome in rows}

@@ -328,7 +328,14 @@ class Worker:
         return Listener(self._listen_database, self._queues.names, silence)
 
     def _protocol(self, links: Links, unknown: Unknown) -> Protocol:
-        return Protocol(links, self.name, self._queues.names, unknown, self._release)
+        return Protocol(
+            links,
+            self.name,
+            self._queues.names,
+            unknown,
+            self._release,
+            stuck=lambda: self.stuck,
+        )
 
     async def _start(self, links: Links) -> None:
         """Wait for the database, and declare the kinds.
