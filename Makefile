@@ -42,7 +42,7 @@ format: $(VENV)/.test ## Format the Python code
 fault: $(VENV)/.test ## Run jobq under faults and print what was lost (nothing); ARGS=--short for a minute of it, ARGS=patroni for failovers
 	@PYTHONPATH=tests/python:sql $(BIN)/python tests/fault/run.py $(ARGS)
 
-bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, schedules, pick_up, producers, flat, flow, drain, sessions, scale, worker, workflows, fan_in, steady
+bench: $(VENV)/.test ## Print how fast jobs are done; PART=http, console, delivery, schedules, pick_up, producers, flat, flow, drain, sessions, scale, shards, worker, workflows, fan_in, steady
 	@$(BIN)/python tests/bench/bench$(PART:%=_%).py $(ARGS)
 
 bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="--systems a,b --rounds 1" for less

@@ -1507,6 +1507,7 @@ comment on table jobq_private.shard_epoch is 'From when on which shards get new 
 --   all       on all shards; detail makes one answer of their rows, which are `answers`
 --   some      where job_ids says, or from shard to shard until the argument in detail is reached
 --   split     by shard, and put together in the order of the argument that detail names
+--   jobs      new jobs, those of each shard together, and answered in their order
 --   own       by the router itself
 --   refused   not in a cluster, for the reason in detail
 create table jobq_private.route (
@@ -1515,7 +1516,8 @@ create table jobq_private.route (
     detail text not null,
     constraint route_pkey primary key (function_name),
     constraint route_class_check check (class in (
-        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'own', 'refused'
+        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'jobs', 'own',
+        'refused'
     ))
 );
 
@@ -1638,7 +1640,7 @@ values
 ('change_many', 'some', 'max_jobs'),
 ('delete_many', 'some', 'max_jobs'),
 ('redrive_many', 'some', 'max_jobs'),
-('enqueue_many', 'split', 'jobs'),
+('enqueue_many', 'jobs', 'jobs'),
 ('complete_many', 'split', 'job_ids'),
 ('release_many', 'split', 'job_ids'),
 ('save_steps', 'split', 'job_ids'),
@@ -7226,6 +7228,12 @@ $template$,
             else ''
         end,
         case called.class
+            when 'jobs' then format(
+                'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '
+                'from jobq_router.parts_of_jobs(%1$I) as p '
+                'cross join lateral jobq_router.%2$I(p.partition, p.part) as a order by 1;',
+                called.detail, called.name
+            )
             when 'refused' then format(
                 'perform jobq_private.raise_error(''ONE_DATABASE'', %L);',
                 called.name || ': ' || called.detail

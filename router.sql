@@ -258,21 +258,46 @@ as $$
     ))
 $$;
 
--- Jobs without a key or a parent go to one partition together.
-create function jobq_router.places_of_jobs(jobs jsonb)
-returns integer[]
+-- The jobs of each partition, and at which places they stood; null where all go to one. Those
+-- without a key or a parent go to one together. By its key a job goes where choose_shard() says,
+-- here for many at once; while keys of an epoch before live, place() looks for each.
+create function jobq_router.parts_of_jobs(jobs jsonb)
+returns table (partition integer, part jsonb, places integer[])
 language plpgsql
 volatile
 as $$
 declare
+    _bound constant text[] := '{concurrency_key,idempotency_key,dedup_key,after,batch_id}';
     _lot constant integer := jobq_router.lot();
+    _is_one_epoch constant boolean := (select count(*) = 1 from jobq_private.living_epoch);
 begin
-    if jsonb_typeof(places_of_jobs.jobs) is distinct from 'array' then
-        return array[_lot];
+    if jsonb_typeof(parts_of_jobs.jobs) is distinct from 'array' or not exists (
+        select from jsonb_array_elements(parts_of_jobs.jobs) as j (job) where j.job ?| _bound
+    ) then
+        return query select _lot, parts_of_jobs.jobs, null::integer[];
+        return;
     end if;
-    return jobq_router.together(array(
-        select case
-            when j.job ?| '{concurrency_key,idempotency_key,dedup_key,after,batch_id}'
+    return query
+    with shard as materialized (
+        select s.shard_id || ':' as prefix, s.partition::text as suffix
+        from jobq_private.living_epoch as e
+        join jobq_private.shard as s on s.shard_id = any (e.shard_ids)
+        where _is_one_epoch
+    ),
+    job as (
+        select j.job, j.n::integer as n, coalesce(
+            j.job ->> 'concurrency_key', j.job ->> 'idempotency_key', j.job ->> 'dedup_key'
+        ) as key
+        from jsonb_array_elements(parts_of_jobs.jobs) with ordinality as j (job, n)
+    )
+    select p.partition, jsonb_agg(p.job order by p.n), array_agg(p.n order by p.n)
+    from (
+        select j.job, j.n, case
+            when _is_one_epoch and j.key is not null and not j.job ?| '{after,batch_id}'
+            then substr((
+                select max(md5(s.prefix || j.key) || s.suffix collate "C") from shard as s
+            ), 33)::integer
+            when j.job ?| _bound
             then jobq_router.place(
                 j.job ->> 'kind', j.job ->> 'concurrency_key', j.job ->> 'idempotency_key',
                 j.job ->> 'dedup_key', (
@@ -282,10 +307,10 @@ begin
                 (j.job ->> 'batch_id')::uuid
             )
             else _lot
-        end
-        from jsonb_array_elements(places_of_jobs.jobs) with ordinality as j (job, n)
-        order by j.n
-    ));
+        end as partition
+        from job as j
+    ) as p
+    group by p.partition;
 end
 $$;
 

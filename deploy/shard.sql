@@ -228,6 +228,12 @@ $template$,
             else ''
         end,
         case called.class
+            when 'jobs' then format(
+                'return query select coalesce(p.places[a.ordinal], a.ordinal), a.job_id, a.created '
+                'from jobq_router.parts_of_jobs(%1$I) as p '
+                'cross join lateral jobq_router.%2$I(p.partition, p.part) as a order by 1;',
+                called.detail, called.name
+            )
             when 'refused' then format(
                 'perform jobq_private.raise_error(''ONE_DATABASE'', %L);',
                 called.name || ': ' || called.detail

@@ -39,6 +39,7 @@ comment on table jobq_private.shard_epoch is 'From when on which shards get new 
 --   all       on all shards; detail makes one answer of their rows, which are `answers`
 --   some      where job_ids says, or from shard to shard until the argument in detail is reached
 --   split     by shard, and put together in the order of the argument that detail names
+--   jobs      new jobs, those of each shard together, and answered in their order
 --   own       by the router itself
 --   refused   not in a cluster, for the reason in detail
 create table jobq_private.route (
@@ -47,7 +48,8 @@ create table jobq_private.route (
     detail text not null,
     constraint route_pkey primary key (function_name),
     constraint route_class_check check (class in (
-        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'own', 'refused'
+        'key', 'lot', 'id', 'schedule', 'every', 'any', 'all', 'some', 'split', 'jobs', 'own',
+        'refused'
     ))
 );
 
@@ -170,7 +172,7 @@ values
 ('change_many', 'some', 'max_jobs'),
 ('delete_many', 'some', 'max_jobs'),
 ('redrive_many', 'some', 'max_jobs'),
-('enqueue_many', 'split', 'jobs'),
+('enqueue_many', 'jobs', 'jobs'),
 ('complete_many', 'split', 'job_ids'),
 ('release_many', 'split', 'job_ids'),
 ('save_steps', 'split', 'job_ids'),

@@ -23,6 +23,7 @@ from patroni_cluster import PATRONI_FAULTS, PATRONI_NEEDS
 from psycopg.conninfo import make_conninfo
 from releases import deploy_killed, upgrade
 from replicas import DEBIAN_15, failover
+from shards import router_killed, shard_fails_over, shard_killed
 from workflows import fan_out_fan_in, three_steps
 
 from jobq.embedded import Server
@@ -471,6 +472,9 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "deploy killed": deploy_killed,
     "upgrade": upgrade,
     "failover": failover,
+    "shard killed": shard_killed,
+    "router killed": router_killed,
+    "shard fails over": shard_fails_over,
     **PATRONI_FAULTS,
 }
 SHORT = (
@@ -486,5 +490,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "deploy killed": ("sqitch",),
     "upgrade": ("sqitch",),
     "failover": ("setpriv", str(DEBIAN_15 / "pg_basebackup")),
+    "shard killed": (str(DEBIAN_15 / "postgres"),),
+    "router killed": (str(DEBIAN_15 / "postgres"),),
+    "shard fails over": ("setpriv", str(DEBIAN_15 / "pg_basebackup")),
     **dict.fromkeys(PATRONI_FAULTS, PATRONI_NEEDS),
 }

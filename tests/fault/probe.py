@@ -1,6 +1,6 @@
 """A worker that writes down what it does: the history to be checked.
 
-Usage: python probe.py URL JOURNAL [LISTEN_URL]
+Usage: python probe.py URL JOURNAL [LISTEN_URL]; several URLs are one argument, with spaces between
 
 Each handler notes its start and end, the worker what it is told of outcomes, and when it
 had no answer from the database for so long that leases may have run out.
@@ -17,11 +17,11 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jobq import Registry
 from jobq.errors import JobqError
-from jobq.worker import Worker
+from jobq.worker import ShardedWorker, Worker
 from jobq.worker.link import Link
 
 if TYPE_CHECKING:
@@ -116,15 +116,18 @@ async def main(url: str, listen_url: str | None) -> int:
     logger = logging.getLogger("jobq.worker")
     logger.setLevel(logging.DEBUG)  # complaints that are said again
     logger.addHandler(Ear())
-    worker = Worker(
-        url, registry, ["probe"], concurrency=8, poll=1.0, grace=5.0,
-        declare=False, listen_database=listen_url,
-    )  # fmt: skip
-    feeling = asyncio.create_task(feel(url))
+    urls = url.split()
+    options: Any = {"concurrency": 8, "poll": 1.0, "grace": 5.0, "declare": False}
+    if len(urls) > 1:
+        worker: Any = ShardedWorker(dict.fromkeys(urls, registry), ["probe"], **options)
+    else:
+        worker = Worker(url, registry, ["probe"], listen_database=listen_url, **options)
+    feeling = [asyncio.create_task(feel(each)) for each in urls]
     try:
-        return await worker.run()
+        return int(await worker.run())
     finally:
-        feeling.cancel()
+        for task in feeling:
+            task.cancel()
 
 
 if __name__ == "__main__":

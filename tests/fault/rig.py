@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,6 +129,7 @@ class Rig:
         limits: arguments of put_queue(), besides those of every run.
         at_end: yields what else must not be.
         troubles: what the run did to workers that they cannot tell themselves.
+        shards: the databases, where there are several.
     """
 
     server: Server
@@ -151,6 +152,7 @@ class Rig:
     worker_url: str = ""
     producer_url: str = ""
     listen_url: str | None = None
+    shards: list[str] = field(default_factory=list)
     is_over: threading.Event = field(default_factory=threading.Event)
     outcome: Outcome | None = None
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -356,18 +358,25 @@ class Rig:
         problems = [f"producer {p.number} hangs" for p in self.producers if p.is_alive()]
         if any(worker.poll() is not None for worker in self.workers):
             problems.append(f"a worker ended by itself: {self.words_of_workers()}")
-        with self.connect() as connection:
-            connection.execute("set default_transaction_isolation = 'read committed'")
+        with ExitStack() as stack:
+            connections = [
+                stack.enter_context(self.connect(url)) for url in self.shards or [self.url]
+            ]
+            for connection in connections:
+                connection.execute("set default_transaction_isolation = 'read committed'")
+
+            def left() -> int:
+                return sum(count(connection, LEFT) for connection in connections)
+
             since = time.monotonic()
-            limit += count(connection, LEFT) / PACE
+            limit += left() / PACE
             try:
-                self.wait(lambda: count(connection, LEFT) == 0, "", limit)
+                self.wait(lambda: left() == 0, "", limit)
             except TimeoutError:
-                left = count(connection, LEFT)
-                problems.append(f"{left} jobs have not finished after {limit:.1f} s")
+                problems.append(f"{left()} jobs have not finished after {limit:.1f} s")
             finished_in = time.monotonic() - since
-            stored = [Stored(*row) for row in connection.execute(JOBS)]
-            if gaps := connection.execute(GAPS).fetchall():
+            stored = [Stored(*row) for each in connections for row in each.execute(JOBS)]
+            if gaps := [row for each in connections for row in each.execute(GAPS)]:
                 problems.append(f"{len(gaps)} histories have gaps")
         journal = self.read()
         problems += [

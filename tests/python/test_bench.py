@@ -55,6 +55,16 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
             [r"4 sessions, batches of +20: .* jobs/s, .* 0.0 multixacts and 0.0 members"],
         ),
         (
+            "shards",
+            "--jobs 1000 --singles 16 --shards 2 --rounds 1",
+            [
+                r"2 shards drain +[\d,]+ jobs/s",
+                r"single, 8 connections, routed .* router +[\d.]+ µs, shards +[\d.]+ µs",
+                r"1000 in a call, with keys, routed ",
+                r"the router: \d+% of what a job costs",
+            ],
+        ),
+        (
             "scale",
             "--jobs 200 --batch 1000 --priorities 20",
             [

@@ -138,7 +138,7 @@ ROUTES: Final = {
         "graph_of",
     ),
     "enqueue_many": (
-        "split",
+        "jobs",
         "jobs",
     ),
     "exchange": (

@@ -252,13 +252,14 @@ def _sum(one: Any, two: Any) -> Any:  # noqa: ANN401 - QueueStats
     ages = [age for age in (one.oldest_runnable, two.oldest_runnable) if age is not None]
     counts = (
         "queued", "scheduled", "running", "retrying", "dead", "finished_last_minute", "lanes",
-        "closed_lanes",
+        "closed_lanes", "blocked",
     )  # fmt: skip
     return replace(
         one,
         **{name: getattr(one, name) + getattr(two, name) for name in counts},
         oldest_runnable=max(ages, default=None),
         is_paused=one.is_paused and two.is_paused,
+        is_exact=one.is_exact and two.is_exact,
     )
 
 

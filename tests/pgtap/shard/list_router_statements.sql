@@ -22,7 +22,7 @@ select is_empty(
 select is_empty(
     $$select r.function_name from jobq_private.route as r
     join pg_proc as p on p.proname = r.function_name and p.pronamespace = 'jobq'::regnamespace
-    where r.class in ('id', 'schedule', 'split', 'some') and not r.detail = any (p.proargnames)$$,
+    where r.class in ('id', 'schedule', 'split', 'some', 'jobs') and not r.detail = any (p.proargnames)$$,
     'what decides is an argument'
 );
 select results_eq(
