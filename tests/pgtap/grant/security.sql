@@ -249,7 +249,8 @@ insert into inlined values
 ('new_id'), ('milliseconds'), ('new_job_problem'), ('settings_for'), ('retry_policy_for'),
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
-('is_held'), ('own_shard'), ('follows'), ('job_rows');
+('is_held'), ('own_shard'), ('follows'), ('job_rows'),
+('json_size'), ('is_wide');
 create temporary table hot (name text);
 insert into hot values ('look_at'), ('next_mark'), ('settle_successes'), ('wake');
 select is_empty(

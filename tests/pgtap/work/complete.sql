@@ -48,7 +48,7 @@ select is_empty(
     where j.job_id = l.job_id
     and to_jsonb(j) -> c.key <> c.value
     and c.key not in ('state', 'previous_state', 'result', 'lease_expires_at',
-        'finished_at')
+        'finished_at', 'updated_at')
     $$,
     'nothing else of the job has changed'
 );
