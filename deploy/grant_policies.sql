@@ -188,6 +188,12 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 create policy history_all on jobq_private.history
 using ((select h.worked from jobq_private.held_queue as h) && array['*']);
 
+create policy total_select on jobq_private.total for select
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+
+create policy total_all on jobq_private.total
+using ((select h.worked from jobq_private.held_queue as h) && array['*']);
+
 create policy waiting_count_select on jobq_private.waiting_count for select
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 

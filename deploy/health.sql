@@ -457,7 +457,8 @@ comment on function jobq_private.roll_up is
 
 -- Purpose: count what happened from one minute to another, by minute, queue and kind.
 -- Invariant: reads what ended by its time, what was made by its id, and nothing twice; of
--- each minute at most 20 pairs of queue and kind, the rest as (other). Raises: nothing.
+-- each minute at most 20 pairs of queue and kind, the rest as (other). What is new is added to the
+-- totals of some 500 queues, which only grow. Raises: nothing.
 create or replace function jobq_private.roll_up_minutes(
     since timestamptz, until timestamptz
 )
@@ -568,7 +569,33 @@ begin
         ) as p
         group by r.n, p.queue, p.kind
         on conflict on constraint history_pkey do nothing
-        returning 1
+        returning queue, enqueued, succeeded, failed, dead, cancelled
+    ),
+    added as (
+        insert into jobq_private.total as t (
+            queue, enqueued, succeeded, failed, dead, cancelled
+        )
+        select
+            k.queue, sum(s.enqueued), sum(s.succeeded), sum(s.failed), sum(s.dead),
+            sum(s.cancelled)
+        from stored as s
+        cross join lateral (
+            select case
+                when (select count(*) from jobq_private.total) < 500
+                or exists (select from jobq_private.total as o where o.queue = s.queue)
+                then s.queue
+                else '(other)'
+            end as queue
+        ) as k
+        group by k.queue
+        order by k.queue
+        on conflict on constraint total_pkey do update
+        set
+            enqueued = t.enqueued + excluded.enqueued,
+            succeeded = t.succeeded + excluded.succeeded,
+            failed = t.failed + excluded.failed,
+            dead = t.dead + excluded.dead,
+            cancelled = t.cancelled + excluded.cancelled
     ),
     classes as (
         select e.n, e.class, sum(e.jobs) as jobs
@@ -1050,7 +1077,8 @@ comment on function jobq.maintain is
 -- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
--- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- closed_lanes, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
+-- attempts_failed, which count up from the first minute on, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
 -- Example: select * from jobq.metrics();
@@ -1117,6 +1145,15 @@ begin
     from jobq_private.job_archive as a
     where a.state = 'dead'
     group by a.queue;
+
+    return query
+    select m.name, t.queue, m.value::double precision
+    from jobq_private.total as t
+    cross join lateral (
+        values
+        ('jobs_enqueued', t.enqueued), ('jobs_succeeded', t.succeeded),
+        ('jobs_dead', t.dead), ('jobs_cancelled', t.cancelled), ('attempts_failed', t.failed)
+    ) as m (name, value);
 
     return query
     select 'enqueue_qps', null, case

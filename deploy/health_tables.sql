@@ -42,6 +42,18 @@ comment on table jobq_private.history_mark is 'Until when the history is rolled 
 
 insert into jobq_private.history_mark default values;
 
+create table jobq_private.total (
+    queue text not null,
+    enqueued bigint not null,
+    succeeded bigint not null,
+    failed bigint not null,
+    dead bigint not null,
+    cancelled bigint not null,
+    constraint total_pkey primary key (queue)
+);
+
+comment on table jobq_private.total is 'How many jobs were made and ended in each queue since the history began; failed are attempts.';
+
 create table jobq_private.waiting_count (
     queue text not null,
     queued bigint not null,

@@ -33,6 +33,8 @@ drop policy gate_all on jobq_private.gate;
 drop policy limit_change_all on jobq_private.limit_change;
 drop policy kind_gate_all on jobq_private.kind_gate;
 drop policy in_use_all on jobq_private.in_use;
+drop policy total_select on jobq_private.total;
+drop policy total_all on jobq_private.total;
 drop policy waiting_count_select on jobq_private.waiting_count;
 drop policy waiting_count_all on jobq_private.waiting_count;
 drop policy history_select on jobq_private.history;

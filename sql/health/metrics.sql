@@ -3,7 +3,8 @@
 -- minute old; the dead are read by their index, and the newest few thousand ids. Rates are of the last minute, latency and failures of the last 1,000 jobs that
 -- ended within five minutes; where there was none, there is no row. Raises: nothing.
 -- Column name: queue_backlog, running_jobs, blocked_jobs, expired_leases, oldest_runnable_seconds, lanes,
--- closed_lanes, dlq_size, enqueue_qps, job_latency_p95_seconds or fail_rate.
+-- closed_lanes, dlq_size, jobs_enqueued, jobs_succeeded, jobs_dead, jobs_cancelled or
+-- attempts_failed, which count up from the first minute on, enqueue_qps, job_latency_p95_seconds or fail_rate.
 -- Column queue: null for figures of all queues.
 -- Column value: the figure.
 -- Example: select * from jobq.metrics();
@@ -70,6 +71,15 @@ begin
     from jobq_private.job_archive as a
     where a.state = 'dead'
     group by a.queue;
+
+    return query
+    select m.name, t.queue, m.value::double precision
+    from jobq_private.total as t
+    cross join lateral (
+        values
+        ('jobs_enqueued', t.enqueued), ('jobs_succeeded', t.succeeded),
+        ('jobs_dead', t.dead), ('jobs_cancelled', t.cancelled), ('attempts_failed', t.failed)
+    ) as m (name, value);
 
     return query
     select 'enqueue_qps', null, case

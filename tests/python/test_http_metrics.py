@@ -68,9 +68,13 @@ async def test_no_series_vanishes_and_the_build_is_told(api: Api) -> None:
     before = await figures(api)
     assert before['jobq_queue_backlog{queue="brief"}'] == 1
     assert before['jobq_dlq_size{queue="brief"}'] == 0
+    assert before['jobq_jobs_enqueued_total{queue="brief"}'] == 0
+    api.run("insert into jobq_private.total values ('brief', 5, 3, 1, 1, 0)")
     assert (await api.ask("POST", f"/jobs/{job['job_id']}/cancel")).is_success
     after = await figures(api)
     assert after['jobq_queue_backlog{queue="brief"}'] == 0
+    assert after['jobq_jobs_enqueued_total{queue="brief"}'] == 5
+    assert after['jobq_attempts_failed_total{queue="brief"}'] == 1
     assert before.keys() - after.keys() == set()
     assert "jobq_fail_rate" in after
     assert after[f'jobq_build_info{{version="{jobq.__version__}"}}'] == 1

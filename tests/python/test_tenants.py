@@ -115,6 +115,7 @@ reset session authorization;
 set session_replication_role = replica;
 insert into jobq_private.history
 select 1, date_trunc('minute', now()) - interval '5 min', 'theirs', 'theirs.mail', 1;
+insert into jobq_private.total values ('theirs', 1, 0, 0, 0, 0);
 update jobq_private.job set lease_expires_at = now() - interval '1 day'
 where state = 'running';
 update jobq_private.schedule set next_run_at = now() - interval '1 min';

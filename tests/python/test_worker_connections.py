@@ -24,6 +24,7 @@ from jobq.errors import DatabaseUnavailable, JobCancelled, JobqError
 from jobq.registry import JobContext, Registry
 from jobq.worker import Worker
 from jobq.worker import link as link_module
+from jobq.worker.held import seconds_of
 from jobq.worker.link import Link, Silence
 from jobq.worker.listener import Listener
 from servers import SETTINGS, Cluster
@@ -469,6 +470,20 @@ async def test_a_pooled_worker_reads_intervals_as_the_database_writes_them(
         ):
             job = await client.enqueue("noop")
             assert await client.result(job.job_id, timeout=30) is None
+
+
+@pytest.mark.parametrize("style", ["postgres", "iso_8601", "sql_standard", "postgres_verbose"])
+def test_intervals_are_read_in_every_style(connect: Callable[[], Connection], style: str) -> None:
+    connection = connect()
+    connection.execute(f"set intervalstyle = {style}")
+    for text, seconds in {
+        "0": 0, "0.0015 s": 0.0015, "30 s": 30, "5 min": 300, "36 h": 129600, "3 days": 259200,
+        "2 days 1 s": 172801, "365 days": 31536000, "1 month": 2592000,
+        "1 year 2 mons 3 days 04:05:06.7": 36561906.7,
+    }.items():  # fmt: skip
+        row = connection.execute("select %s::interval::text", [text]).fetchone()
+        assert row is not None
+        assert seconds_of(row[0]) == pytest.approx(seconds), row[0]
 
 
 async def test_nobodys_settings_change_what_a_worker_reads(

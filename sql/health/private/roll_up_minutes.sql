@@ -1,6 +1,7 @@
 -- Purpose: count what happened from one minute to another, by minute, queue and kind.
 -- Invariant: reads what ended by its time, what was made by its id, and nothing twice; of
--- each minute at most 20 pairs of queue and kind, the rest as (other). Raises: nothing.
+-- each minute at most 20 pairs of queue and kind, the rest as (other). What is new is added to the
+-- totals of some 500 queues, which only grow. Raises: nothing.
 create or replace function jobq_private.roll_up_minutes(
     since timestamptz, until timestamptz
 )
@@ -111,7 +112,33 @@ begin
         ) as p
         group by r.n, p.queue, p.kind
         on conflict on constraint history_pkey do nothing
-        returning 1
+        returning queue, enqueued, succeeded, failed, dead, cancelled
+    ),
+    added as (
+        insert into jobq_private.total as t (
+            queue, enqueued, succeeded, failed, dead, cancelled
+        )
+        select
+            k.queue, sum(s.enqueued), sum(s.succeeded), sum(s.failed), sum(s.dead),
+            sum(s.cancelled)
+        from stored as s
+        cross join lateral (
+            select case
+                when (select count(*) from jobq_private.total) < 500
+                or exists (select from jobq_private.total as o where o.queue = s.queue)
+                then s.queue
+                else '(other)'
+            end as queue
+        ) as k
+        group by k.queue
+        order by k.queue
+        on conflict on constraint total_pkey do update
+        set
+            enqueued = t.enqueued + excluded.enqueued,
+            succeeded = t.succeeded + excluded.succeeded,
+            failed = t.failed + excluded.failed,
+            dead = t.dead + excluded.dead,
+            cancelled = t.cancelled + excluded.cancelled
     ),
     classes as (
         select e.n, e.class, sum(e.jobs) as jobs

@@ -1,6 +1,6 @@
 -- What the roll-up promises: every job of a minute once, wider buckets, an end to what is kept.
 begin;
-select plan(14);
+select plan(15);
 
 update jobq_private.history_mark
 set rolled_to = date_trunc('hour', now()) - interval '2 h';
@@ -39,6 +39,13 @@ select results_eq(
         (%L, 1, 0, 0, 0, 1) $$, :'t', :'t'::timestamptz + interval '1 min'
     ),
     'jobs count when they were made, and when they ended, attempts when they failed'
+);
+select results_eq(
+    $$ select name collate "default", value from jobq.metrics() where queue = 'q' and value > 0
+    and name ~ '^(jobs|attempts)_' order by 1 $$,
+    $$ values ('attempts_failed', 1::double precision), ('jobs_cancelled', 1), ('jobs_dead', 1),
+    ('jobs_enqueued', 6), ('jobs_succeeded', 3) $$,
+    'and are added to the totals of their queue'
 );
 select is(
     (select sum(enqueued + succeeded + dead) from jobq_private.history where minutes = 10),

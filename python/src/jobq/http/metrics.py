@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
@@ -60,10 +60,12 @@ class Figure:
     Attributes:
         meaning: of it, in a sentence.
         total: makes one figure of those of many queues; None where it is of all queues.
+        is_counter: whether it only grows, from one start of this server to the next too.
     """
 
     meaning: str
     total: Callable[[Iterable[float]], float] | None = None
+    is_counter: bool = False
 
 
 FIGURES: Final = {
@@ -75,6 +77,11 @@ FIGURES: Final = {
     "lanes": Figure("Concurrency keys with work, by priority.", sum),
     "closed_lanes": Figure("Keys with work that may start no job now.", sum),
     "dlq_size": Figure("Dead jobs.", sum),
+    "jobs_enqueued": Figure("Jobs that were made, up to a minute ago.", sum, is_counter=True),
+    "jobs_succeeded": Figure("Jobs that have succeeded.", sum, is_counter=True),
+    "jobs_dead": Figure("Jobs that have died.", sum, is_counter=True),
+    "jobs_cancelled": Figure("Jobs that were cancelled.", sum, is_counter=True),
+    "attempts_failed": Figure("Attempts after which a job was tried again.", sum, is_counter=True),
     "enqueue_qps": Figure("Jobs enqueued a second, over the last minute."),
     "job_latency_p95_seconds": Figure("95th percentile of the time from created to ended."),
     "fail_rate": Figure("Share of the jobs that ended of late that are dead."),
@@ -130,7 +137,7 @@ class Figures:
                 self._values[name].setdefault(label, []).append(value)
         self._unlabelled = len(unlabelled)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
         """Yield each figure; none of the database's while it does not answer."""
         yield GaugeMetricFamily("jobq_up", "Whether the database answers.", value=self._is_up)
         yield GaugeMetricFamily(
@@ -142,13 +149,14 @@ class Figures:
             for name, figure in FIGURES.items():
                 yield self._family(name, figure)
 
-    def _family(self, name: str, figure: Figure) -> GaugeMetricFamily:
+    def _family(self, name: str, figure: Figure) -> GaugeMetricFamily | CounterMetricFamily:
         """Return a figure: of each queue, or of all of them, NaN where there is none."""
         values = self._values[name]
         if figure.total is None:
             value = values.get(None, [math.nan])[0]
             return GaugeMetricFamily(f"jobq_{name}", figure.meaning, value=value)
-        family = GaugeMetricFamily(f"jobq_{name}", figure.meaning, labels=["queue"])
+        made = CounterMetricFamily if figure.is_counter else GaugeMetricFamily
+        family = made(f"jobq_{name}", figure.meaning, labels=["queue"])
         for queue in [*self._queues, *([OTHERS] if self._unlabelled else [])]:
             family.add_metric([queue], figure.total(values.get(queue, [0])))
         return family

@@ -183,13 +183,16 @@ class Held:
 
 
 _CLOCK: Final = re.compile(r"(-?)(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+_MONTHS: Final = re.compile(r"(\d+)-(\d+)")
+_DAYS: Final = re.compile(r"-?\d+")
 _ISO: Final = re.compile(
     r"P(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?"
     r"(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?[\d.]+)S)?)?"
 )
-# Days: a month is 30, a year 12 months.
-_DAYS: Final = {"year": 360, "mon": 30, "day": 1}
-_ISO_SECONDS: Final = (360 * 86400, 30 * 86400, 86400, 3600, 60, 1)
+# In seconds: a month is 30 days, a year 12 months.
+_UNITS: Final = {
+    "year": 360 * 86400, "mon": 30 * 86400, "day": 86400, "hour": 3600, "min": 60, "sec": 1,
+}  # fmt: skip
 
 
 @lru_cache
@@ -197,23 +200,30 @@ def seconds_of(text: str) -> float:
     """Return the seconds of an interval as PostgreSQL writes it, a month being 30 days.
 
     It is written as ``1 year 2 mons 3 days 04:05:06.7``, or where a pooler stands between
-    and a database says so as ``P1Y2M3DT4H5M6.7S``.
+    and a database says so as ``P1Y2M3DT4H5M6.7S``, ``+1-2 +3 +4:05:06.7`` or
+    ``@ 1 year 2 mons 3 days 4 hours 5 mins 6.7 secs``.
 
     Raises:
         ValueError: it is written in another style.
     """
     if iso := _ISO.fullmatch(text):
-        given = zip(iso.groups(), _ISO_SECONDS, strict=True)
+        given = zip(iso.groups(), _UNITS.values(), strict=True)
         return sum(float(count) * unit for count, unit in given if count)
-    words = text.split()
     seconds = 0.0
-    if words and (clock := _CLOCK.fullmatch(words[-1])):
-        words.pop()
-        sign, hours, minutes, rest = clock.groups()
-        seconds = (int(hours) * 3600 + int(minutes) * 60 + float(rest)) * (-1 if sign else 1)
-    for count, unit in zip(words[::2], words[1::2], strict=True):
-        days = _DAYS.get(unit.removesuffix("s"))
-        if days is None:
+    words = text.removeprefix("@").replace("+", " ").split()
+    while words:
+        word = words.pop(0)
+        if words and (unit := _UNITS.get(words[0].removesuffix("s"))):
+            words.pop(0)
+            seconds += float(word) * unit
+        elif clock := _CLOCK.fullmatch(word):
+            sign, hours, minutes, rest = clock.groups()
+            time = int(hours) * 3600 + int(minutes) * 60 + float(rest)
+            seconds += -time if sign else time
+        elif months := _MONTHS.fullmatch(word):
+            seconds += (12 * int(months[1]) + int(months[2])) * _UNITS["mon"]
+        elif _DAYS.fullmatch(word):
+            seconds += int(word) * _UNITS["day"]
+        else:
             raise ValueError(f"an interval in a style that is not known: {text}")
-        seconds += int(count) * days * 86400
     return seconds
