@@ -113,13 +113,14 @@ class Story:
         self.dice = dice
         self.connect = connect
         self.observer = connect()
+        self.observer.execute("set lock_timeout = '60s'")
         self.saved: dict[tuple[UUID, str], object] = {}
         self.sessions = [self.session() for _ in range(3)]
         trees = [
             self.enqueue, self.enqueue, self.graph, self.join, self.open_batch, self.seal,
             self.claim, self.claim, self.exchange, self.exchange, self.complete, self.fail,
             self.fail, self.cancel, self.redrive, self.redrive_tree, self.cancel_tree, self.resolve,
-            self.delete,
+            self.delete, self.cancel_batch, self.change, self.maintain,
         ]  # fmt: skip
         waits = [
             self.enqueue, self.enqueue, self.claim, self.claim, self.wait_for, self.wait_for,
@@ -127,6 +128,8 @@ class Story:
             dice.choice([self.fail, self.cancel, self.redrive, self.delete]),
         ]  # fmt: skip
         self.calls = dice.choice([trees, waits])
+        if dice.random() < 0.3:
+            self.observer.execute("select jobq.put_kind('k', keep_succeeded => '0')")
         for _ in range(4):
             self.enqueue(self.observer)
         self.claim(self.observer)
@@ -285,6 +288,22 @@ class Story:
         chosen = self.some(self.ids("state <> 'running'"), 1)
         if self.dice.random() < 0.3:
             session.execute("select jobq.delete_many(%s::uuid[])", (chosen,))
+
+    def cancel_batch(self, session: Connection) -> None:
+        batch = self.one(self.ids("ended_at is null", "jobq_private.batch", "batch_id"))
+        if batch and self.dice.random() < 0.3:
+            session.execute("select jobq.cancel_batch(%s, max_jobs => 2)", (batch,))
+
+    def change(self, session: Connection) -> None:
+        chosen = self.some(self.ids("state in ('blocked', 'queued')"))
+        session.execute(
+            "select jobq.change_many(%s, %s::uuid[])",
+            (Jsonb({"priority": self.dice.randint(-1, 1)}), chosen),
+        )
+
+    def maintain(self, session: Connection) -> None:
+        if not self.is_open(session):  # it locks tables for the partitions that it makes
+            session.execute("select jobq.maintain()")
 
     def attempt(self) -> tuple[UUID, int] | None:
         ids, attempts = self.held(1)
