@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -270,6 +271,7 @@ def test_every_error_of_the_database_has_its_status(database: str) -> None:
             assert answer.code == expected
             assert answer.status == status
             assert answer.detail == "x"
+            assert not re.search(r"jobq|select |\(\.\.\.\)", answer.hint or "")
     assert len(rows) > 10
 
 

@@ -120,10 +120,10 @@ class Console:
 
 
 async def to_console(_request: Request) -> Response:
-    """Lead from / to the console."""
+    """Lead from / and /console to the console."""
     return RedirectResponse(f"{PATH}/", 303)
 
 
 def mounted(console: Console) -> list[Route | Mount]:
     """Return the routes of a console in a server."""
-    return [Route("/", to_console), Mount(PATH, console.app())]
+    return [Route("/", to_console), Route(PATH, to_console), Mount(PATH, console.app())]

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from jobq.console.app import Console, mounted
 from jobq.console.options import PATIENCE, Options
@@ -90,6 +90,7 @@ SPECIFICATION: Final = msgspec.json.encode(openapi.specification(OPERATIONS))
 
 # What answers without a key.
 OPEN: Final = frozenset({"/healthz", "/ready", "/metrics", "/docs", "/openapi.json"})
+GONE: Final = 499  # for the log and the figures: the client hung up before its request had come
 QUIET: Final = frozenset({"/healthz", "/ready", "/metrics"})
 OPEN_FOLDER: Final = "/docs/"
 CONSOLE: Final = frozenset({"/", "/console"})
@@ -181,6 +182,7 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
         exception_handlers={HTTPException: answer},
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False
     app.state.database = database
     app.state.standby = standby
     app.state.specification = SPECIFICATION
@@ -289,6 +291,8 @@ class Gate:
         try:
             await self._admit(scope, headers)
             await self._app(scope, receive, send_with_id)
+        except ClientDisconnect:
+            status = GONE
         except Exception as error:
             if status:
                 raise

@@ -169,12 +169,13 @@ class Sort:
         """Return a page of them, by name."""
         wanted = call.query(Paging)
         return page(
+            call,
             await call.fetch(
                 "page_definitions",
                 type=self.table,
-                after=wanted.position(DefinitionName),
+                after=wanted.position(call, DefinitionName),
                 max_definitions=wanted.limit,
-            )
+            ),
         )
 
     async def delete_definition(self, call: Call) -> Response:

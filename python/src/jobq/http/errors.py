@@ -61,6 +61,26 @@ RENAMED: Final = {
     "INVALID_ARGUMENT": "INVALID_REQUEST",
 }
 
+# What a client of the HTTP API can do, where the database's own hint names SQL or a command.
+HINTS: Final = {
+    "ILLEGAL_STATE": "look the job up with GET /jobs/{job_id}",
+    "QUEUE_NOT_FOUND": "of this queue nothing is declared, so it is not paused either",
+    "KIND_NOT_FOUND": "list the kinds with GET /kinds",
+    "API_KEY_NOT_FOUND": "an operator lists the keys",
+    "SCHEDULE_NOT_FOUND": "list the recurring jobs with GET /jobs?trigger=CRON",
+    "SCHEDULE_RETIRED": "take the version after it: replaced_by_id of GET /jobs/{job_id}",
+    "SCHEDULE_IMMUTABLE": "make a new version with PUT /jobs/{job_id}",
+    "PAYLOAD_SPEC_NOT_FOUND": "declare it with POST /payload-specs",
+    "CONFIG_NOT_FOUND": "declare it with POST /configs",
+    "SECRET_NOT_FOUND": "store it with POST /secrets",
+    "ENDPOINT_NOT_FOUND": "declare it with POST /endpoints",
+    "INVALID_PAYLOAD_SPEC_REF": "declare the payload spec first, with POST /payload-specs",
+    "INVALID_CONFIG_REF": "declare the config first, with POST /configs",
+    "INVALID_TIME_ZONE": "name a place, such as Europe/Berlin",
+    "LIMIT_NOT_FOUND": "list the limits with GET /limits",
+    "ONE_DATABASE": "ask the server of the shard",
+}
+
 # Parameters of paths that hold the id of a job.
 ID_PARAMETERS: Final = {
     "job_id": "JOB_NOT_FOUND",
@@ -199,7 +219,7 @@ def of_table(code: str, said: Diagnostic) -> ApiError:
         said.message_detail,
         status=status,
         message=said.message_primary,
-        hint=said.message_hint,
+        hint=HINTS.get(code, said.message_hint),
         headers={"retry-after": "1"} if status == 429 else None,
     )
 

@@ -128,12 +128,13 @@ async def list_executions(call: Call) -> Response:
     """Return a page of a job's executions."""
     wanted = call.query(Paging)
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_executions",
             job_id=call.job_id(),
-            before=wanted.position(datetime),
+            before=wanted.position(call, datetime),
             max_executions=wanted.limit,
-        )
+        ),
     )
 
 
@@ -141,12 +142,13 @@ async def list_attempts(call: Call) -> Response:
     """Return a page of attempts."""
     wanted = call.query(Paging)
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_attempts",
             job_id=call.job_id(),
-            after=wanted.number(2**31 - 1),
+            after=wanted.number(call, 2**31 - 1),
             max_attempts=wanted.limit,
-        )
+        ),
     )
 
 
@@ -159,12 +161,13 @@ class LogPaging(Paging, forbid_unknown_fields=True, kw_only=True):
 async def list_logs(call: Call) -> Response:
     """Return a page of log lines."""
     wanted = call.query(LogPaging)
-    cursor = wanted.number(LAST_LINE)
+    cursor = wanted.number(call, LAST_LINE)
     place = {"before": cursor or LAST_LINE} if wanted.newest else {"after": cursor}
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_logs", job_id=call.job_id(), max_lines=wanted.limit, **place
-        )
+        ),
     )
 
 

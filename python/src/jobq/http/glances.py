@@ -191,12 +191,12 @@ async def glance_at_jobs(call: Call) -> Response:
         "created_after": wanted.created_after,
         "created_before": wanted.created_before,
         "metadata": wanted.metadata and metadata_of(wanted.metadata),
-        "before": wanted.position(UUID),
+        "before": wanted.position(call, UUID),
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     [(document,)] = await call.fetch("jobq_http.show_jobs", **chosen, max_jobs=wanted.limit)
     found: dict[str, Any] = msgspec.json.decode(document, type=dict[str, Raw])
-    found["cursor"] = next_of(msgspec.json.decode(found["cursor"]))
+    found["cursor"] = next_of(call, msgspec.json.decode(found["cursor"]))
     return encoded(found)
 
 
@@ -217,12 +217,13 @@ async def list_audit(call: Call) -> Response:
     """Return what operators have done."""
     wanted = call.query(AuditFilter)
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_audit",
-            before=wanted.number(2**63 - 1),
+            before=wanted.number(call, 2**63 - 1),
             subject=wanted.subject,
             max_rows=wanted.limit,
-        )
+        ),
     )
 
 

@@ -167,6 +167,7 @@ async def list_jobs(call: Call) -> Response:
         raise ApiError("INVALID_REQUEST", "status: PAUSED with trigger=CRON alone")
     kind = same(wanted.kind, wanted.endpoint)
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_jobs",
             states=wanted.state.split(",") if wanted.state else None,
@@ -178,10 +179,10 @@ async def list_jobs(call: Call) -> Response:
             created_after=wanted.created_after,
             created_before=wanted.created_before,
             metadata=wanted.metadata and metadata_of(wanted.metadata),
-            before=wanted.position(UUID),
+            before=wanted.position(call, UUID),
             max_jobs=wanted.limit,
             vocabulary=wanted.vocabulary,
-        )
+        ),
     )
 
 
@@ -196,15 +197,16 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
         if getattr(wanted, name) is not None:
             raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_schedules",
             status=wanted.status and wanted.status.lower(),
             kind=same(wanted.kind, wanted.endpoint),
             queue=wanted.queue,
-            before=wanted.position(UUID),
+            before=wanted.position(call, UUID),
             max_schedules=wanted.limit,
             vocabulary=wanted.vocabulary,
-        )
+        ),
     )
 
 

@@ -83,6 +83,9 @@ class Invocation(Options, kw_only=True, omit_defaults=True):
             raise ApiError("INVALID_REQUEST", f"{self.trigger} needs idempotency_key")
         if (self.trigger == "DELAYED") != (self.run_at is not None):
             raise ApiError("INVALID_REQUEST", "run_at: DELAYED needs it, IMMEDIATE not")
+        said = bytes((self.metadata or {}).get("trigger", b""))
+        if self.trigger == "IMMEDIATE" and said == b'"DELAYED"':
+            raise ApiError("INVALID_REQUEST", "metadata: trigger says DELAYED, the job IMMEDIATE")
         given = super().enqueued()
         given["kind"] = given.pop("endpoint")
         if "input" in given:
@@ -167,7 +170,9 @@ async def create_job(call: Call) -> Response:
     is_endpoint = isinstance(job, Invocation | Recurrence)
     if isinstance(job, Recurrence | RecurrenceOfKind):
         declared = job.declared()
-        key = None if job.name else one_key(call.request.headers, None)
+        key = one_key(call.request.headers, job.idempotency_key)
+        if key is not None and job.name:
+            raise ApiError("INVALID_REQUEST", "name, idempotency_key: one of them")
         await call.check([*inputs_of([declared]), *graph_inputs(declared)])
         rows = await call.fetch(
             "jobq_http.submit_schedule",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,8 +32,8 @@ T = TypeVar("T")
 CHANGING: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # How many seconds an answer may lie behind; where the primary answers there is none.
 LAG: Final = "x-jobq-lag"
-# The query parameters that are numbers.
-WHOLE: Final = frozenset({"limit", "period_ms", "wait_ms"})
+# The query parameters that are no texts.
+TYPES: Final = {"limit": int, "period_ms": int, "wait_ms": int, "newest": bool}
 CANONICAL: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -70,7 +71,8 @@ class Operation:
         errors: the codes of the errors that are its own, by status.
         tag: the section of the specification.
         body: the type of the request's JSON, or None.
-        query: the type of the query string's parameters, or None.
+        query: the type of the query string's parameters, or None where there are none;
+            only what needs no key takes any then.
         headers: the types of the headers that it reads.
         examples: requests, by name.
         is_long: whether it may take longer than the server's time limit.
@@ -91,6 +93,10 @@ class Operation:
     examples: Mapping[str, Any] = field(default_factory=dict)
     is_long: bool = False
     may_lag: bool = False
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """The query string of an operation that has no parameters."""
 
 
 class Call:
@@ -169,8 +175,8 @@ class Call:
         given: dict[str, object] = dict(items)
         if len(given) < len(items):
             raise ApiError("INVALID_REQUEST", "a query parameter is given twice")
-        for name in given.keys() & WHOLE:
-            given[name] = msgspec.convert(given[name], int, strict=False)
+        for name in given.keys() & TYPES.keys():
+            given[name] = msgspec.convert(given[name], TYPES[name], strict=False)
         return msgspec.convert(given, model)
 
     def text(self, name: str) -> str:
@@ -255,6 +261,8 @@ class Endpoint:
         source = standby if standby and standby.is_fit else state
         call = Call(Request(scope, receive), source.database, role, acting_for)
         async with asyncio.timeout(None if operation.is_long else state.patience):
+            if operation.query is None and operation.scopes:
+                call.query(Nothing)
             response = await operation.handler(call)
         if source is standby:
             response.headers[LAG] = f"{standby.lag:.3f}"

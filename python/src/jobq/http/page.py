@@ -1,9 +1,15 @@
-"""Lists: an opaque cursor in, items and the next cursor out."""
+"""Lists: an opaque cursor in, items and the next cursor out.
+
+A cursor holds a place and a mark of its list, which is the path and the filters: it leads on in
+that list and in no other.
+"""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from hashlib import blake2s
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,10 +22,20 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from jobq.http.operation import Call
+
 T = TypeVar("T")
 
+# What says how much of a list is shown, and how, but not what is in it.
+ASIDE: Final = frozenset({"limit", "cursor", "vocabulary"})
+
 Cursor = Annotated[
-    str, Meta(description="From the page before.", max_length=128, pattern="^[-_=0-9A-Za-z]*$")
+    str,
+    Meta(
+        description="From the page before, with the same filters.",
+        max_length=1024,
+        pattern="^[-_=0-9A-Za-z]*$",
+    ),
 ]
 Next = Annotated[str | None, Meta(description="For the next page; null on the last.")]
 Limit = Annotated[int, Meta(description="Items in a page.", ge=1, le=200)]
@@ -31,45 +47,58 @@ class Paging(Struct, forbid_unknown_fields=True, kw_only=True):
     limit: Limit = 50
     cursor: Cursor | None = None
 
-    def position(self, kind: type[T]) -> T | None:
-        """Return what the cursor holds, or None without one.
+    def position(self, call: Call, kind: type[T]) -> T | None:
+        """Return the place that the cursor holds, or None without one.
 
         Args:
+            call: what asks for the list.
             kind: the type of what it must hold.
 
         Raises:
-            ApiError: it was not made here.
+            ApiError: it was not made here, or is of another list.
         """
         if self.cursor is None:
             return None
         try:
-            text = urlsafe_b64decode(self.cursor + "=" * (-len(self.cursor) % 4))
-            return msgspec.convert(text.decode(), kind, strict=False)
+            held = urlsafe_b64decode(self.cursor + "=" * (-len(self.cursor) % 4)).decode()
+            mark, _, place = held.partition(":")
+            if mark != mark_of(call):
+                raise ApiError("INVALID_REQUEST", "cursor: of another list or other filters")
+            return msgspec.convert(place, kind, strict=False)
         except (ValueError, msgspec.ValidationError) as error:
             raise ApiError("INVALID_REQUEST", "cursor: not one from here") from error
 
-    def number(self, most: int) -> int | None:
+    def number(self, call: Call, most: int) -> int | None:
         """Return the number that the cursor holds, or None without one.
 
         Raises:
-            ApiError: it was not made here.
+            ApiError: it was not made here, or is of another list.
         """
-        number = self.position(int)
+        number = self.position(call, int)
         if number is not None and not 0 <= number <= most:
             raise ApiError("INVALID_REQUEST", "cursor: not one from here")
         return number
 
 
-def next_of(last: object) -> str | None:
+def mark_of(call: Call) -> str:
+    """Return what tells a list from all others: its path and its filters."""
+    items = call.request.query_params.multi_items()
+    filters = urlencode(sorted(item for item in items if item[0] not in ASIDE))
+    return blake2s(f"{call.request.url.path}?{filters}".encode(), digest_size=6).hexdigest()
+
+
+def next_of(call: Call, last: object) -> str | None:
     """Return the cursor that leads on from what a function has told, or None at the end."""
-    return None if last is None else urlsafe_b64encode(str(last).encode()).rstrip(b"=").decode()
+    if last is None:
+        return None
+    return urlsafe_b64encode(f"{mark_of(call)}:{last}".encode()).rstrip(b"=").decode()
 
 
-def page(rows: Sequence[tuple[Any, ...]]) -> Response:
+def page(call: Call, rows: Sequence[tuple[Any, ...]]) -> Response:
     """Answer with the rows (item, cursor) of a function, and the last one's cursor.
 
     A last row may have a cursor alone: a search has stopped there.
     """
-    cursor = msgspec.json.encode(next_of(rows[-1][1] if rows else None))
+    cursor = msgspec.json.encode(next_of(call, rows[-1][1] if rows else None))
     items = b",".join(item for item, _ in rows if item is not None)
     return json(b'{"items":[' + items + b'],"cursor":' + cursor + b"}")

@@ -145,9 +145,10 @@ async def list_queues(call: Call) -> Response:
     """Return a page of queues with their statistics."""
     wanted = call.query(Paging)
     return page(
+        call,
         await call.fetch(
-            "jobq_http.page_queues", after=wanted.position(str), max_queues=wanted.limit
-        )
+            "jobq_http.page_queues", after=wanted.position(call, str), max_queues=wanted.limit
+        ),
     )
 
 

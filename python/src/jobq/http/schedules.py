@@ -104,15 +104,23 @@ class Recurring(Timing, kw_only=True):
     """A job that is fired again and again, by `cron` or every so often."""
 
     trigger: Literal["CRON"]
-    timezone: TimeZone
     name: Annotated[
         Name | UnsetType | None, Meta(description="While it is in use it yields the same job.")
     ] = UNSET
+    idempotency_key: Annotated[
+        KeyText | None, Meta(description="In place of a name, of its endpoint or kind alone.")
+    ] = None
 
     def declared(self) -> dict[str, Any]:
-        """Return the object that the database takes."""
+        """Return the object that the database takes.
+
+        Raises:
+            ApiError: it fires by cron, and names no time zone.
+        """
+        if self.timezone is UNSET and isinstance(self.cron, str):
+            raise ApiError("INVALID_REQUEST", "cron needs timezone")
         given = super().declared()
-        del given["trigger"]
+        del given["trigger"], given["idempotency_key"]
         return given
 
 
@@ -317,12 +325,13 @@ async def list_versions(call: Call) -> Response:
     """Return a page of the versions of a recurring job."""
     wanted = call.query(Paging)
     return page(
+        call,
         await call.fetch(
             "jobq_http.page_schedule_versions",
             schedule=str(call.job_id()),
-            before=wanted.number(2**31 - 1),
+            before=wanted.number(call, 2**31 - 1),
             max_versions=wanted.limit,
-        )
+        ),
     )
 
 
