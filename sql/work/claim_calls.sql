@@ -29,10 +29,9 @@ as $$
 declare
     _kinds text[];
     _batches text[];
-    _ids uuid[] := '{}'::uuid[];
-    _begun uuid[];
     _queue text;
     _look jobq_private.queue_look;
+    _taken integer;
     _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -55,7 +54,16 @@ begin
         exit when _left = 0;
         _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
-        _begun := jobq_private.start_calls(
+        return query
+        with called as materialized (
+            select
+                k.kind, parse_ident(k.run) as run, k.retry_on,
+                coalesce(k.kind = any(_batches), false) as is_batch
+            from jobq_private.kind as k
+            where k.kind = any(_kinds)
+        )
+        select s.job_id, s.attempt, s.kind, s.payload, c.run, c.is_batch, c.retry_on
+        from jobq_private.start_calls(
             _queue, _kinds,
             case
                 when _look.is_limited
@@ -63,22 +71,15 @@ begin
                 else _left
             end,
             coalesce(_look.is_limited, false), _look.has_lanes, _look.has_gates
-        );
+        ) with ordinality as s (job_id, attempt, kind, payload, n)
+        join called as c on c.kind = s.kind
+        order by s.n;
+        get diagnostics _taken = row_count;
         if _look.is_limited then
-            perform jobq_private.charge_queue(_queue, cardinality(_begun));
+            perform jobq_private.charge_queue(_queue, _taken);
         end if;
-        _left := _left - cardinality(_begun);
-        _ids := _ids || _begun;
+        _left := _left - _taken;
     end loop;
-    return query
-    select j.job_id, j.attempt, j.kind, j.payload, parse_ident(k.run),
-        coalesce(k.kind = any(_batches), false), k.retry_on
-    from jobq_private.job as j
-    join jobq_private.kind as k on k.kind = j.kind
-    where j.job_id = any(_ids)
-    and j.lease_expires_at is not null
-    order by
-        array_position(claim_calls.queues, j.queue), j.priority desc, j.run_at, j.job_id;
 end
 $$;
 

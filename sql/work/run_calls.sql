@@ -1,14 +1,13 @@
 -- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
 -- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
 -- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
--- job of it cannot hold up the others. A result that a limit may refuse is stored here, where that still
--- undoes the work.
--- Raises: 22023. Never: NULL_ARGUMENT, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_TOO_LARGE,
--- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- job of it cannot hold up the others. The results of a batch, and one that a limit may refuse, are
+-- stored here, where that still undoes the work.
+-- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether it takes the payloads of many jobs at a time.
 -- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes a result is left to the caller to store.
+-- Argument small: of how many bytes the result of one job is left to the caller to store.
 -- Column result: what the function returned for the job.
 -- Column is_done: whether the job is completed already.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
@@ -29,7 +28,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _results jsonb[];
-    _large bigint[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
         or (cardinality(job_ids), cardinality(attempts)) is distinct from
@@ -56,23 +54,22 @@ begin
             into _results using run_calls.payloads[1];
         end if;
         set constraints all immediate;
-        _large := array(
-            select r.n
-            from unnest(_results) with ordinality as r (result, n)
-            where octet_length(r.result::text) > run_calls.small
-        );
-        perform jobq.complete(
-            run_calls.job_ids[l.n], run_calls.attempts[l.n], _results[l.n]
-        )
-        from unnest(_large) as l (n);
+        is_done := run_calls.is_batch
+            or coalesce(octet_length(_results[1]::text), 0) > run_calls.small;
+        if is_done then
+            perform jobq.complete_many(
+                run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+            );
+        end if;
     exception
         when others or query_canceled or assert_failure then
             _results := null;
+            is_done := null;
             error_code := sqlstate;
             error := sqlerrm;
     end;
     return query
-    select u.job_id, u.attempt, _results[u.n], u.n = any(_large), error_code, error
+    select u.job_id, u.attempt, _results[u.n], is_done, error_code, error
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;

@@ -54,14 +54,14 @@ DRAIN = """
     $$
 """
 
-# Functions that give back what they get, and a session that has them called.
+# Functions that give back what they get, and what has them called until there is no job left.
 FUNCTIONS = """
     create schema bench;
     create function bench.one(payload jsonb) returns jsonb language sql return payload;
     create function bench.many(payloads jsonb[]) returns jsonb[] language sql return payloads;
     select jobq.put_kind('one', queue => 'one', run => 'bench.one');
     select jobq.put_kind('many', queue => 'many', run => 'bench.many');
-    create procedure pg_temp.work_off(queue text) language plpgsql as $$
+    create procedure bench.work_off(queue text) language plpgsql as $$
     declare
         _done bigint;
     begin
@@ -134,7 +134,7 @@ def measure(connection: Connection, url: str, jobs: int, rounds: int) -> None:
         lambda: drained_in_sql(connection, 100, jobs),
     )
     connection.execute("select jobq.put_kind('noop')")
-    functions(connection, rounds, jobs)
+    functions(connection, url, rounds, jobs)
     for workers in (1, 2):
         report(
             f"no-op jobs through {workers} worker processes",
@@ -205,23 +205,32 @@ def drained_by_workers(connection: Connection, url: str, workers: int, jobs: int
     return jobs / float(seconds)
 
 
-def functions(connection: Connection, rounds: int, jobs: int) -> None:
+def functions(connection: Connection, url: str, rounds: int, jobs: int) -> None:
     """Print how fast jobs are done that are functions of the database."""
     connection.execute(FUNCTIONS)
     for kind, what, share in (("one", "one by one", 5), ("many", "in batches", 1)):
-        report(
-            f"functions of the database, {what}",
-            "jobs/s",
-            rounds,
-            lambda kind=kind, share=share: worked(connection, kind, jobs // share),
-        )
+        for sessions in (1, 2):
+            report(
+                f"functions {what}, by {sessions} {'sessions' if sessions > 1 else 'session'}",
+                "jobs/s",
+                rounds,
+                lambda kind=kind, share=share, sessions=sessions: worked(
+                    connection, url, kind, jobs // share, sessions
+                ),
+            )
 
 
-def worked(connection: Connection, kind: str, jobs: int) -> float:
-    """Jobs a second that one session does by `jobq.work`, a thousand at a time."""
+def worked(connection: Connection, url: str, kind: str, jobs: int, sessions: int) -> float:
+    """Jobs a second that sessions do by `jobq.work`, a thousand at a time."""
     clear(connection)
     connection.execute(BULK.replace("'noop'", f"'{kind}'"), [jobs])
-    return rate(jobs, lambda: connection.execute("call pg_temp.work_off(%s)", [kind]))
+
+    def session(_number: int) -> None:
+        with psycopg.connect(url, autocommit=True) as own:
+            own.execute("call bench.work_off(%s)", [kind])
+
+    with ThreadPoolExecutor(sessions) as pool:
+        return rate(jobs, lambda: list(pool.map(session, range(sessions))))
 
 
 def pick_up(connection: Connection, url: str) -> None:

@@ -1,6 +1,6 @@
 -- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
--- JQ005, JQ006.
+-- Invariant: reads the limits only when there are results, and looks into those alone that a limit
+-- may refuse. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
@@ -38,7 +38,9 @@ begin
             r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
-    where c.problem is not null
+    where octet_length(r.result::text)
+        > least(308, 2 * g.max_payload_depth, g.max_payload_bytes)
+    and c.problem is not null
     limit 1;
     if found then
         perform jobq_private.raise_error(_problem[1], _problem[2]);

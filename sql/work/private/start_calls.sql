@@ -1,12 +1,12 @@
 -- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
--- claim_calls(); and return their ids.
+-- claim_calls().
 -- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
 -- caller has entered the queue, and charges it. Raises: nothing.
 create or replace function jobq_private.start_calls(
     queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
     has_gates boolean
 )
-returns uuid[]
+returns table (job_id uuid, attempt integer, kind text, payload jsonb)
 language plpgsql
 volatile
 parallel unsafe
@@ -17,13 +17,14 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+#variable_conflict use_column
 declare
     _now constant timestamptz := clock_timestamp();
     _left integer := wanted;
     _has_lanes boolean := has_lanes;
     _priority integer;
     _found tid[];
-    _ids uuid[] := '{}'::uuid[];
+    _taken integer;
 begin
     while _left > 0 loop
         _priority := (
@@ -39,13 +40,13 @@ begin
             for update skip locked
         );
         if _has_lanes then
-            _ids := _ids || array(
-                select c.job_id
-                from jobq_private.claim_lanes(
-                    queue, session_user, _left, _priority, is_limited, has_gates, kinds
-                ) as c
-            );
-            _left := wanted - cardinality(_ids);
+            return query
+            select c.job_id, c.attempt, c.kind, c.payload
+            from jobq_private.claim_lanes(
+                start_calls.queue, session_user, _left, _priority, is_limited, has_gates, kinds
+            ) as c;
+            get diagnostics _taken = row_count;
+            _left := _left - _taken;
         end if;
         exit when _priority is null or _left = 0;
         _found := array(
@@ -65,22 +66,25 @@ begin
             _found := jobq_private.divert_jobs(_found);
             _has_lanes := true;
         end if;
+        return query
         with taken as (
             update jobq_private.job as j
             set
                 state = 'running', worker = session_user,
                 place = case when start_calls.is_limited then -1 else 0 end
             where j.ctid = any(_found)
-            returning j.job_id
+            returning j.job_id, j.attempt, j.kind, j.payload, j.run_at
         )
-        select _ids || coalesce(array_agg(t.job_id), '{}') into _ids from taken as t;
-        _left := wanted - cardinality(_ids);
+        select t.job_id, t.attempt, t.kind, t.payload
+        from taken as t
+        order by t.run_at, t.job_id;
+        get diagnostics _taken = row_count;
+        _left := _left - _taken;
     end loop;
-    return _ids;
 end
 $$;
 
 revoke all on function jobq_private.start_calls from public;
 
 comment on function jobq_private.start_calls is
-'Starts jobs of kinds that are functions, and returns their ids.';
+'Starts jobs of kinds that are functions, and returns them in their order.';

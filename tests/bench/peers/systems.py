@@ -56,7 +56,7 @@ SYSTEMS: Final = {
             measures=DURABLE,
         ),
         System(
-            "jobq, no trace",
+            "jobq no trace",
             "jobq_traceless_agent.py",
             "product",
             "select exists (select from jobq_private.job)",
