@@ -19976,8 +19976,8 @@ comment on function jobq_private.check_claim is
 'Refuses a claim that cannot be meant.';
 
 -- Purpose: refuse a settlement whose parts do not fit together.
--- Invariant: reads the limits only when there are results. Raises: 22004, 22023,
--- JQ005, JQ006.
+-- Invariant: reads the limits only when there are results, and looks into those alone that a limit
+-- may refuse. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.check_results(
     job_ids uuid[], attempts integer[], results jsonb
 )
@@ -20015,7 +20015,9 @@ begin
             r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
-    where c.problem is not null
+    where coalesce(jobq_private.json_size(r.result), 309)
+        > least(308, 2 * g.max_payload_depth, g.max_payload_bytes)
+    and c.problem is not null
     limit 1;
     if found then
         perform jobq_private.raise_error(_problem[1], _problem[2]);
@@ -20662,14 +20664,14 @@ comment on function jobq_private.settle_successes is
 'Finishes attempts as succeeded and returns the positions of those that did not move.';
 
 -- Purpose: start jobs of these kinds in a queue, with and without lanes, by priority, for
--- claim_calls(); and return their ids.
+-- claim_calls().
 -- Invariant: SKIP LOCKED; what is locked is updated by its ctid, since nobody else can move it. The
 -- caller has entered the queue, and charges it. Raises: nothing.
 create or replace function jobq_private.start_calls(
     queue text, kinds text[], wanted integer, is_limited boolean, has_lanes boolean,
     has_gates boolean
 )
-returns uuid[]
+returns table (job_id uuid, attempt integer, kind text, payload jsonb)
 language plpgsql
 volatile
 parallel unsafe
@@ -20680,13 +20682,14 @@ set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
+#variable_conflict use_column
 declare
     _now constant timestamptz := clock_timestamp();
     _left integer := wanted;
     _has_lanes boolean := has_lanes;
     _priority integer;
     _found tid[];
-    _ids uuid[] := '{}'::uuid[];
+    _taken integer;
 begin
     while _left > 0 loop
         _priority := (
@@ -20702,13 +20705,13 @@ begin
             for update skip locked
         );
         if _has_lanes then
-            _ids := _ids || array(
-                select c.job_id
-                from jobq_private.claim_lanes(
-                    queue, session_user, _left, _priority, is_limited, has_gates, kinds
-                ) as c
-            );
-            _left := wanted - cardinality(_ids);
+            return query
+            select c.job_id, c.attempt, c.kind, c.payload
+            from jobq_private.claim_lanes(
+                start_calls.queue, session_user, _left, _priority, is_limited, has_gates, kinds
+            ) as c;
+            get diagnostics _taken = row_count;
+            _left := _left - _taken;
         end if;
         exit when _priority is null or _left = 0;
         _found := array(
@@ -20728,25 +20731,28 @@ begin
             _found := jobq_private.divert_jobs(_found);
             _has_lanes := true;
         end if;
+        return query
         with taken as (
             update jobq_private.job as j
             set
                 state = 'running', worker = session_user,
                 place = case when start_calls.is_limited then -1 else 0 end
             where j.ctid = any(_found)
-            returning j.job_id
+            returning j.job_id, j.attempt, j.kind, j.payload, j.run_at
         )
-        select _ids || coalesce(array_agg(t.job_id), '{}') into _ids from taken as t;
-        _left := wanted - cardinality(_ids);
+        select t.job_id, t.attempt, t.kind, t.payload
+        from taken as t
+        order by t.run_at, t.job_id;
+        get diagnostics _taken = row_count;
+        _left := _left - _taken;
     end loop;
-    return _ids;
 end
 $$;
 
 revoke all on function jobq_private.start_calls from public;
 
 comment on function jobq_private.start_calls is
-'Starts jobs of kinds that are functions, and returns their ids.';
+'Starts jobs of kinds that are functions, and returns them in their order.';
 
 -- Purpose: wake an idle worker of these queues when the caller's transaction commits.
 -- Invariant: the producer holds P (shared) before it tests W; an idle worker holds W
@@ -21116,10 +21122,9 @@ as $$
 declare
     _kinds text[];
     _batches text[];
-    _ids uuid[] := '{}'::uuid[];
-    _begun uuid[];
     _queue text;
     _look jobq_private.queue_look;
+    _taken integer;
     _left integer := max_jobs;
 begin
     perform jobq_private.check_claim(claim_calls.queues, session_user, claim_calls.max_jobs);
@@ -21142,7 +21147,16 @@ begin
         exit when _left = 0;
         _look := jobq_private.look_at(_queue, clock_timestamp());
         continue when _look.is_paused;
-        _begun := jobq_private.start_calls(
+        return query
+        with called as materialized (
+            select
+                k.kind, parse_ident(k.run) as run, k.retry_on,
+                coalesce(k.kind = any(_batches), false) as is_batch
+            from jobq_private.kind as k
+            where k.kind = any(_kinds)
+        )
+        select s.job_id, s.attempt, s.kind, s.payload, c.run, c.is_batch, c.retry_on
+        from jobq_private.start_calls(
             _queue, _kinds,
             case
                 when _look.is_limited
@@ -21150,22 +21164,15 @@ begin
                 else _left
             end,
             coalesce(_look.is_limited, false), _look.has_lanes, _look.has_gates
-        );
+        ) with ordinality as s (job_id, attempt, kind, payload, n)
+        join called as c on c.kind = s.kind
+        order by s.n;
+        get diagnostics _taken = row_count;
         if _look.is_limited then
-            perform jobq_private.charge_queue(_queue, cardinality(_begun));
+            perform jobq_private.charge_queue(_queue, _taken);
         end if;
-        _left := _left - cardinality(_begun);
-        _ids := _ids || _begun;
+        _left := _left - _taken;
     end loop;
-    return query
-    select j.job_id, j.attempt, j.kind, j.payload, parse_ident(k.run),
-        coalesce(k.kind = any(_batches), false), k.retry_on
-    from jobq_private.job as j
-    join jobq_private.kind as k on k.kind = j.kind
-    where j.job_id = any(_ids)
-    and j.lease_expires_at is not null
-    order by
-        array_position(claim_calls.queues, j.queue), j.priority desc, j.run_at, j.job_id;
 end
 $$;
 
@@ -22141,14 +22148,13 @@ comment on function jobq.retire_worker is
 -- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
 -- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
 -- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
--- job of it cannot hold up the others. A result that a limit may refuse is stored here, where that still
--- undoes the work.
--- Raises: 22023. Never: NULL_ARGUMENT, JOB_NOT_FOUND, LEASE_LOST, PAYLOAD_TOO_LARGE,
--- PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- job of it cannot hold up the others. The results of a batch, and one that a limit may refuse, are
+-- stored here, where that still undoes the work.
+-- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether it takes the payloads of many jobs at a time.
 -- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes a result is left to the caller to store.
+-- Argument small: of how many bytes the result of one job is left to the caller to store.
 -- Column result: what the function returned for the job.
 -- Column is_done: whether the job is completed already.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
@@ -22169,7 +22175,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _results jsonb[];
-    _large bigint[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
         or (cardinality(job_ids), cardinality(attempts)) is distinct from
@@ -22196,23 +22201,24 @@ begin
             into _results using run_calls.payloads[1];
         end if;
         set constraints all immediate;
-        _large := array(
-            select r.n
-            from unnest(_results) with ordinality as r (result, n)
-            where octet_length(r.result::text) > run_calls.small
-        );
-        perform jobq.complete(
-            run_calls.job_ids[l.n], run_calls.attempts[l.n], _results[l.n]
-        )
-        from unnest(_large) as l (n);
+        is_done := case
+            when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
+            else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
+        end;
+        if is_done then
+            perform jobq.complete_many(
+                run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+            );
+        end if;
     exception
         when others or query_canceled or assert_failure then
             _results := null;
+            is_done := null;
             error_code := sqlstate;
             error := sqlerrm;
     end;
     return query
-    select u.job_id, u.attempt, _results[u.n], u.n = any(_large), error_code, error
+    select u.job_id, u.attempt, _results[u.n], is_done, error_code, error
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;

@@ -54,8 +54,10 @@ begin
             into _results using run_calls.payloads[1];
         end if;
         set constraints all immediate;
-        is_done := run_calls.is_batch
-            or coalesce(octet_length(_results[1]::text), 0) > run_calls.small;
+        is_done := case
+            when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
+            else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
+        end;
         if is_done then
             perform jobq.complete_many(
                 run_calls.job_ids, run_calls.attempts, to_jsonb(_results)

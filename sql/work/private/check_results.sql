@@ -38,7 +38,7 @@ begin
             r.result, jobq_private.json_size(r.result), g.max_payload_bytes, g.max_payload_depth
         ) as problem
     ) as c
-    where octet_length(r.result::text)
+    where coalesce(jobq_private.json_size(r.result), 309)
         > least(308, 2 * g.max_payload_depth, g.max_payload_bytes)
     and c.problem is not null
     limit 1;

@@ -18,9 +18,10 @@ from jobq.cli.events import events
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
+from jobq.cli.kinds import declare, kinds
 from jobq.cli.limits import limits
 from jobq.cli.new import new
-from jobq.cli.queues import kinds, pause, queues, resume, workers
+from jobq.cli.queues import pause, queues, resume, workers
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
@@ -38,6 +39,7 @@ COMMANDS = (
     completion,
     conformance,
     console,
+    declare,
     delete,
     deploy,
     print_sql,

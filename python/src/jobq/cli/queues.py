@@ -1,4 +1,4 @@
-"""Queues on the command line: how they stand, pause and resume."""
+"""Queues and workers on the command line: how they stand, pause and resume."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import click
 from jobq.cli.terminal import as_json, asking, database, show_rows
 from jobq.errors import NotFound
 
-__all__ = ["kinds", "pause", "queues", "resume", "workers"]
+__all__ = ["pause", "queues", "resume", "workers"]
 
 
-KIND = ("kind", "queue", "priority", "max_attempts", "timeout", "keep_succeeded", "run")
 WORKER = ("worker", "queues", "is_live", "seen_at", "jobs", "release", "except_kinds")
 
 
@@ -28,15 +27,6 @@ def queues(is_declared: bool, is_json: bool, database_url: str) -> None:
             for queue in (client.list_queues() if is_declared else client.queue_stats())
         ]
     show_rows(stats, list(stats[0]) if stats else ["queue"], is_json=is_json)
-
-
-@click.command()
-@as_json
-@database
-def kinds(is_json: bool, database_url: str) -> None:
-    """List the kinds that are declared."""
-    with asking(database_url) as client:
-        show_rows([asdict(kind) for kind in client.list_kinds()], KIND, is_json=is_json)
 
 
 @click.command()
