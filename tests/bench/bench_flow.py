@@ -1,10 +1,10 @@
 """Print what limits of concurrency keys cost, and how fair the keys' turns are.
 
 Usage: make bench PART=flow ARGS="[--jobs 20000] [--lanes 1000] [--saturated 12000]
-    [--small 200] [--rounds 3]"
+    [--large 1000000] [--small 200] [--rounds 3]"
 
 A drain is one session that finishes each batch of 50 in the call that claims the next. Of
-fairness: one tenant with --jobs jobs and --small ones with ten each share 50 places, through
+fairness: one tenant with --large jobs and --small ones with ten each share 50 places, through
 one session that finishes what runs batch by batch; the small ones beside a queue that holds
 only theirs.
 """
@@ -48,13 +48,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--lanes", type=int, default=1_000)
     parser.add_argument("--saturated", type=int, default=12_000)
+    parser.add_argument("--large", type=int, default=1_000_000)
     parser.add_argument("--small", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with database() as (connection, url):
         drains(connection, options.jobs, options.lanes, options.rounds)
         behind_saturated(connection, options.saturated)
-        fairness(connection, options.jobs, options.small)
+        fairness(connection, options.large, options.small)
         asyncio.run(next_of_a_lane(connection, url, max(10, options.jobs // 20)))
 
 

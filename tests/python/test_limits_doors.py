@@ -25,7 +25,7 @@ pytest_plugins = ["http_fixtures"]
 HOSTILE = "a\x01'; drop table jobq_private.job; -- %s {} $1 \\ \U0001f600 <b>"
 LONGEST = "é" * 512
 BAD = "INVALID_ARGUMENT"
-OF_KEYS = {
+OF_KEYS: dict[str, tuple[dict[str, Any], str]] = {
     "nothing at all": ({}, BAD),
     "none at once": ({"max_running": 0}, BAD),
     "fewer than none": ({"max_running": -1}, BAD),
@@ -48,7 +48,7 @@ OF_KEYS = {
     "a hostile key": ({"concurrency_key": HOSTILE, "max_running": 1}, "ok"),
 }
 MILLISECONDS = {"0 s": 0, "-1 s": -1000, "366 days": 366 * 86_400_000, "1 s": 1000}
-OF_JOBS = {
+OF_JOBS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "an empty key": ({}, {"concurrency_key": ""}, BAD),
     "a key too long": ({}, {"concurrency_key": LONGEST + "a"}, BAD),
     "a key as long as may be": ({}, {"concurrency_key": LONGEST}, f"key {LONGEST}"),
@@ -150,7 +150,7 @@ DOORS = {"SQL": by_sql, "Python": by_python, "HTTP": by_http, "command line": by
 async def test_a_limit_of_a_key_is_refused_or_kept_through_every_door(api: Api, door: str) -> None:
     found, wanted = {}, {}
     for case, (given, outcome) in OF_KEYS.items():
-        arguments = {"queue": "q", "concurrency_key": "a", **given}
+        arguments: dict[str, Any] = {"queue": "q", "concurrency_key": "a", **given}
         found[case] = await DOORS[door](api, {"name": "put_limit", "arguments": arguments})
         wanted[case] = outcome
     assert found == wanted

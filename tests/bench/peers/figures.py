@@ -29,6 +29,7 @@ COLUMNS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     ("pinned snapshot, last / first tenth", (("pinned", "ratio", ".2f"),)),
     ("idle, transactions/s", (("idle", "per_second", ".1f"),)),
+    ("1,000 keys, one job of each at a time, jobs/s", (("keyed", "rate", ",.0f"),)),
     ("workflows of three steps/s", (("flows", "rate", ",.0f"),)),
 )
 MARKS = {"cut_short": "†", "falls_behind": "‡"}

@@ -25,6 +25,7 @@ class Sizes:
 
     Attributes:
         jobs: to drain.
+        keyed_jobs: to drain with 1,000 keys, of which each may run one at a time.
         pinned_jobs: to drain beside a pinned snapshot.
         limit: seconds after which a drain or a bulk enqueue is cut short.
         single_seconds: how long jobs are enqueued one by one.
@@ -35,6 +36,7 @@ class Sizes:
     """
 
     jobs: int = 50_000
+    keyed_jobs: int = 20_000
     pinned_jobs: int = 500_000
     limit: float = 10.0
     single_seconds: float = 2.0
@@ -46,8 +48,9 @@ class Sizes:
 
 def drain(rig: Rig, system: System, sizes: Sizes, workers: int, verb: str = "bulk") -> Figures:
     """Enqueue in bulk, then drain what was enqueued."""
+    jobs = sizes.keyed_jobs if verb == "keyed" else sizes.jobs
     with rig.database(system) as url:
-        loaded = preload(rig, system, url, sizes.jobs, sizes.limit, verb)
+        loaded = preload(rig, system, url, jobs, sizes.limit, verb)
         run = drained(rig, system, url, loaded["jobs"], workers=workers, limit=sizes.limit)
         return {
             "bulk": loaded["jobs"] / loaded["seconds"],
@@ -129,6 +132,7 @@ def idle(rig: Rig, system: System, sizes: Sizes) -> Figures:
 MEASURES: dict[str, Any] = {
     "drain1": lambda rig, system, sizes: drain(rig, system, sizes, 1),
     "drain2": lambda rig, system, sizes: drain(rig, system, sizes, 2),
+    "keyed": lambda rig, system, sizes: drain(rig, system, sizes, 1, "keyed"),
     "flows": lambda rig, system, sizes: drain(rig, system, sizes, 1, "flows"),
     "single1": lambda rig, system, sizes: single(rig, system, sizes, 1),
     "single8": lambda rig, system, sizes: single(rig, system, sizes, 8),
@@ -182,11 +186,12 @@ def drained(rig: Rig, system: System, url: str, jobs: int, *, workers: int, limi
         server, worker = rig.cpu(system.postgres, [own_pid]), team.cpu()
         team.go()
         ended = watched(team, own, system.unfinished, jobs, limit)
+        gave_up = time.monotonic()
         server = rig.cpu(system.postgres, [own_pid]) - server
         worker = team.cpu() - worker
         progress = team.progress()
         done = jobs if ended else progress[-1][1]
-        end = ended or progress[-1][0]
+        end = ended or gave_up
         return Run(done, end - progress[0][0], server, worker, progress, ended is None)
 
 

@@ -12,6 +12,7 @@ DRAIN: Final = ("drain1", "drain2")
 ENQUEUE: Final = ("single1", "single8")
 PICK_UP: Final = ("idle-latency", "loaded-latency")
 ALL: Final = (*DRAIN, *ENQUEUE, *PICK_UP, "pinned", "idle")
+KEYED: Final = (*ALL, "keyed")
 DURABLE: Final = (*ALL, "flows")
 
 
@@ -53,7 +54,7 @@ SYSTEMS: Final = {
             "product",
             "select exists (select from jobq_private.job)",
             "states, history; `jobq worker` as it comes",
-            measures=DURABLE,
+            measures=(*KEYED, "flows"),
         ),
         System(
             "jobq no trace",
@@ -85,6 +86,7 @@ SYSTEMS: Final = {
             "python",
             "select exists (select from pgqueuer)",
             "asyncpg, uvloop, batches of 500; deletes, logs",
+            measures=KEYED,
         ),
         System(
             "procrastinate",
@@ -92,6 +94,7 @@ SYSTEMS: Final = {
             "python",
             "select exists (select from procrastinate_jobs where status in ('todo', 'doing'))",
             "50 jobs at a time, batch defers; states, history",
+            measures=KEYED,
         ),
         System(
             "chancy",
@@ -116,7 +119,7 @@ SYSTEMS: Final = {
             "select exists (select from dbos.workflow_status"
             " where status in ('ENQUEUED', 'PENDING'))",
             "asyncio workflows, 500 at a time, polled every 50 ms; durable workflows",
-            measures=DURABLE,
+            measures=(*KEYED, "flows"),
         ),
         System(
             "graphile-worker",
@@ -131,6 +134,7 @@ SYSTEMS: Final = {
             "node",
             "select exists (select from pgboss.job where state < 'completed')",
             "batches of 2,000, two at a time, bursts, notifications; states, history",
+            measures=KEYED,
         ),
         System(
             "pgmq",

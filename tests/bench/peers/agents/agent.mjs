@@ -36,6 +36,9 @@ async function waitAtGate() {
   while (!existsSync(process.env.GATE)) await sleep(1);
 }
 
+/** The key of a payload's job. */
+export const keyOf = (payload) => `key ${payload.n % 1000}`;
+
 const payload = (n) => ({ n, pad: PAD });
 
 const verbs = {
@@ -46,7 +49,8 @@ const verbs = {
     await waitAtGate();
     await agent.work(url, notes());
   },
-  async bulk(agent, url, jobs, seconds) {
+  keyed: (agent, url, jobs, seconds) => verbs.bulk(agent, url, jobs, seconds, "addKeyed"),
+  async bulk(agent, url, jobs, seconds, how = "addMany") {
     const producer = await agent.producer(url);
     const chunks = [];
     for (let first = 0; first < jobs; first += agent.chunk) {
@@ -56,7 +60,7 @@ const verbs = {
     let done = 0;
     const start = monotonic();
     for (const chunk of chunks) {
-      await producer.addMany(chunk);
+      await producer[how](chunk);
       done += chunk.length;
       if (monotonic() - start > seconds) break;
     }

@@ -5,6 +5,7 @@ An agent runs one system inside that system's own environment, as a program:
     AGENT install URL                      make the system's tables; print its version
     AGENT bulk URL JOBS SECONDS            enqueue in bulk until either is spent
     AGENT flows URL JOBS SECONDS           the same with workflows of three steps
+    AGENT keyed URL JOBS SECONDS           the same with 1,000 keys, of which each may run one job
     AGENT single URL CONNECTIONS SECONDS   enqueue one by one, each in its own transaction
     AGENT ping URL SAMPLES                 enqueue one, wait until it has started, and again
     AGENT pace URL RATE SECONDS            enqueue one by one at a steady rate
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 NOTE_EVERY = 100
 PAD = "x" * 78
+KEYS = 1_000
 
 
 class Producer(Protocol):
@@ -53,6 +55,13 @@ class FlowProducer(Producer, Protocol):
 
     async def add_flows(self, payloads: list[dict[str, Any]]) -> object:
         """Enqueue workflows of three steps, of the kind flow, in the same way."""
+
+
+class KeyedProducer(Producer, Protocol):
+    """One connection that enqueues jobs with keys too, of which a worker runs one at a time."""
+
+    async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        """Enqueue jobs of the kind noop, each with the key of its payload."""
 
 
 class Agent(Protocol):
@@ -107,6 +116,11 @@ def wait_at_gate() -> None:
 def payload(number: int) -> dict[str, Any]:
     """A payload of 100 bytes."""
     return {"n": number, "pad": PAD}
+
+
+def key_of(payload: dict[str, Any]) -> str:
+    """The key of a payload's job."""
+    return f"key {payload['n'] % KEYS}"
 
 
 def main(agent: Agent) -> None:
@@ -217,4 +231,11 @@ async def flows(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str
     return await bulk(agent, url, jobs, seconds, "add_flows")
 
 
-VERBS: dict[str, Any] = {"bulk": bulk, "flows": flows, "single": single, "ping": ping, "pace": pace}
+async def keyed(agent: Agent, url: str, jobs: float, seconds: float) -> dict[str, float]:
+    """Enqueue jobs with keys in chunks; return how many in how many seconds."""
+    return await bulk(agent, url, jobs, seconds, "add_keyed")
+
+
+VERBS: dict[str, Any] = {
+    "bulk": bulk, "flows": flows, "keyed": keyed, "single": single, "ping": ping, "pace": pace,
+}  # fmt: skip

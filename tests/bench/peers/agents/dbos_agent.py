@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
-from agent import main, stopped
+from agent import key_of, main, stopped
 from dbos import DBOS, DBOSClient, DBOSConfig
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from agent import Notes
 
 QUEUE = "bench"
+KEYED = "keyed"
 
 
 class DbosProducer:
@@ -32,6 +33,19 @@ class DbosProducer:
 
     async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
         await asyncio.to_thread(self._add_many, "flow", payloads)
+
+    async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        await asyncio.to_thread(self._add_keyed, payloads)
+
+    def _add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        with self._engine.begin() as connection:
+            for payload in payloads:
+                where = {
+                    **options("noop"),
+                    "queue_name": KEYED,
+                    "queue_partition_key": key_of(payload),
+                }
+                self._client.enqueue_in_transaction(connection, where, payload["n"], payload["pad"])
 
     def _add_many(self, kind: str, payloads: list[dict[str, Any]]) -> None:
         with self._engine.begin() as connection:
@@ -101,6 +115,7 @@ def launched(url: str, notes: Notes | None) -> None:
 
     DBOS.launch()
     DBOS.register_queue(QUEUE, worker_concurrency=500, polling_interval_sec=0.05)
+    DBOS.register_queue(KEYED, partition_concurrency=1, polling_interval_sec=0.05)
 
 
 def options(kind: str) -> dict[str, Any]:

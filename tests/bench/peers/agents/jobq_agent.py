@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
-from agent import main, wait_at_gate
+from agent import key_of, main, wait_at_gate
 
 import jobq
 import jobq.cli
@@ -38,6 +38,12 @@ class JobqProducer:
 
     async def add_flows(self, payloads: list[dict[str, Any]]) -> None:
         await self._client.enqueue_many({"kind": "flow", "payload": p} for p in payloads)
+
+    async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        await self._client.put_queue("default", key_max_running=1)
+        await self._client.enqueue_many(
+            {"kind": "noop", "payload": p, "concurrency_key": key_of(p)} for p in payloads
+        )
 
 
 class JobqAgent:

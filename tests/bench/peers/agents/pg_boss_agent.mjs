@@ -1,6 +1,6 @@
 // pg-boss with large batches, bursts and notifications.
 import { PgBoss } from "pg-boss";
-import { main, stopped, versionOf } from "./agent.mjs";
+import { keyOf, main, stopped, versionOf } from "./agent.mjs";
 
 const quiet = { schedule: false, supervise: false };
 
@@ -16,6 +16,7 @@ await main({
   async install(url) {
     const boss = await started({ connectionString: url, ...quiet });
     for (const name of ["noop", "stamp"]) await boss.createQueue(name, { notify: true });
+    await boss.createQueue("keyed");
     await boss.stop({ graceful: false });
     return versionOf("pg-boss");
   },
@@ -24,6 +25,8 @@ await main({
     return {
       add: (kind, payload) => boss.send(kind, payload),
       addMany: (payloads) => boss.insert("noop", payloads.map((data) => ({ data }))),
+      addKeyed: (payloads) =>
+        boss.insert("keyed", payloads.map((data) => ({ data, group: { id: keyOf(data) } }))),
       close: () => boss.stop({ graceful: false }),
     };
   },
@@ -40,6 +43,11 @@ await main({
     });
     await boss.work("stamp", options, async (jobs) => {
       for (const job of jobs) notes.stamp(job.data.n);
+    });
+    // A batch that has one job of each key is full, so that the next is fetched at once.
+    const keyed = { ...options, batchSize: 1000, localConcurrency: 1, groupConcurrency: 1 };
+    await boss.work("keyed", keyed, async (jobs) => {
+      for (const _job of jobs) notes.noop();
     });
     await stopped();
     await boss.stop({ timeout: 5000 });

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
-from agent import main, stopped
+from agent import KEYS, key_of, main, stopped
 from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.queries import Queries
@@ -33,6 +33,10 @@ class PgqueuerProducer:
     async def add_many(self, payloads: list[dict[str, Any]]) -> None:
         data = [json.dumps(payload).encode() for payload in payloads]
         await self._queries.enqueue(["noop"] * len(data), data, [0] * len(data))
+
+    async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        data = [json.dumps(payload).encode() for payload in payloads]
+        await self._queries.enqueue([key_of(p) for p in payloads], data, [0] * len(data))
 
 
 class PgqueuerAgent:
@@ -60,6 +64,14 @@ class PgqueuerAgent:
             async def stamp(job: Job) -> None:
                 assert job.payload is not None
                 notes.stamp(json.loads(job.payload)["n"])
+
+            # It has no keys: each is an entrypoint, whose jobs run one at a time. To have these
+            # beside the others would slow all, so they are there where their jobs wait.
+            if await connection.fetchval(
+                "select exists (select from pgqueuer where entrypoint like 'key %')"
+            ):
+                for key in range(KEYS):
+                    queue.entrypoint(key_of({"n": key}), concurrency_limit=1)(noop)
 
             working = asyncio.create_task(queue.run(batch_size=BATCH))
             await stopped()

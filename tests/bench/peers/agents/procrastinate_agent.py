@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from agent import main
+from agent import KEYS, key_of, main
 from procrastinate import App, PsycopgConnector
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ class ProcrastinateProducer:
 
     async def add_many(self, payloads: list[dict[str, Any]]) -> None:
         await self._app.tasks["noop"].batch_defer_async(*payloads)
+
+    async def add_keyed(self, payloads: list[dict[str, Any]]) -> None:
+        for first in range(min(KEYS, len(payloads))):
+            some = payloads[first::KEYS]
+            await self._app.tasks["noop"].configure(lock=key_of(some[0])).batch_defer_async(*some)
 
 
 class ProcrastinateAgent:
