@@ -1410,15 +1410,15 @@ alter table jobq_private.kind_gate replica identity full;
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
--- Has a row once any job has had a lane, or another that waited for it, and keeps it. Where there
--- is none, a claim looks for neither. Without an index, for the same reason.
+-- Has a row once any job has had a lane, any kind a limit, or any job another that waited for it,
+-- and keeps it. Where there is none, a claim looks for nothing of the kind. Without an index, for the same reason.
 create table jobq_private.in_use (
     since timestamptz not null default now()
 );
 
 alter table jobq_private.in_use replica identity full;
 
-comment on table jobq_private.in_use is 'Whether lanes or workflows have ever been used here.';
+comment on table jobq_private.in_use is 'Whether lanes, limits of kinds or workflows have ever been used here.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
@@ -1451,7 +1451,7 @@ create type jobq_private.queue_look as (
     is_limited boolean,
     has_gates boolean,
     has_lanes boolean,
-    -- whether lanes or workflows have ever been used in this database
+    -- whether lanes, limits of kinds or workflows have ever been used in this database
     is_used boolean
 );
 
@@ -5134,7 +5134,7 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
--- Purpose: once lanes or workflows are used, claims look for them.
+-- Purpose: once lanes, limits of kinds or workflows are used, claims look for them.
 -- Invariant: the row comes with the first that is to be found, in one commit, and stays: a claim
 -- that does not see it would not see those either. Two that are first at once leave two rows.
 -- Raises: nothing.
@@ -5157,10 +5157,14 @@ $$;
 revoke all on function jobq_private.note_use from public;
 
 comment on function jobq_private.note_use is
-'Notes that lanes or workflows are used.';
+'Notes that lanes, limits of kinds or workflows are used.';
 
 create or replace trigger in_use_lanes
 after insert on jobq_private.lane_call
+for each statement execute function jobq_private.note_use();
+
+create or replace trigger in_use_gates
+after insert on jobq_private.kind_gate
 for each statement execute function jobq_private.note_use();
 
 create or replace trigger in_use_looks
@@ -5600,26 +5604,29 @@ begin
     end if;
     select
         q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
-        exists (select from jobq_private.kind_gate as k), false,
         exists (select from jobq_private.in_use as u)
-    into _look
+    into _look.is_paused, _look.is_limited, _look.is_used
     from (values (null)) as one
     left join jobq_private.queue as q on q.queue = look_at.queue;
     if _look.is_used then
-        _look.has_lanes := exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue
-            and l.state <> 'full'
-            and l.open_at <= look_at.now
-        )
-        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-        or _look.has_gates and exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue and l.gate_id is not null
-        );
-    end if;
-    if _look.has_gates and not _look.is_paused then
-        _look.is_paused := not jobq_private.has_counted();
+        select
+            g.has_gates,
+            exists (
+                select from jobq_private.lane as l
+                where l.queue = look_at.queue
+                and l.state <> 'full'
+                and l.open_at <= look_at.now
+            )
+            or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+            or g.has_gates and exists (
+                select from jobq_private.lane as l
+                where l.queue = look_at.queue and l.gate_id is not null
+            )
+        into _look.has_gates, _look.has_lanes
+        from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g;
+        if _look.has_gates and not _look.is_paused then
+            _look.is_paused := not jobq_private.has_counted();
+        end if;
     end if;
     return _look;
 end
@@ -9787,8 +9794,9 @@ comment on function jobq_private.job_rows is
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here; a claim stamps them itself,
--- and passes when all is as it would be here. The delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
--- lease moves only with a change of state or a heartbeat, and never past claimed_at +
+-- and passes when all is as it would be here; where only its time is not, as when the clock was
+-- put back, that is stamped again. The delivery to a paused endpoint does not begin, which
+-- park_delivery() puts aside; a lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
 -- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
@@ -9806,13 +9814,14 @@ declare
 begin
     if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
         and new.previous_state = old.state
-        and new.claimed_at between statement_timestamp() and clock_timestamp()
         and new.lease_expires_at = new.claimed_at + old.lease
         and new.uncounted = old.uncounted
         and new.place <= 0
         and new.worker is not null and new.heartbeat_at is null
     then
-        if old.expires_at is null and old.delivery_version is null then
+        if new.claimed_at between statement_timestamp() and clock_timestamp()
+            and old.expires_at is null and old.delivery_version is null
+        then
             new.place := nullif(-new.place, 0);
             return new;
         end if;
@@ -20917,7 +20926,7 @@ comment on function jobq.begin_wait is
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
--- claim began, one of the last 1000, is passed over, and taken by a second pass where the
+-- look began, one of the last 1000, is passed over, and taken by a second pass where the
 -- first comes back short. A place below one says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
 -- have ended, when there is room left. Raises: 22004, 22023.
@@ -20946,9 +20955,6 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _open constant integer := least(
-        age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
-    );
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
@@ -20980,7 +20986,6 @@ begin
         when cardinality(claim.queues) <= 16 then claim.queues
         else jobq_private.claimable_queues(claim.queues)
     end loop
-        exit when _left = 0;
         _look := jobq_private.look_at(_queue, _now);
         continue when _look.is_paused;
         _mark := null;
@@ -21022,7 +21027,9 @@ begin
                     and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
                     and (
                         _is_second
-                        or age(j.xmax) > _open
+                        or age(j.xmax) > (
+                            select least(age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000)
+                        )
                         or j.xmax = pg_current_xact_id_if_assigned()::xid
                     )
                     order by j.run_at, j.job_id
@@ -21071,8 +21078,11 @@ begin
             claim.max_limited := _limited - (_entered - _left);
             _left := _left + _spare;
         end if;
+        if _left = 0 then
+            return;
+        end if;
     end loop;
-    if _left = 0 or not _look.is_used then
+    if not _look.is_used then
         return;
     end if;
     if exists (

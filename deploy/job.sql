@@ -2046,8 +2046,9 @@ comment on function jobq_private.job_rows is
 
 -- Purpose: derive everything that follows from a change of state, whoever makes it.
 -- Invariant: previous_state, its lane and the lease are stamped here; a claim stamps them itself,
--- and passes when all is as it would be here. The delivery to a paused endpoint does not begin, which park_delivery() puts aside; a
--- lease moves only with a change of state or a heartbeat, and never past claimed_at +
+-- and passes when all is as it would be here; where only its time is not, as when the clock was
+-- put back, that is stamped again. The delivery to a paused endpoint does not begin, which
+-- park_delivery() puts aside; a lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
 -- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
 -- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
@@ -2065,13 +2066,14 @@ declare
 begin
     if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
         and new.previous_state = old.state
-        and new.claimed_at between statement_timestamp() and clock_timestamp()
         and new.lease_expires_at = new.claimed_at + old.lease
         and new.uncounted = old.uncounted
         and new.place <= 0
         and new.worker is not null and new.heartbeat_at is null
     then
-        if old.expires_at is null and old.delivery_version is null then
+        if new.claimed_at between statement_timestamp() and clock_timestamp()
+            and old.expires_at is null and old.delivery_version is null
+        then
             new.place := nullif(-new.place, 0);
             return new;
         end if;

@@ -1759,7 +1759,7 @@ revoke all on function jobq_private.hold_ruled_lanes from public;
 comment on function jobq_private.hold_ruled_lanes is
 'Of these lanes those that a claim may take from.';
 
--- Purpose: once lanes or workflows are used, claims look for them.
+-- Purpose: once lanes, limits of kinds or workflows are used, claims look for them.
 -- Invariant: the row comes with the first that is to be found, in one commit, and stays: a claim
 -- that does not see it would not see those either. Two that are first at once leave two rows.
 -- Raises: nothing.
@@ -1782,10 +1782,14 @@ $$;
 revoke all on function jobq_private.note_use from public;
 
 comment on function jobq_private.note_use is
-'Notes that lanes or workflows are used.';
+'Notes that lanes, limits of kinds or workflows are used.';
 
 create or replace trigger in_use_lanes
 after insert on jobq_private.lane_call
+for each statement execute function jobq_private.note_use();
+
+create or replace trigger in_use_gates
+after insert on jobq_private.kind_gate
 for each statement execute function jobq_private.note_use();
 
 create or replace trigger in_use_looks
@@ -2225,26 +2229,29 @@ begin
     end if;
     select
         q.paused_at is not null, num_nonnulls(q.max_running, q.rate_limit) > 0,
-        exists (select from jobq_private.kind_gate as k), false,
         exists (select from jobq_private.in_use as u)
-    into _look
+    into _look.is_paused, _look.is_limited, _look.is_used
     from (values (null)) as one
     left join jobq_private.queue as q on q.queue = look_at.queue;
     if _look.is_used then
-        _look.has_lanes := exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue
-            and l.state <> 'full'
-            and l.open_at <= look_at.now
-        )
-        or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
-        or _look.has_gates and exists (
-            select from jobq_private.lane as l
-            where l.queue = look_at.queue and l.gate_id is not null
-        );
-    end if;
-    if _look.has_gates and not _look.is_paused then
-        _look.is_paused := not jobq_private.has_counted();
+        select
+            g.has_gates,
+            exists (
+                select from jobq_private.lane as l
+                where l.queue = look_at.queue
+                and l.state <> 'full'
+                and l.open_at <= look_at.now
+            )
+            or exists (select from jobq_private.lane_call as c where c.queue = look_at.queue)
+            or g.has_gates and exists (
+                select from jobq_private.lane as l
+                where l.queue = look_at.queue and l.gate_id is not null
+            )
+        into _look.has_gates, _look.has_lanes
+        from (select exists (select from jobq_private.kind_gate as k) as has_gates) as g;
+        if _look.has_gates and not _look.is_paused then
+            _look.is_paused := not jobq_private.has_counted();
+        end if;
     end if;
     return _look;
 end

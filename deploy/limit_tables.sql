@@ -128,15 +128,15 @@ alter table jobq_private.kind_gate replica identity full;
 
 comment on table jobq_private.kind_gate is 'Which gates are those of kinds, made from gate, and which kinds have limits for each key; null where what runs may lack places.';
 
--- Has a row once any job has had a lane, or another that waited for it, and keeps it. Where there
--- is none, a claim looks for neither. Without an index, for the same reason.
+-- Has a row once any job has had a lane, any kind a limit, or any job another that waited for it,
+-- and keeps it. Where there is none, a claim looks for nothing of the kind. Without an index, for the same reason.
 create table jobq_private.in_use (
     since timestamptz not null default now()
 );
 
 alter table jobq_private.in_use replica identity full;
 
-comment on table jobq_private.in_use is 'Whether lanes or workflows have ever been used here.';
+comment on table jobq_private.in_use is 'Whether lanes, limits of kinds or workflows have ever been used here.';
 
 -- When limits were changed last: of queues by 256 slots, of kinds in slot 256. A repeatable snapshot
 -- that is older can lock its rows no more.
@@ -169,7 +169,7 @@ create type jobq_private.queue_look as (
     is_limited boolean,
     has_gates boolean,
     has_lanes boolean,
-    -- whether lanes or workflows have ever been used in this database
+    -- whether lanes, limits of kinds or workflows have ever been used in this database
     is_used boolean
 );
 

@@ -1111,7 +1111,7 @@ comment on function jobq.begin_wait is
 -- is locked is updated by its ctid, since nobody else can move it. A row that others have
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
--- claim began, one of the last 1000, is passed over, and taken by a second pass where the
+-- look began, one of the last 1000, is passed over, and taken by a second pass where the
 -- first comes back short. A place below one says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
 -- have ended, when there is room left. Raises: 22004, 22023.
@@ -1140,9 +1140,6 @@ set enable_bitmapscan = off
 as $$
 declare
     _now constant timestamptz := clock_timestamp();
-    _open constant integer := least(
-        age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000
-    );
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
@@ -1174,7 +1171,6 @@ begin
         when cardinality(claim.queues) <= 16 then claim.queues
         else jobq_private.claimable_queues(claim.queues)
     end loop
-        exit when _left = 0;
         _look := jobq_private.look_at(_queue, _now);
         continue when _look.is_paused;
         _mark := null;
@@ -1216,7 +1212,9 @@ begin
                     and (claim.except_kinds is null or j.kind <> all(claim.except_kinds))
                     and (
                         _is_second
-                        or age(j.xmax) > _open
+                        or age(j.xmax) > (
+                            select least(age(pg_snapshot_xmin(pg_current_snapshot())::xid), 1000)
+                        )
                         or j.xmax = pg_current_xact_id_if_assigned()::xid
                     )
                     order by j.run_at, j.job_id
@@ -1265,8 +1263,11 @@ begin
             claim.max_limited := _limited - (_entered - _left);
             _left := _left + _spare;
         end if;
+        if _left = 0 then
+            return;
+        end if;
     end loop;
-    if _left = 0 or not _look.is_used then
+    if not _look.is_used then
         return;
     end if;
     if exists (

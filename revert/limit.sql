@@ -13,6 +13,7 @@ drop trigger if exists kind_limits on jobq_private.kind;
 drop trigger if exists kind_gate_end on jobq_private.gate;
 drop trigger if exists kind_gate_birth on jobq_private.gate;
 drop trigger if exists in_use_looks on jobq_private.look;
+drop trigger if exists in_use_gates on jobq_private.kind_gate;
 drop trigger if exists in_use_lanes on jobq_private.lane_call;
 drop function if exists jobq.release_key;
 drop function if exists jobq.put_limit;

@@ -86,6 +86,7 @@ begin
         ('trigger', 'jobq_private.kind', 'kind_birth_limits', 1),
         ('trigger', 'jobq_private.kind', 'kind_end_limits', 1),
         ('trigger', 'jobq_private.kind', 'kind_limits', 1),
+        ('trigger', 'jobq_private.kind_gate', 'in_use_gates', 1),
         ('trigger', 'jobq_private.lane_call', 'in_use_lanes', 1),
         ('trigger', 'jobq_private.look', 'in_use_looks', 1),
         ('trigger', 'jobq_private.queue', 'queue_birth_limits', 1),
