@@ -301,6 +301,22 @@ async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
     assert f"cat {job_id}-payload.json; echo" in page
 
 
+async def test_a_log_is_shown_from_its_end_and_leads_back(browser: Browser) -> None:
+    [(job_id,)] = browser.api.run("select jobq.enqueue('talkative')")
+    browser.api.run("select from jobq.claim_job(%s, 'w')", job_id)
+    browser.api.run(
+        "select jobq.log(%s, 1, 'INFO', 'line ' || n || '.') from generate_series(1, 250) as n",
+        job_id,
+    )
+    await browser.sign_in(["read"])
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    assert re.findall(r"line (\d+)\.", page) == [str(n) for n in range(51, 251)]
+    [earlier] = re.findall(r'href="(/console/jobs/[^"]*before=\d+)"', page)
+    back = (await browser.get(earlier)).text
+    assert re.findall(r"line (\d+)\.", back) == [str(n) for n in range(1, 51)]
+    assert "Earlier lines" not in back
+
+
 async def test_a_schedules_payload_is_a_tree_and_can_be_had(browser: Browser) -> None:
     [(name,)] = browser.api.run(
         "select jobq.create_schedule('s', 'k', '@daily', payload => '{\"a\": [1]}')"
