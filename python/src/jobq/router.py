@@ -49,7 +49,7 @@ class Member:
         url: its address.
         gets_keys: whether new keys go there.
         state: `ok`, or why it does not answer.
-        lag: how far its slowest standby lies behind; None without one, or when it is away.
+        lag: for how long the oldest job that could run has waited; None without one.
         queued: how many of its jobs wait.
         running: how many run.
     """
@@ -174,12 +174,13 @@ def members(router: str, login: str = "") -> list[Member]:
 def _member(shard: Shard, gets_keys: bool, router: str, login: str) -> Member:
     try:
         with connected(_reached(shard.url, router, login)) as client:
-            stats, lag = client.queue_stats(), client.replica_lag()
+            stats = client.queue_stats()
     except JobqError as error:
         words = "away" if isinstance(error, DatabaseUnavailable) else str(error)
         return Member(shard.shard_id, shard.url, gets_keys, words)
     return Member(
-        shard.shard_id, shard.url, gets_keys, "ok", lag,
+        shard.shard_id, shard.url, gets_keys, "ok",
+        max(filter(None, (queue.oldest_runnable for queue in stats)), default=None),
         sum(queue.queued + queue.retrying for queue in stats),
         sum(queue.running for queue in stats),
     )  # fmt: skip
