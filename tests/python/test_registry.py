@@ -265,3 +265,24 @@ def test_declaring_twice_does_no_harm(database: str) -> None:
         registry.declare(client)
         registry.declare(client)
         assert client.settings("a")["max_attempts"] == 2
+
+
+def test_a_handler_says_what_holds_for_each_key_of_its_kind(database: str) -> None:
+    registry = Registry()
+
+    @registry.handler(
+        "order", key_rate_limit=5, key_rate_period=60, key_rate_burst=2, ordered=True,
+        hold_on_dead=True,
+    )  # fmt: skip
+    def order() -> None: ...
+
+    @registry.handler("import", key_max_running=1)
+    def load() -> None: ...
+
+    with Client(database) as client:
+        registry.declare(client)
+        settings = client.settings("order"), client.settings("import")
+    of_order, of_import = (dict(s) for s in settings)
+    assert of_order["kind_key_rate_limit"] == 5 and of_order["kind_key_rate_burst"] == 2
+    assert of_order["kind_ordered"] is True and of_order["kind_on_dead"] == "hold"
+    assert of_import["kind_key_max_running"] == 1 and of_import["kind_ordered"] is None
