@@ -3618,7 +3618,7 @@ comment on function jobq.delete_many is
 -- Invariant: the job exists when the caller's transaction commits, and not otherwise; an
 -- idempotency key or dedup key that is taken yields the job that holds it.
 -- A small job without options of its own, of a kind and queue without limits, goes in by one
--- statement. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
+-- statement, planned once. Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ010.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Argument priority: higher ones are claimed first, -32768 to 32767; null takes the
 -- setting.
@@ -3660,6 +3660,7 @@ volatile
 parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _job_id uuid;

@@ -252,6 +252,17 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     assert not found.fetchall()
 
 
+@pytest.mark.parametrize("name", ["jobq.enqueue", "jobq.claim", "jobq_private.archive_jobs"])
+def test_a_hot_call_is_not_planned_anew(connect: Connect, name: str) -> None:
+    """A plan for the arguments at hand costs several times what it saves."""
+    found = connect().execute(
+        "select 'plan_cache_mode=force_generic_plan' = any (proconfig) from pg_proc"
+        " where oid = %s::regproc",
+        [name],
+    )
+    assert found.fetchall() == [(True,)]
+
+
 LOOKS = """
     select p.oid::regproc::text from pg_proc as p
     where p.pronamespace::regnamespace::text in ('jobq', 'jobq_http')
