@@ -389,3 +389,23 @@ def test_a_console_by_itself_lets_in_once(database: str) -> None:
             assert httpx.get(address, trust_env=False, timeout=60).status_code == 403
         finally:
             server.terminate()
+
+
+async def test_endpoints_of_every_type_are_shown(browser: Browser) -> None:
+    specs = {
+        "HTTP": '{"url": "https://a.example/where"}',
+        "KAFKA": '{"bootstrap_servers": "a.example:9092", "topic": "where-kafka"}',
+        "REDIS_STREAM": '{"redis_url": "redis://a.example", "stream": "where-redis"}',
+    }
+    for type_, spec in specs.items():
+        browser.api.run("select jobq.put_endpoint(%s, %s, %s)", f"e{len(spec)}", type_, spec)
+    await browser.sign_in(["read"])
+    page = await browser.get("/console/endpoints")
+    assert page.status_code == 200
+    for where in ("https://a.example/where", "where-kafka", "where-redis"):
+        assert where in page.text
+
+
+async def test_an_error_names_its_request(browser: Browser) -> None:
+    answer = await browser.get("/console/nowhere", headers={"x-request-id": "req_mine"})
+    assert "req_mine" in answer.text

@@ -176,8 +176,11 @@ async def refuse(request: Request, error: Exception) -> Response:
     if answer.code == "TIMEOUT":
         answer.hint = answer.hint or "Choose less: a shorter time, a queue, a state."
     if answer.status >= 500 and not isinstance(error, HTTPException):
-        logger.error("%s %s: %s", request.method, request.url.path, answer.code, exc_info=error)
+        logger.error(
+            "%s %s: %s, request %s", request.method, request.url.path, answer.code,
+            request.scope.get("jobq.request_id"), exc_info=error,
+        )  # fmt: skip
     if answer.code == "UNAUTHORIZED" and not isinstance(error, HTTPException):
         answer.hint = answer.hint or "Sign in again."
-    shown: dict[str, Any] = {"error": answer}
+    shown: dict[str, Any] = {"error": answer, "request_id": request.scope.get("jobq.request_id")}
     return own(request, Visit(request).show("error.html", answer.status, **shown))
