@@ -409,3 +409,37 @@ async def test_endpoints_of_every_type_are_shown(browser: Browser) -> None:
 async def test_an_error_names_its_request(browser: Browser) -> None:
     answer = await browser.get("/console/nowhere", headers={"x-request-id": "req_mine"})
     assert "req_mine" in answer.text
+
+
+async def test_an_action_takes_no_more_jobs_than_were_counted(browser: Browser) -> None:
+    browser.api.run("select jobq.enqueue('few') from generate_series(1, 2)")
+    await browser.sign_in(["read", "operate"])
+    preview = (await browser.get("/console/jobs/bulk?action=cancel&kind=few")).text
+    [total] = re.findall(r'name="total" value="(\d+)"', preview)
+    browser.api.run("select jobq.enqueue('few') from generate_series(1, 4)")
+    form = {"action": "cancel", "kind": "few", "so_far": "0"}
+    answer = await browser.act("/console/jobs/bulk", **form, total=total)
+    assert answer.status_code == 303
+    count = "select count(*) from jobq.job where state = 'cancelled'"
+    assert browser.api.run(count) == [(2,)]
+    assert (await browser.act("/console/jobs/bulk", **form)).status_code == 400
+    assert browser.api.run(count) == [(2,)]
+
+
+async def test_a_long_action_says_how_it_goes_on(browser: Browser) -> None:
+    browser.api.run("select jobq.enqueue('many') from generate_series(1, 501)")
+    await browser.sign_in(["read", "operate"])
+    preview = (await browser.get("/console/jobs/bulk?action=cancel&kind=many")).text
+    assert "with JavaScript the page then goes on by itself" in preview
+    form = {"action": "cancel", "kind": "many", "so_far": "0", "total": "501"}
+    page = (await browser.act("/console/jobs/bulk", **form)).text
+    assert ">Cancel 1<" in page and "goes on by itself" not in page
+    await browser.act("/console/jobs/bulk", **{**form, "so_far": "500"})
+    assert browser.api.run("select distinct state from jobq.job") == [("cancelled",)]
+
+
+async def test_who_may_only_look_is_shown_no_action(browser: Browser) -> None:
+    browser.api.run("select jobq.enqueue('k')")
+    await browser.sign_in(["read"])
+    answer = await browser.get("/console/jobs/bulk?action=cancel")
+    assert answer.status_code == 403 and "/console/jobs/bulk" not in answer.text

@@ -74,6 +74,8 @@ def narrowed(chosen: Filter, action: str) -> Filter:
 async def preview(visit: Visit) -> Response:
     """Show how many jobs an action would be for, before it is done."""
     action = action_of(visit.query("action"))
+    if not visit.visitor.may_operate:
+        raise ApiError("FORBIDDEN", message="You may look, but not act: this needs operate.")
     chosen = narrowed(
         Filter.of(visit.request.query_params, visit.request.query_params.getlist("state")), action
     )
@@ -88,14 +90,16 @@ async def act(visit: Visit) -> Response:
     """Do it to as many jobs as one transaction should take, and say how many are left."""
     action = action_of(visit.form.get("action"))
     chosen = narrowed(Filter.of(visit.form), action)
+    total, so_far = (number_of(visit.form.get(name)) for name in ("total", "so_far"))
+    if so_far >= total:
+        raise ApiError("INVALID_REQUEST", "total: for how many jobs this is")
     found = await visit.visitor.document(
-        "jobq_http.show_jobs", **chosen.arguments(), max_jobs=AT_ONCE
+        "jobq_http.show_jobs", **chosen.arguments(), max_jobs=min(AT_ONCE, total - so_far)
     )
     job_ids = [UUID(job["job_id"]) for job in found["items"]]
     reason = visit.form.get("reason", "").strip() or None
     outcomes = await done_to(visit, action, job_ids, reason) if job_ids else Counter()
-    total = number_of(visit.form.get("total"))
-    so_far = number_of(visit.form.get("so_far")) + sum(outcomes.values())
+    so_far += sum(outcomes.values())
     left = await visit.visitor.document("jobq_http.show_jobs", **chosen.arguments(), max_jobs=10)
     if not left["matched"] or not sum(outcomes.values()) or so_far >= total:
         visit.tell(f"{ACTIONS[action][1]}: {plural(so_far, 'job')}.")
