@@ -443,3 +443,28 @@ async def test_who_may_only_look_is_shown_no_action(browser: Browser) -> None:
     await browser.sign_in(["read"])
     answer = await browser.get("/console/jobs/bulk?action=cancel")
     assert answer.status_code == 403 and "/console/jobs/bulk" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("page", "its_own"),
+    [
+        ("", "span=day&by=kind"),
+        ("queues", ""),
+        ("queue", "name=q&key=k"),
+        ("jobs", "state=dead&state=queued&kind=k&queue=q&error=E&worker=w&metadata=a%3Db"),
+        ("jobs", "after=2026-03-15T14:30&until=2026-03-15T14:31&before="),
+        ("jobs/bulk", "action=cancel&queue=q&state=queued"),
+        ("dead", ""),
+        ("schedules", "before="),
+        ("workers", ""),
+        ("endpoints", "after="),
+        ("audit", "subject=q&before=7"),
+    ],
+)
+async def test_a_parameter_that_a_page_does_not_know_is_refused(
+    browser: Browser, page: str, its_own: str
+) -> None:
+    await browser.sign_in(["read", "operate"])
+    assert (await browser.get(f"/console/{page}?{its_own}")).status_code == 200
+    answer = await browser.get(f"/console/{page}?{its_own}&quue=mail")
+    assert answer.status_code == 400 and "quue" in answer.text

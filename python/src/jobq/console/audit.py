@@ -23,4 +23,4 @@ async def show(visit: Visit) -> Response:
     return visit.show("audit.html", rows=rows, more=more, subject=subject or "")
 
 
-PAGES = (Page("/audit", show),)
+PAGES = (Page("/audit", show, takes=("subject", "before")),)

@@ -63,7 +63,7 @@ async def resume(visit: Visit) -> Response:
 
 
 PAGES = (
-    Page("/endpoints", show),
+    Page("/endpoints", show, takes=("after",)),
     Page("/endpoints/pause", pause, "POST"),
     Page("/endpoints/resume", resume, "POST"),
 )

@@ -89,6 +89,9 @@ class Filter:
         return {name: value for name, value in known.items() if value}
 
 
+NAMES = tuple(f.name for f in fields(Filter))
+
+
 def instant(name: str, text: str) -> datetime | None:
     """Return an instant that somebody wrote, in UTC where it says nothing else."""
     if not text:

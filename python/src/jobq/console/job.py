@@ -155,7 +155,7 @@ def to_job(visit: Visit) -> Response:
 
 
 PAGES = (
-    Page("/jobs/{job_id}", show),
+    Page("/jobs/{job_id}", show, takes=("before",)),
     Page("/jobs/{job_id}/{name}.json", download),
     Page("/jobs/{job_id}/cancel", cancel, "POST"),
     Page("/jobs/{job_id}/redrive", redrive, "POST"),

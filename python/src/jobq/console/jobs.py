@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from jobq.console.filters import STATES, Filter, cursor
+from jobq.console.filters import NAMES, STATES, Filter, cursor
 from jobq.console.visit import Page, Visit
 from jobq.console.words import plural
 from jobq.http.errors import ApiError
@@ -134,8 +134,8 @@ def number_of(text: str | None) -> int:
 
 
 PAGES = (
-    Page("/jobs", show),
-    Page("/jobs/find", look_up),
-    Page("/jobs/bulk", preview),
+    Page("/jobs", show, takes=(*NAMES, "before")),
+    Page("/jobs/find", look_up, takes=("id",)),
+    Page("/jobs/bulk", preview, takes=("action", *NAMES)),
     Page("/jobs/bulk", act, "POST"),
 )

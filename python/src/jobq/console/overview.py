@@ -62,4 +62,4 @@ def totals(queues: Iterable[dict[str, Any]]) -> dict[str, int]:
     return {**sums, "oldest": oldest, "paused": sum(q["is_paused"] for q in queues)}
 
 
-PAGES = (Page("/", show),)
+PAGES = (Page("/", show, takes=("span", "by")),)

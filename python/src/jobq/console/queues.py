@@ -81,5 +81,5 @@ PAGES = (
     Page("/queues/resume", resume, "POST"),
     Page("/queue/hold", hold, "POST"),
     Page("/queue/release", release, "POST"),
-    Page("/queue", show_one),
+    Page("/queue", show_one, takes=("name", "key")),
 )

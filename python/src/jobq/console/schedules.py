@@ -99,7 +99,7 @@ async def resume(visit: Visit) -> Response:
 
 
 PAGES = (
-    Page("/schedules", show),
+    Page("/schedules", show, takes=("before",)),
     Page("/schedules/{schedule_id}", show_one),
     Page("/schedules/{schedule_id}/payload.json", download),
     Page("/schedules/{schedule_id}/run", run_now, "POST"),

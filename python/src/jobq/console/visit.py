@@ -41,12 +41,14 @@ class Page:
         handler: makes the answer; an action's is given the form too.
         method: GET to show, POST to act.
         is_open: whether it is there for who is not in.
+        takes: the parameters that its address may have.
     """
 
     path: str
     handler: Callable[..., Coroutine[Any, Any, Response]]
     method: str = "GET"
     is_open: bool = False
+    takes: tuple[str, ...] = ()
 
 
 class Visit:
@@ -146,9 +148,22 @@ async def _answer(page: Page, request: Request) -> Response:
     elif not visit.visitor.scopes & {"read", "operate"}:
         raise ApiError("FORBIDDEN", message="This needs one of the scopes read and operate.")
     else:
+        check_parameters(page, request)
         key = (visit.visitor.eyes, str(request.url))
         return await visit.console.memory.get(key, lambda: page.handler(visit))
     return await page.handler(visit)
+
+
+def check_parameters(page: Page, request: Request) -> None:
+    """Refuse an address with a parameter that the page does not take.
+
+    Raises:
+        ApiError: INVALID_REQUEST: a filter that is misspelt would else show, and act on, more.
+    """
+    for name in request.query_params:
+        if name not in page.takes:
+            known = ", ".join(page.takes) or "none"
+            raise ApiError("INVALID_REQUEST", f"{name}: no parameter of this page; it has {known}")
 
 
 def own(request: Request, answer: Response) -> Response:
