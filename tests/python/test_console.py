@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from http_api import SETTINGS, Api, opened
 
 from jobq.console.options import Options, Proxy
 from jobq.console.tree import tree
+from jobq.console.words import plain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -468,3 +470,39 @@ async def test_a_parameter_that_a_page_does_not_know_is_refused(
     assert (await browser.get(f"/console/{page}?{its_own}")).status_code == 200
     answer = await browser.get(f"/console/{page}?{its_own}&quue=mail")
     assert answer.status_code == 400 and "quue" in answer.text
+
+
+async def test_another_like_it_has_all_that_the_job_has(browser: Browser) -> None:
+    name = "it's a \\ \u202e\U000e0041"
+    options = (7, 3, "1500 ms", name, '{"\\u202e\U000e0041": "it\'s"}')
+    [(job_id,)] = browser.api.run(
+        "select jobq.enqueue(%s, %s, queue => %s, priority => %s, max_attempts => %s,"
+        " timeout => %s::interval, concurrency_key => %s, metadata => %s)",
+        name, '{"a": ["<&>", "\U000e0041"]}', name, *options,
+    )  # fmt: skip
+    await browser.sign_in(["read"])
+    page = (await browser.get(f"/console/jobs/{job_id}")).text
+    as_sql, as_curl = (
+        unescape(found) for found in re.findall(r'id="as-\w+">(.*?)</pre>', page, re.DOTALL)
+    )
+    browser.api.run(as_sql.replace("%", "%%"))
+    body = re.search(r"<<'END'\n(.*)\nEND", as_curl, re.DOTALL)
+    assert body
+    headers = {**browser.api.key(["produce"]), "content-type": "application/json"}
+    answer = await browser.client.post("/jobs", content=body[1], headers=headers)
+    assert answer.status_code == 201, answer.text
+    jobs = browser.api.run(
+        "select kind, payload, queue, priority, max_attempts, timeout, concurrency_key, metadata"
+        " from jobq_private.job"
+    )
+    assert len(jobs) == 3 and jobs[0] == jobs[1] == jobs[2]
+
+
+@pytest.mark.parametrize(
+    "letter",
+    "\xa0\xad\u034f\u115f\u17b4\u180e\u2000\u200a\u200b\u202e\u202f\u2800\u3000\u3164\ufe00\ufe0f\ufeff"
+    "\ufff9\ufffb\U000e0001\U000e0041\U000e007f\U000e0100\U000e01ef",
+)
+def test_what_is_unseen_is_made_visible(letter: str) -> None:
+    shown = plain(f"a{letter}b c")
+    assert shown.isascii() and json.loads(f'"{shown}"') == f"a{letter}b c"

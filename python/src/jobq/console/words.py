@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-# What shows nothing, or changes the direction of what stands beside it.
+# What shows nothing, looks like another space, or changes the direction of what stands beside it.
 UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 NOTHING: Final = "\N{EN DASH}"
 MOST_TEXT: Final = 64 * 1024
@@ -104,7 +106,13 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 def plain(text: object, most: int = MOST_TEXT) -> str:
     """Return what others wrote with what is unseen in it made visible, and cut."""
     whole = str(text)
-    return UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", whole[:most])
+    return UNSEEN.sub(lambda found: escaped(found.group()), whole[:most])
+
+
+def escaped(letter: str) -> str:
+    """Return a letter as JSON and SQL escape it."""
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def json(value: object) -> str:
@@ -115,8 +123,9 @@ def json(value: object) -> str:
 def sql(text: object) -> str:
     """Return a text as a literal of SQL."""
     whole = str(text)
-    quoted = "'" + whole.replace("'", "''") + "'"
-    return f"E{quoted}".replace("\\", "\\\\") if "\\" in whole else quoted
+    quoted = whole.replace("'", "''").replace("\\", "\\\\")
+    shown = UNSEEN.sub(lambda found: escaped(found.group()), quoted)
+    return f"E'{shown}'" if "\\" in shown else f"'{shown}'"
 
 
 def query(parameters: Mapping[str, object]) -> str:
