@@ -116,7 +116,7 @@ async def main(url: str, listen_url: str | None) -> int:
     logger = logging.getLogger("jobq.worker")
     logger.setLevel(logging.DEBUG)  # complaints that are said again
     logger.addHandler(Ear())
-    urls = url.split()
+    urls = url.splitlines()
     options: Any = {"concurrency": 8, "poll": 1.0, "grace": 5.0, "declare": False}
     if len(urls) > 1:
         worker: Any = ShardedWorker(dict.fromkeys(urls, registry), ["probe"], **options)

@@ -98,7 +98,7 @@ def routed(rig: Rig, other: Server | Replicas) -> Iterator[Server]:
         init(router.url, rig.shards)
         with psycopg.connect(router.url, autocommit=True) as connection:
             connection.execute(MAPPING)
-        rig.worker_url = " ".join(rig.shards)
+        rig.worker_url = "\n".join(rig.shards)
         rig.producer_url = router.url
         rig.start()
         yield router

@@ -73,7 +73,17 @@ queue_lists = st.permutations(QUEUES).flatmap(
     lambda queues: st.integers(1, len(queues)).map(lambda n: queues[:n])
 )
 
+# Partitions are made a day at a time, under a lock that the sessions would not wait for.
 SETUP = """
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
+select jobq.maintain();
 select jobq.maintain();
 select jobq.put_kind('plain', retry_strategy => 'fixed', retry_initial_delay => '1 h',
     retry_max_delay => '1 h', retry_jitter => 0);

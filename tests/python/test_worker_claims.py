@@ -201,6 +201,9 @@ async def test_an_idle_worker_is_quiet(
         return await call(link, statement, parameters)
 
     monkeypatch.setattr(Link, "call", counted)
+    async with await AsyncConnection.connect(database, autocommit=True) as connection:
+        for _ in range(10):  # the partitions of a new database are made a day at a time
+            await connection.execute("select jobq.maintain()")
     async with Worker(database, noops()):
         await client.result((await client.enqueue("noop")).job_id)
         await until_async(lambda: a_worker_waits(database))

@@ -675,6 +675,8 @@ async def test_what_cannot_be_noted_is_refused_at_once(database: str, client: As
 async def test_rows_and_completion_commit_together(database: str, client: AsyncClient) -> None:
     async with await AsyncConnection.connect(database, autocommit=True) as connection:
         await connection.execute(LOG_TABLE)
+        # A partition that is made later would take the row in by another transaction.
+        await connection.execute("select jobq.maintain()")
 
         async def handler(context: JobContext, connection: AsyncConnection[Any]) -> str:
             await connection.execute(

@@ -46,18 +46,23 @@ select is(
 select throws_ok('select jobq_http.page_jobs(states => ''{lost}'')', '22023', null,
     'a state that there is not is refused');
 
--- What a page reads does not grow with the pages before it.
+-- What a page reads does not grow with the pages before it: the least of three times, since
+-- a role that another session makes meanwhile has plans made anew.
 create function pg_temp.buffers(statement text)
 returns bigint
 language plpgsql
 as $$
 declare
     _plan json;
+    _least bigint;
 begin
     execute statement;
-    execute 'explain (analyze, buffers, format json) ' || statement into _plan;
-    return (_plan #>> '{0,Plan,Shared Hit Blocks}')::bigint
-        + (_plan #>> '{0,Plan,Shared Read Blocks}')::bigint;
+    for _ in 1 .. 3 loop
+        execute 'explain (analyze, buffers, format json) ' || statement into _plan;
+        _least := least(_least, (_plan #>> '{0,Plan,Shared Hit Blocks}')::bigint
+            + (_plan #>> '{0,Plan,Shared Read Blocks}')::bigint);
+    end loop;
+    return _least;
 end
 $$;
 insert into jobq_private.job_archive (
