@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import subprocess
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psycopg
 import pytest
-from http_api import SETTINGS, Api, opened
+from http_api import SETTINGS, Api, opened, served
 
 from jobq.console.options import Options, Proxy
 from jobq.console.tree import tree
@@ -506,3 +507,23 @@ async def test_another_like_it_has_all_that_the_job_has(browser: Browser) -> Non
 def test_what_is_unseen_is_made_visible(letter: str) -> None:
     shown = plain(f"a{letter}b c")
     assert shown.isascii() and json.loads(f'"{shown}"') == f"a{letter}b c"
+
+
+@pytest.mark.parametrize("is_revoked", [True, False])
+async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -> None:
+    async with served(database, replace(SETTINGS, console=Options())) as api:
+        browser = Browser(api)
+        browser.client.headers["host"] = "jobq"
+        await browser.sign_in(["read"])
+        token = await browser.token()
+        async with browser.client.stream("GET", "/console/stream") as following:
+            assert following.status_code == 200
+            lines = following.aiter_lines()
+            assert await anext(lines) == "retry: 3000"
+            if is_revoked:
+                api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
+            else:
+                await browser.post("/console/leave", token=token)
+            async with asyncio.timeout(60):
+                async for _ in lines:
+                    pass

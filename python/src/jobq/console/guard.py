@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlsplit
 
+import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
 from jobq.console.sessions import COOKIE, Session
+from jobq.http.auth import MEMORY
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
     from jobq.console.app import Console
 
+logger = logging.getLogger("jobq.console")
+
+MOMENT: Final = 2.0  # seconds
 MAX_FORM: Final = 64 * 1024
 HEADERS: Final = {
     "content-security-policy": (
@@ -106,6 +112,19 @@ class Guard:
             self._console.visitor(f"user {name}", frozenset(proxy.scopes)), proxied=name
         )
         return session, await self._console.sessions.begin(session)
+
+
+async def is_still_in(console: Console, session: Session, address: str) -> bool:
+    """Whether a session lasts, and the key that has opened it was valid a moment ago."""
+    if session.key_hash is not None and console.keys is not None:
+        try:
+            await console.keys.look_up(session.key_hash, address, left=MEMORY - MOMENT)
+        except ApiError as error:
+            if error.code == "UNAUTHORIZED":
+                return False
+        except psycopg.Error as error:
+            logger.debug("a stream's key: %s", error)
+    return console.sessions.lasts(session)
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import psycopg
 from starlette.responses import Response, StreamingResponse
 
+from jobq.console.guard import is_still_in
+
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from starlette.requests import Request
 
@@ -47,18 +50,23 @@ class Pulse:
         """Whether no more may watch."""
         return self._watching >= MOST_STREAMS
 
-    async def beats(self) -> AsyncIterator[bytes]:
-        """Yield an event of the stream each time that something may have changed."""
+    async def beats(self, is_still_in: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
+        """Yield an event each time that something may have changed, while its reader is in."""
         self._watching += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
         try:
             yield b"retry: 3000\n\n"
+            beat, told = self._beat, time.monotonic()
             while not self.is_closed:
-                beat = self._beat
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(beat.wait(), SURE)
-                if not self.is_closed:
+                    await asyncio.wait_for(beat.wait(), EVERY)
+                is_told = beat.is_set() or time.monotonic() - told >= SURE
+                beat = self._beat
+                if self.is_closed or not await is_still_in():
+                    break
+                if is_told:
+                    told = time.monotonic()
                     yield b"event: changed\ndata: \n\n"
         finally:
             self._watching -= 1
@@ -97,11 +105,14 @@ class Pulse:
 async def stream(request: Request) -> Response:
     """Tell a page when to look again."""
     session = request.scope.get("jobq.session")
-    pulse: Pulse = request.app.state.console.pulse
+    console = request.app.state.console
+    pulse: Pulse = console.pulse
     if session is None:
         return Response(status_code=401)
     if pulse.is_full:
         return Response(status_code=503, headers={"retry-after": "10"})
+    address = request.client.host if request.client else ""
+    beats = pulse.beats(lambda: is_still_in(console, session, address))
     return StreamingResponse(
-        pulse.beats(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+        beats, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )

@@ -30,6 +30,7 @@ class Session:
         proxied: the name by which a proxy vouches for them, at each request.
         token: what forms carry, so that no other site can forge them.
         said: what was done, to be told on the next page.
+        is_ended: whether somebody has left it.
     """
 
     visitor: Visitor
@@ -39,6 +40,7 @@ class Session:
     said: list[tuple[str, str]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
+    is_ended: bool = False
 
     def owns(self, token: str) -> bool:
         """Whether a form's token is this session's."""
@@ -54,7 +56,7 @@ class Sessions:
 
     async def begin(self, session: Session) -> str:
         """Begin a session and return its cookie's value."""
-        for name in [n for n, s in self._sessions.items() if not self._lasts(s)]:
+        for name in [n for n, s in self._sessions.items() if not self.lasts(s)]:
             await self.end(name)
         while len(self._sessions) >= MOST:
             await self.end(next(iter(self._sessions)))
@@ -65,7 +67,7 @@ class Sessions:
     def find(self, cookie: str) -> Session | None:
         """Return the session that a cookie opens, if it lasts."""
         session = self._sessions.get(_hashed(cookie))
-        if session is None or not self._lasts(session):
+        if session is None or not self.lasts(session):
             return None
         session.seen = time.monotonic()
         return session
@@ -78,6 +80,7 @@ class Sessions:
         """End a session, and close what is its own."""
         session = self._sessions.pop(name, None)
         if session is not None:
+            session.is_ended = True
             await session.visitor.close()
 
     async def close(self) -> None:
@@ -97,11 +100,11 @@ class Sessions:
             samesite="strict",
         )
 
-    def _lasts(self, session: Session) -> bool:
+    def lasts(self, session: Session) -> bool:
+        """Whether a session has not ended; to ask is no visit."""
         now = time.monotonic()
-        return (
-            now - session.began < self._options.longest and now - session.seen < self._options.idle
-        )
+        is_new = now - session.began < self._options.longest
+        return is_new and now - session.seen < self._options.idle and not session.is_ended
 
 
 def _hashed(cookie: str) -> bytes:

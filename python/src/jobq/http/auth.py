@@ -92,21 +92,31 @@ class Keys:
             ApiError: UNAUTHORIZED, or RATE_LIMITED.
             psycopg.Error: the database does not answer.
         """
-        key, until = self._known.get(hashed, (None, 0.0))
-        if key is None or until < time.monotonic():
-            key = await self._look_up_once(hashed, address)
+        key = await self.look_up(hashed, address)
         self._rates.spend(key.name, key.requests_per_second)
         return key
 
-    async def _look_up_once(self, hashed: bytes, address: str) -> Key:
+    async def look_up(self, hashed: bytes, address: str, left: float = 0.0) -> Key:
+        """Return who holds the key with this SHA-256; asks if that is known for `left` s at most.
+
+        Raises:
+            ApiError: UNAUTHORIZED, or RATE_LIMITED.
+            psycopg.Error: the database does not answer.
+        """
+        key, until = self._known.get(hashed, (None, 0.0))
+        if key is None or until - left < time.monotonic():
+            key = await self._ask_once(hashed, address)
+        return key
+
+    async def _ask_once(self, hashed: bytes, address: str) -> Key:
         """Look a key up once for all requests that come with it meanwhile."""
         asked = self._asked.get(hashed)
         if asked is None:
-            asked = self._asked[hashed] = asyncio.create_task(self._look_up(hashed, address))
+            asked = self._asked[hashed] = asyncio.create_task(self._ask(hashed, address))
             asked.add_done_callback(lambda _: self._asked.pop(hashed))
         return await asyncio.shield(asked)
 
-    async def _look_up(self, hashed: bytes, address: str) -> Key:
+    async def _ask(self, hashed: bytes, address: str) -> Key:
         if hashed not in self._known:
             self._guesses.spend(address)
         rows = await self._database.fetch("jobq_reader", "jobq_http.authenticate", key_hash=hashed)
