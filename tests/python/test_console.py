@@ -288,6 +288,14 @@ async def test_payloads_can_be_hidden(database: str) -> None:
         page = await browser.get(f"/console/jobs/{job_id}")
         assert page.status_code == 200 and "4111" not in page.text
         assert (await browser.get(f"/console/jobs/{job_id}/payload.json")).status_code == 403
+        browser.api.run(
+            "select jobq.enqueue('d', queue => 'd', metadata => '{\"card\": \"4111\"}')"
+        )
+        browser.api.run(
+            "select jobq.fail(job_id, attempt, 'E', 'e', false) from jobq.claim(array['d'], 'w')"
+        )
+        page = await browser.get("/console/dead")
+        assert "<h2><bdi>d</bdi>" in page.text and "4111" not in page.text
 
 
 async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
@@ -527,3 +535,14 @@ async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -
             async with asyncio.timeout(60):
                 async for _ in lines:
                     pass
+
+
+async def test_a_queue_names_who_serves_it(browser: Browser) -> None:
+    await browser.sign_in(["operate"])
+    assert "no worker" in (await browser.get("/console/queue?name=mail")).text
+    browser.api.run("select from jobq.heartbeat('post office', '{}', '{}', '{mail,other}')")
+    browser.api.run("select from jobq.heartbeat('somebody else', '{}', '{}', '{other}')")
+    await browser.act("/console/queues/pause", queue="mail")
+    page = (await browser.get("/console/queue?name=mail")).text
+    assert ">post office<" in page.replace("<bdi>", "").replace("</bdi>", "")
+    assert "no worker" not in page and "somebody else" not in page

@@ -16,7 +16,7 @@ HOST = "127.0.0.1"
 
 @click.command()
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="The port; 0 takes any.")
-@click.option("--hide-payloads", is_flag=True, help="Show no payloads, results and log lines.")
+@click.option("--hide-payloads", is_flag=True, help="Show no payloads, results, metadata, logs.")
 @click.option("--open", "is_opened", is_flag=True, help="Open it in the browser too.")
 @database
 def console(*, port: int, hide_payloads: bool, is_opened: bool, database_url: str) -> None:

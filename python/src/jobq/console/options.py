@@ -48,7 +48,7 @@ class Options:
 
     Attributes:
         pool_size: at most as many connections for each role that it acts as.
-        hides_payloads: whether payloads, results and log lines stay unseen.
+        hides_payloads: whether payloads, results, metadata and log lines stay unseen.
         proxy: who else says who a user is, if somebody does.
         longest: seconds until a session ends, whatever happens in it.
         idle: seconds after which a session ends in which nothing happens.

@@ -63,9 +63,9 @@ class Pulse:
                     await asyncio.wait_for(beat.wait(), EVERY)
                 is_told = beat.is_set() or time.monotonic() - told >= SURE
                 beat = self._beat
-                if self.is_closed or not await is_still_in():
+                if not await is_still_in():
                     break
-                if is_told:
+                if is_told and not self.is_closed:
                     told = time.monotonic()
                     yield b"event: changed\ndata: \n\n"
         finally:

@@ -12,6 +12,7 @@ from jobq.console.visit import Page, Visit
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+MOST_SERVERS: Final = 20
 HOURS: Final = ("1", "4", "24")
 
 
@@ -28,14 +29,19 @@ async def show_one(visit: Visit) -> Response:
     """Show what a queue allows, which of its keys are held, and who holds keys."""
     queue, key = visit.query("name") or "", visit.query("key")
     asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
-    document, history, queues = await asyncio.gather(
+    document, history, queues, workers = await asyncio.gather(
         visit.visitor.document("jobq_http.show_queue", **asked),
         visit.visitor.document("jobq_http.show_history", queue=queue, by="kind"),
         visit.visitor.document("jobq_http.show_queues"),
+        visit.visitor.document("jobq_http.show_workers"),
     )
     standing = next((q for q in queues if q["queue"] == queue), None)
     ended = charts.stacked(history, [(n, kind, done) for n, kind, _, done, *_ in history["counts"]])
-    return visit.show("queue.html", q=document, standing=standing, ended=ended, asked=key or "")
+    servers = [w["worker"] for w in workers if w["is_live"] and queue in w["queues"]]
+    return visit.show(
+        "queue.html", q=document, standing=standing, ended=ended, asked=key or "", servers=servers,
+        most_servers=MOST_SERVERS,
+    )  # fmt: skip
 
 
 async def hold(visit: Visit) -> Response:
