@@ -22185,6 +22185,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _user constant name := current_user;
     _results jsonb[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
@@ -22210,6 +22211,12 @@ begin
         else
             execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
             into _results using run_calls.payloads[1];
+        end if;
+        if current_user <> _user then
+            raise exception using
+                errcode = '42501',
+                message = 'the function has left a role of its own set',
+                hint = 'reset it, or declare it with the function: alter function ... set role';
         end if;
         set constraints all immediate;
         is_done := case
@@ -24633,7 +24640,8 @@ begin
         from (values (1)) as one (n)
         left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null
         left join lateral (
-            select x.* from jobq.explain(j.job_id) as x limit 1
+            select x.* from jobq.explain(j.job_id) as x
+            where j.job_id is not null limit 1
         ) as h on true;
     end loop;
 end

@@ -2369,6 +2369,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _user constant name := current_user;
     _results jsonb[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
@@ -2394,6 +2395,12 @@ begin
         else
             execute format('select array[%I.%I($1)]', run_calls.run[1], run_calls.run[2])
             into _results using run_calls.payloads[1];
+        end if;
+        if current_user <> _user then
+            raise exception using
+                errcode = '42501',
+                message = 'the function has left a role of its own set',
+                hint = 'reset it, or declare it with the function: alter function ... set role';
         end if;
         set constraints all immediate;
         is_done := case

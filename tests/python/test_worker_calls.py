@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from waiting import until_async
@@ -41,3 +42,18 @@ async def test_a_worker_has_functions_of_the_database_run(database: str, connect
             job = await client.enqueue("double", "no number", max_attempts=1)
             await until_async(lambda: is_done(job.job_id), "for the failure")
         assert (await client.get(job.job_id)).last_error_code == "22P02"
+
+
+async def test_until_empty_waits_for_functions_of_the_database(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.same(payload jsonb) returns jsonb language sql return payload"
+    )
+    registry = Registry()
+    registry.handler("plain")(lambda: "plain")
+    async with AsyncClient(database) as client:
+        await client.put_kind("same", run="public.same")
+        jobs = [(await client.enqueue("same", n)).job_id for n in range(3)]
+        async with asyncio.timeout(60):
+            await Worker(database, registry, poll=0.5, until_empty=True).run()
+        assert [(await client.get(job_id)).state for job_id in jobs] == ["succeeded"] * 3

@@ -44,7 +44,8 @@ begin
         from (values (1)) as one (n)
         left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null
         left join lateral (
-            select x.* from jobq.explain(j.job_id) as x limit 1
+            select x.* from jobq.explain(j.job_id) as x
+            where j.job_id is not null limit 1
         ) as h on true;
     end loop;
 end

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(33);
+select plan(34);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -244,6 +244,28 @@ select count(jobq.enqueue('double', to_jsonb(n))) from generate_series(1, 1000) 
 select is(
     (select count(*) from jobq.work('{b}', 1000) as w where w.state = 'succeeded'), 1000::bigint,
     'a thousand at a time'
+);
+
+-- A function that leaves a role set fails alone
+create function analytics.becomes(payload jsonb)
+returns jsonb
+language plpgsql
+as $$
+begin
+    if payload = '"other"' then
+        set role jobq_worker;
+    end if;
+    return payload;
+end
+$$;
+reset session authorization;
+select jobq.put_kind('becomes', run => 'analytics.becomes', queue => 'roles', max_attempts => 1);
+set local session authorization ops_runner;
+select jobq.enqueue('becomes', p) from unnest('{1,"\"other\"",3}'::jsonb[]) as p;
+select bag_eq(
+    $$ select w.state from jobq.work('{roles}') as w $$,
+    $$ values ('succeeded'), ('dead'), ('succeeded') $$,
+    'one that leaves a role of its own set fails, and no other'
 );
 reset session authorization;
 

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(41);
+select plan(42);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -191,6 +191,16 @@ select is_empty(
 select results_eq(
     $$select kind from jobq.claim('{parts}', 'v', 10)$$,
     $$values ('unknown'::text collate "default")$$, 'and another takes them'
+);
+
+-- A parent that is deleted is told as gone, until the job hears of it
+select jobq.enqueue('gone') as gone \gset
+select jobq.enqueue('left', after => array[:'gone']::uuid[]) as left \gset
+select from jobq.delete_many(job_ids => array[:'gone']::uuid[]);
+select results_eq(
+    format('select explanation from jobq.explain(%L) where reason = ''held_up''', :'left'),
+    format('values (''job_id %s, which is gone: '')', :'gone'),
+    'explain() tells of a parent that is gone'
 );
 
 select * from finish();

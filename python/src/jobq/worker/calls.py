@@ -40,6 +40,9 @@ class Calls:
         queues: what the worker serves.
         unknown: the kinds that have no handler here.
         poll: seconds between looks.
+
+    Attributes:
+        is_idle: whether it has looked since it was last asked to, and found no more.
     """
 
     def __init__(
@@ -51,9 +54,11 @@ class Calls:
         self._poll = poll
         self._is_asked = asyncio.Event()
         self._complaints = Sparing(logger)
+        self.is_idle = True
 
     def look(self) -> None:
         """There may be jobs."""
+        self.is_idle = False
         self._is_asked.set()
 
     async def run(self) -> None:
@@ -68,6 +73,7 @@ class Calls:
                     pass
             except (psycopg.Error, Unable) as error:
                 self._complaints.warning("functions of the database: %s", _text(error))
+            self.is_idle = not self._is_asked.is_set()
 
     async def _work(self) -> int:
         """Run what is due; return how many jobs that were."""

@@ -284,6 +284,13 @@ class Worker:
             self._stop,
         )
         listener = self._make_listener(silence)
+        calls = Calls(places, self._queues.names, unknown, self._poll)
+        unknown.on_met = calls.look
+
+        def end_when_empty() -> None:
+            if calls.is_idle:
+                self._stop.asked.set()
+
         dispatcher = Dispatcher(
             protocol,
             Exchange(protocol),
@@ -292,11 +299,9 @@ class Worker:
             self._queues,
             slots=self._crew.slots,
             poll=self._poll,
-            on_empty=self._stop.asked.set if self._until_empty else None,
+            on_empty=end_when_empty if self._until_empty else None,
         )
         heart = Heart(protocol, dispatcher)
-        calls = Calls(places, self._queues.names, unknown, self._poll)
-        unknown.on_met = calls.look
 
         def look() -> None:
             dispatcher.look()
