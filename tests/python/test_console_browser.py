@@ -433,3 +433,23 @@ def test_the_guide_shows_pictures_that_are_taken_here() -> None:
     shown = set(re.findall(r"\(console/([\w-]+)\.png\)", (ROOT / "docs/console.md").read_text()))
     assert shown == set(SHOWN)
     assert {path.stem for path in PICTURES.glob("*.png")} == shown
+
+
+@pytest.mark.long
+async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> None:
+    """A name of 128 letters widens no table; from any page / leads to the field for an id."""
+    async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
+        page, api, wrong,
+    ):  # fmt: skip
+        api.run("select jobq.enqueue(repeat('k', 128), queue => repeat('q', 128))")
+        for path in ("jobs", "queues"):
+            await page.goto(f"/console/{path}")
+            widths = "t => [t.scrollWidth, t.parentElement.clientWidth]"
+            table, room = await page.locator("table").evaluate(widths)
+            assert table <= room, path
+        await page.keyboard.press("/")
+        await expect(page.locator("#find")).to_be_focused()
+        await page.goto("/console/jobs")
+        await page.keyboard.press("/")
+        await expect(page.locator("#find")).to_be_focused()
+        assert wrong == []

@@ -120,14 +120,16 @@
         open.open = false;
       }
     }
-    if (event.key === "/" && !event.target.matches("input, textarea, select") && $("input[name=id]")) {
+    if (event.key === "/" && !event.target.matches("input, textarea, select") && $(".top")) {
       event.preventDefault();
-      $("input[name=id]").focus();
+      if ($("#find")) $("#find").focus();
+      else location.assign("/console/jobs#find");
     }
   });
 
   dress();
   follow();
+  if (location.hash === "#find" && $("#find")) $("#find").focus();
   for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
   const more = $("form[data-continue]");
   if (more) setTimeout(() => more.requestSubmit(), 400);
