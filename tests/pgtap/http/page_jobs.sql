@@ -47,7 +47,8 @@ select throws_ok('select jobq_http.page_jobs(states => ''{lost}'')', '22023', nu
     'a state that there is not is refused');
 
 -- What a page reads does not grow with the pages before it: the least of three times, since
--- a role that another session makes meanwhile has plans made anew.
+-- a role that another session makes meanwhile has plans made anew; amid the ids, since at their
+-- ends the planner looks past what other tests have left.
 create function pg_temp.buffers(statement text)
 returns bigint
 language plpgsql
@@ -78,12 +79,12 @@ select job_id as late
 from jobq_private.job_archive
 where kind = 'many'
 order by job_id
-offset 1000 limit 1 \gset
+offset 10000 limit 1 \gset
 select cmp_ok(
     pg_temp.buffers(format('select * from jobq_http.page_jobs(before => %L)', :'late')),
     '<',
     pg_temp.buffers('select * from jobq_http.page_jobs()') + 20,
-    'the 380th page reads no more than the first'
+    'the 200th page reads no more than the first'
 );
 
 select * from finish();
