@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -53,6 +55,10 @@ def test_sessions_at_once_make_no_multixact(connect: Connect) -> None:
 
 
 def test_the_members_that_are_kept_are_told(connect: Connect) -> None:
+    """Two hundred multixacts are read: all of them, or a sample where other tests made more.
+
+    This test makes but 19 of many then, so that a sample is off by a few in a hundred.
+    """
     watcher = connect()
     for session in [connect() for _ in range(20)]:
         session.execute("begin; select from jobq_private.setting for key share")
@@ -61,7 +67,7 @@ def test_the_members_that_are_kept_are_told(connect: Connect) -> None:
     [[shown]] = watcher.execute(
         "select finding from jobq.health() where subject = 'multixact_members' and is_ok"
     )
-    assert 0.8 * int(made) <= told <= int(made)
+    assert told == pytest.approx(int(made), rel=0.2)
     assert str(told) in shown
 
 
