@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from psycopg.abc import Buffer
 
 PATIENCE_OF_READY = 0.5  # seconds
+# Seconds that a pool tries in vain before it waits for the next call to ask: short, or after
+# an outage calls fail while it still waits for the end of a pause, and /ready says ok.
+RECONNECTING = 0.5
 CHECKS_AT_A_TIME = 2  # threads that check payloads, each for 2 s of the CPU at most
 ROLES = ("jobq_producer", "jobq_worker", "jobq_operator", "jobq_reader")
 LOG_IN = ""  # in place of a role: what the log-in may by itself
@@ -73,7 +76,7 @@ class Database:
                 min_size=1,
                 max_size=pool_size,
                 timeout=min(patience, 5.0),
-                reconnect_timeout=5.0,
+                reconnect_timeout=RECONNECTING,
                 name=role,
                 open=False,
             )
