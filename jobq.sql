@@ -2193,10 +2193,11 @@ comment on function jobq_private.schema_violation is
 'Says what is wrong with a JSON value under a schema, or null.';
 
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
--- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
--- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
--- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
+-- Invariant: all that jobq takes are here, so that no two mean the same. waiting, producing
+-- and awaiting are W, P and E of docs/wake-ups.md, awaiting_events that for all jobs, ending
+-- that of one job; emitting is that of events; closing that of lanes (call_lane()), limiting
+-- that of a queue's limits, gating that of gates that are made, laning that of lanes that are
+-- made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -2219,6 +2220,8 @@ as $$
         when 'laning' then 1785684601
         when 'batching' then 1785684610
         when 'joining' then 1785684611
+        when 'awaiting' then 1785684612
+        when 'awaiting_events' then 1785684613
     end
 $$;
 
@@ -7995,7 +7998,7 @@ begin
         select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
         from jobq_private.follow_endings(_endings) as r;
     end if;
-    if jobq_private.is_held('ending', 1024) then
+    if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
 end
@@ -9077,10 +9080,9 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _any_event constant integer := 1025;
     _job_id uuid;
 begin
-    if jobq_private.is_held('ending', _any_event) then
+    if jobq_private.is_held('awaiting_events', 0) then
         perform jobq_private.notify('jobq_events', '');
     end if;
     foreach _job_id in array tell_ended.job_ids loop
@@ -9135,7 +9137,7 @@ as $$
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
 
     select jobq_private.tell_ended(forget_jobs.job_ids)
-    where jobq_private.is_held('ending', 1024)
+    where jobq_private.is_held('awaiting', 0)
 $$;
 
 revoke all on function jobq_private.forget_jobs from public;
@@ -11068,14 +11070,10 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
-    _any_event constant integer := 1025;
 begin
     perform pg_advisory_unlock_all();
-    perform pg_advisory_lock_shared(_ending, _any_event);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting_events'), 0);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
 end
 $$;
 
@@ -12038,10 +12036,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
 begin
     perform jobq.get_job(wait.job_id);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
     perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
     return (jobq.get_job(wait.job_id)).finished_at is not null;
 end

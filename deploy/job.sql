@@ -247,7 +247,7 @@ begin
         select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
         from jobq_private.follow_endings(_endings) as r;
     end if;
-    if jobq_private.is_held('ending', 1024) then
+    if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
 end
@@ -1329,10 +1329,9 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _any_event constant integer := 1025;
     _job_id uuid;
 begin
-    if jobq_private.is_held('ending', _any_event) then
+    if jobq_private.is_held('awaiting_events', 0) then
         perform jobq_private.notify('jobq_events', '');
     end if;
     foreach _job_id in array tell_ended.job_ids loop
@@ -1387,7 +1386,7 @@ as $$
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
 
     select jobq_private.tell_ended(forget_jobs.job_ids)
-    where jobq_private.is_held('ending', 1024)
+    where jobq_private.is_held('awaiting', 0)
 $$;
 
 revoke all on function jobq_private.forget_jobs from public;
@@ -3320,14 +3319,10 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
-    _any_event constant integer := 1025;
 begin
     perform pg_advisory_unlock_all();
-    perform pg_advisory_lock_shared(_ending, _any_event);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting_events'), 0);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
 end
 $$;
 
@@ -4290,10 +4285,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
 begin
     perform jobq.get_job(wait.job_id);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
     perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
     return (jobq.get_job(wait.job_id)).finished_at is not null;
 end

@@ -178,10 +178,11 @@ comment on function jobq_private.schema_violation is
 'Says what is wrong with a JSON value under a schema, or null.';
 
 -- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
--- Invariant: all that jobq takes are here, so that no two mean the same. waiting and
--- producing are W and P of docs/wake-ups.md, ending is E, emitting that of events;
--- closing is that of lanes (call_lane()), limiting that of a queue's limits,
--- gating that of gates that are made, laning that of lanes that are made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
+-- Invariant: all that jobq takes are here, so that no two mean the same. waiting, producing
+-- and awaiting are W, P and E of docs/wake-ups.md, awaiting_events that for all jobs, ending
+-- that of one job; emitting is that of events; closing that of lanes (call_lane()), limiting
+-- that of a queue's limits, gating that of gates that are made, laning that of lanes that are
+-- made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
 -- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
 -- costs nothing.
 -- Raises: nothing.
@@ -204,6 +205,8 @@ as $$
         when 'laning' then 1785684601
         when 'batching' then 1785684610
         when 'joining' then 1785684611
+        when 'awaiting' then 1785684612
+        when 'awaiting_events' then 1785684613
     end
 $$;
 

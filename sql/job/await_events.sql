@@ -12,14 +12,10 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
-    _any_event constant integer := 1025;
 begin
     perform pg_advisory_unlock_all();
-    perform pg_advisory_lock_shared(_ending, _any_event);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting_events'), 0);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
 end
 $$;
 

@@ -16,10 +16,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _ending constant integer := jobq_private.lock_class('ending');
-    _any_job constant integer := 1024;
 begin
     perform jobq.get_job(wait.job_id);
-    perform pg_advisory_lock_shared(_ending, _any_job);
+    perform pg_advisory_lock_shared(jobq_private.lock_class('awaiting'), 0);
     perform pg_advisory_lock_shared(_ending, hashtext(wait.job_id::text) & 1023);
     return (jobq.get_job(wait.job_id)).finished_at is not null;
 end

@@ -100,7 +100,7 @@ begin
         select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
         from jobq_private.follow_endings(_endings) as r;
     end if;
-    if jobq_private.is_held('ending', 1024) then
+    if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
     end if;
 end

@@ -37,7 +37,7 @@ as $$
     where k.kind = g.kind and k.idempotency_key = g.idempotency_key and k.job_id = g.job_id;
 
     select jobq_private.tell_ended(forget_jobs.job_ids)
-    where jobq_private.is_held('ending', 1024)
+    where jobq_private.is_held('awaiting', 0)
 $$;
 
 revoke all on function jobq_private.forget_jobs from public;

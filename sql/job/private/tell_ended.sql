@@ -12,10 +12,9 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _any_event constant integer := 1025;
     _job_id uuid;
 begin
-    if jobq_private.is_held('ending', _any_event) then
+    if jobq_private.is_held('awaiting_events', 0) then
         perform jobq_private.notify('jobq_events', '');
     end if;
     foreach _job_id in array tell_ended.job_ids loop

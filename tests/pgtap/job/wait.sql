@@ -23,15 +23,17 @@ create function pg_temp.held()
 returns text
 language sql
 as $$
-select string_agg(l.objid::text, ' ' order by l.objid) from pg_catalog.pg_locks as l
+select string_agg(format('%s:%s', c.name, l.objid), ' ' order by c.name)
+from pg_catalog.pg_locks as l
+join unnest(array['ending', 'awaiting', 'awaiting_events']) as c (name)
+    on l.classid::bigint = jobq_private.lock_class(c.name)
 where l.locktype = 'advisory' and l.pid = pg_backend_pid() and l.mode = 'ShareLock'
-and l.classid = 1785684596
 $$;
 
 create function pg_temp.announced(job_id uuid)
 returns text
 language sql
-as 'select (hashtext(job_id::text) & 1023) || '' 1024''';
+as $$select format('awaiting:0 ending:%s', hashtext(job_id::text) & 1023)$$;
 select is(
     pg_temp.refusal(format('select jobq.wait(%L)', a.job_id)), a.refusal,
     format('wait(%L): %s', a.job_id, a.refusal)
