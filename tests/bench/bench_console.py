@@ -316,7 +316,8 @@ async def enter(port: int, key: str) -> str:
                 await asyncio.sleep(0.1)
             else:
                 assert entered.status_code == 303
-                return f"jobq_console={entered.cookies['jobq_console']}"
+                [(name, value)] = entered.cookies.items()
+                return f"{name}={value}"
     sys.exit("the server does not answer")
 
 

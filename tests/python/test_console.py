@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from http_api import SETTINGS, Api, opened, served
 
+from jobq.console.charts import latency
 from jobq.console.options import Options, Proxy
 from jobq.console.tree import tree
 from jobq.console.words import plain
@@ -62,8 +63,10 @@ async def browser(api: Api) -> Browser:
 
 
 @asynccontextmanager
-async def browsing(database: str, options: Options) -> AsyncIterator[Browser]:
-    async with opened(database, replace(SETTINGS, console=options)) as api:
+async def browsing(
+    database: str, options: Options, proxy_from: tuple[str, ...] = ()
+) -> AsyncIterator[Browser]:
+    async with opened(database, replace(SETTINGS, console=options, proxy_from=proxy_from)) as api:
         yield Browser(api)
 
 
@@ -206,21 +209,46 @@ async def test_every_answer_forbids_what_is_not_its_own(browser: Browser) -> Non
 
 
 async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
-    proxy = Proxy("x-user", ("127.0.0.1/32",), ("read", "operate"))
-    async with browsing(database, Options(proxy=proxy)) as browser:
+    proxy = Proxy("x-user", ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy), ("127.0.0.1/32",)) as browser:
         answer = await browser.get("/console/queues", headers={"x-user": "ada"})
         assert answer.status_code == 200 and "user ada" in answer.text
         assert (await browser.get("/console/queues")).status_code == 303
         browser.client.cookies.clear()
-        https = {"x-user": "ada", "x-forwarded-proto": "https"}
-        assert (
-            "Secure" in (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
-        )
+        https = {"x-user": "ada", "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
+        given = (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
+        assert "Secure" in given
+
+
+@pytest.mark.parametrize("networks", [(), ("127.0.0.1/32",)])
+async def test_a_known_proxy_alone_says_whence_a_request_comes(
+    database: str, networks: tuple[str, ...]
+) -> None:
+    """TLS makes the cookie Secure, and each client's address has its own tries; if so said."""
+    async with browsing(database, Options(), networks) as browser:
+        key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
+        https = {"origin": "https://jobq", "x-forwarded-proto": "https"}
+        answer = await browser.client.post("/console/enter", data={"key": key}, headers=https)
+        assert ("Secure" in answer.headers["set-cookie"]) == bool(networks)
+
+        async def tries(addresses: list[str]) -> list[int]:
+            return [
+                (await browser.client.post(
+                    "/console/enter",
+                    data={"user": "nobody", "password": "wrong"},
+                    headers={"origin": "http://jobq", "x-forwarded-for": address},
+                )).status_code for address in addresses
+            ]  # fmt: skip
+
+        assert 429 in await tries(["192.0.2.1"] * 5)
+        # The last address is what the proxy itself has seen; those before it may be made up.
+        assert 429 in await tries([f"10.9.9.{n}, 192.0.2.1" for n in range(5)])
+        assert (429 in await tries([f"192.0.2.{n}" for n in range(2, 5)])) != bool(networks)
 
 
 async def test_of_two_names_in_the_proxys_header_none_is_believed(database: str) -> None:
-    proxy = Proxy("x-user", ("127.0.0.1/32",), ("read", "operate"))
-    async with browsing(database, Options(proxy=proxy)) as browser:
+    proxy = Proxy("x-user", ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy), ("127.0.0.1/32",)) as browser:
         twice = [("x-user", "root"), ("x-user", "ada")]
         assert (await browser.get("/console/queues", headers=twice)).status_code == 303
 
@@ -239,8 +267,8 @@ async def test_a_cookie_that_somebody_else_has_set_is_not_kept(browser: Browser)
 
 
 async def test_from_elsewhere_the_proxys_header_says_nothing(database: str) -> None:
-    proxy = Proxy("x-user", ("10.0.0.0/8",), ("read", "operate"))
-    async with browsing(database, Options(proxy=proxy)) as browser:
+    proxy = Proxy("x-user", ("read", "operate"))
+    async with browsing(database, Options(proxy=proxy), ("10.0.0.0/8",)) as browser:
         answer = await browser.get("/console/queues", headers={"x-user": "ada"})
         assert answer.status_code == 303
 
@@ -251,10 +279,65 @@ async def test_a_link_from_elsewhere_loads_once_more(browser: Browser) -> None:
 
 
 async def test_the_way_on_stays_in_the_console(browser: Browser) -> None:
-    for path in ("//evil/console/", "https://evil/console/", "/docs", "/console/\\evil"):
-        key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
-        answer = await browser.post("/console/enter", key=key, next=path)
-        assert answer.headers["location"] == "/console/"
+    key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
+    for path in (
+        "//evil/console/", "///evil/console/", "https://evil/console/", "https:/console/", "/docs",
+        "/console/\\evil", "/\\evil/console/", "\\\\evil", "\t//evil/console/", "/\t/evil/console/",
+        "/console/\r\nset-cookie: a=b", "/console//evil", "/console/../docs", "/console/.",
+        "/console/%2e%2E/docs", "/console/x/.%2e/../docs", "/console/..%2fdocs", "/console/%5cevil",
+        " /console/", "/console", "/consoles/", "javascript:alert(1)//console/", "evil",
+        "%2f%2fevil",
+    ):  # fmt: skip
+        entered = await browser.post("/console/enter", key=key, next=path)
+        assert entered.headers["location"] == "/console/", path
+        acted = await browser.get("/console/enter", params={"next": path})
+        assert acted.headers["location"] == "/console/", path
+    for path in ("/console/jobs?queue=a%2Fb//c&after=2026-03-15T14:30", "/console/dead"):
+        entered = await browser.post("/console/enter", key=key, next=path)
+        assert entered.headers["location"] == path
+
+
+async def test_consoles_on_other_ports_of_a_host_sign_nobody_out(browser: Browser) -> None:
+    """Cookies know no ports, so their names do."""
+    key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
+    for port in (8080, 8081):
+        entered = await browser.client.post(
+            f"http://jobq:{port}/console/enter",
+            data={"key": key},
+            headers={"origin": f"http://jobq:{port}"},
+        )
+        assert entered.status_code == 303
+    for port in (8080, 8081):
+        assert (await browser.get(f"http://jobq:{port}/console/queues")).status_code == 200
+    assert (await browser.get("http://jobq/console/queues")).status_code == 303
+
+
+async def test_jobs_are_found_by_metadata_of_any_type(browser: Browser) -> None:
+    await browser.sign_in(["read"])
+    browser.api.run(
+        """select jobq.enqueue(kind, metadata => metadata) from (values
+            ('text', '{"n": "7"}'::jsonb), ('number', '{"n": 7, "on": true}')) as t (kind, metadata)
+        """
+    )
+    for asked, found in {
+        "n=7": "text", "n:=7": "number", "on := true": "number", '{"n": 7, "on": true}': "number",
+    }.items():  # fmt: skip
+        page = await browser.get("/console/jobs", params={"metadata": asked})
+        assert re.findall(r">(text|number)</", page.text) == [found], asked
+    for bad in ("n", "n:=", "n:=seven", "{", "[7]"):
+        page = await browser.get("/console/jobs", params={"metadata": bad})
+        assert page.status_code == 400 and "tenant=acme, retries:=3" in page.text, bad
+
+
+def test_a_minute_without_neighbours_is_a_point() -> None:
+    """A line needs two points."""
+    history = {
+        "since": "2026-03-15T14:00:00Z", "until": "2026-03-15T14:10:00Z", "width_ms": 60_000,
+        "latency": [[2, 10, 100], [3, 10, 100], [7, 100, 1000]],
+    }  # fmt: skip
+    (line, dots, _), (_, slow_dots, _) = latency(history).lines
+    assert line.count("L") == 1 and dots.count("M") == slow_dots.count("M") == 1
+    assert dots.startswith("M750.0 75.0") and slow_dots.startswith("M750.0 37.5")
 
 
 async def test_what_jobs_say_is_text(browser: Browser) -> None:

@@ -30,7 +30,10 @@ FLAGS = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 PATIENCE = 60_000
-SHOWN = ("overview", "dead", "job", "queues", "queue", "graph", "overview-dark")
+SHOWN = (
+    "overview", "dead", "job", "queues", "queue", "graph", "overview-dark", "overview-narrow",
+    "queues-narrow",
+)  # fmt: skip
 PAGES = ("", "queues", "jobs", "dead", "schedules", "workers", "endpoints", "audit")
 WIDE_FONT = "* { font-family: monospace !important; } body { font-size: 115%; }"
 WIDTHS = """(table, style) => {
@@ -135,6 +138,11 @@ async def check(page: Page, name: str) -> None:
         if v["impact"] in {"serious", "critical"}
     ]
     assert grave == [], f"{name}: {grave}"
+    await picture(page, name)
+
+
+async def picture(page: Page, name: str) -> None:
+    """Take a page's picture, if it is to be shown."""
     if name in SHOWN and os.environ.get("JOBQ_SCREENSHOTS"):
         PICTURES.mkdir(exist_ok=True)
         await page.screenshot(path=PICTURES / f"{name}.png")
@@ -290,13 +298,37 @@ async def test_keys_and_graphs(database: str) -> None:
         assert wrong == []
 
 
+CROWDED = """
+    [...document.querySelectorAll(".chart")].flatMap((chart) => {
+        const texts = [...chart.querySelectorAll("text")].filter((e) => e.checkVisibility());
+        const boxes = texts.map((e) => [e.textContent, e.getBoundingClientRect()]);
+        const room = chart.getBoundingClientRect();
+        return boxes.filter(([, a], n) => a.height < 12 || a.left < room.left
+            || a.right > room.right || boxes.slice(n + 1).some(([, b]) => a.left < b.right + 4
+                && b.left < a.right + 4 && a.top < b.bottom && b.top < a.bottom))
+            .map(([words]) => words);
+    })
+"""
+
+
+async def check_charts(page: Page) -> None:
+    """See that what is written beside charts can be read: large enough, apart, inside."""
+    if await page.locator(".chart").count():
+        assert await page.locator(".chart text").count() > 3
+        assert await page.evaluate(CROWDED) == []
+
+
 async def test_without_javascript_on_a_narrow_screen(database: str) -> None:
     async with visiting(
         database, ["operate"], java_script_enabled=False, viewport={"width": 360, "height": 740}
     ) as (page, api, _wrong):
-        for name in PAGES:
+        for name in (*PAGES, "queue?name=mail"):
             await page.goto(f"/console/{name}")
             assert await page.evaluate("document.documentElement.scrollWidth") <= 360, name
+            await check_charts(page)
+            if not name:
+                await page.locator(".headline .tabs").first.evaluate("e => e.scrollIntoView()")
+            await picture(page, f"{name or 'overview'}-narrow")
         await page.goto("/console/queues")
         await page.get_by_role("row", name="sms").get_by_role("button", name="Resume").click()
         await expect(page.get_by_role("status")).to_contain_text("sms runs again")
@@ -459,4 +491,32 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> Non
         await page.goto("/console/jobs")
         await page.keyboard.press("/")
         await expect(page.locator("#find")).to_be_focused()
-        assert wrong == []
+
+        # What a page holds back it says; a log follows its end from its first line on.
+        [(job_id, attempt)] = api.run(
+            "select job_id, attempt from jobq.job where state = 'running' and queue = 'mail'"
+            " limit 1"
+        )
+        await page.goto(f"/console/jobs/{job_id}")
+        mark = page.locator("[data-live-mark]")
+        await expect(mark).to_have_text("live")
+        await page.get_by_text("Cancel…").click()
+        await expect(page.get_by_placeholder("why, for the audit")).to_be_visible()
+        api.run(
+            "select jobq.log(%s, %s, 'INFO', 'line ' || n || repeat(E'\\n', 9))"
+            " from generate_series(1, 60) as n", job_id, attempt,
+        )  # fmt: skip
+        await expect(mark).to_have_text("waits")
+        await page.keyboard.press("Escape")
+        log = page.locator(".log")
+        await expect(log).to_contain_text("line 60")
+        await expect(mark).to_have_text("live")
+        at_end = "l => l.scrollTop + l.clientHeight >= l.scrollHeight - 24"
+        assert await log.evaluate(at_end)
+        api.run("select jobq.log(%s, %s, 'INFO', 'the last line')", job_id, attempt)
+        await expect(log).to_contain_text("the last line")
+        assert await log.evaluate(at_end)
+        # The server ends the session: the page leads to the entrance.
+        api.run("delete from jobq_private.api_key")
+        await expect(page.get_by_label("API key")).to_be_visible()
+        assert [words for words in wrong if "401" not in words] == []

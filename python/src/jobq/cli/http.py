@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from socket import socket
 
 import click
@@ -9,6 +10,20 @@ import click
 from jobq.cli.terminal import Seconds, checked, database, logged, needing
 
 __all__ = ["http"]
+
+
+def networks(
+    _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    """See that each value is a network.
+
+    Raises:
+        click.BadParameter: one is none.
+    """
+    try:
+        return tuple(str(ip_network(value)) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command()
@@ -30,8 +45,14 @@ __all__ = ["http"]
 )
 @click.option("--console/--no-console", "has_console", default=True, help="Serve the console too.")
 @click.option("--hide-payloads", is_flag=True, help="The console shows none, nor log lines.")
-@click.option("--proxy-header", help="The header by which a proxy names the console's user.")
-@click.option("--proxy-from", multiple=True, help="The proxy's network; needed with the header.")
+@click.option(
+    "--proxy-from",
+    multiple=True,
+    callback=networks,
+    metavar="NETWORK",
+    help="Where a proxy is whose X-Forwarded-For and -Proto hold; may be given again.",
+)
+@click.option("--proxy-header", help="The header by which that proxy names the console's user.")
 @click.option(
     "--proxy-scopes",
     default="read",
@@ -71,22 +92,20 @@ def http(
     database_url: str,
 ) -> None:
     """Serve the HTTP API and the console, and log a line for each request."""
-    if bool(proxy_header) != bool(proxy_from):
-        raise click.UsageError("--proxy-header and --proxy-from go together")
+    if proxy_header and not proxy_from:
+        raise click.UsageError("--proxy-header needs --proxy-from")
     with needing("http"):
         from jobq.console.options import Options, Proxy  # noqa: PLC0415 - an extra
         from jobq.http import Settings, serve  # noqa: PLC0415
-    try:
-        proxy = proxy_header and Proxy(proxy_header, proxy_from, tuple(proxy_scopes.split(",")))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--proxy-from") from error
+    proxy = Proxy(proxy_header, tuple(proxy_scopes.split(","))) if proxy_header else None
     listening = None if fd is None else socket(fileno=fd)
-    console = Options(hides_payloads=hide_payloads, proxy=proxy or None) if has_console else None
+    console = Options(hides_payloads=hide_payloads, proxy=proxy) if has_console else None
     settings = Settings(
         is_metrics_open=is_metrics_open,
         pool_size=pool_size,
         console=console,
         read_database_url=read_database_url,
         longest_lag=longest_lag,
+        proxy_from=proxy_from,
     )
     serve(database_url, host, port, settings, listening=listening)

@@ -178,12 +178,12 @@ class Lines:
     """A chart of lines on a logarithmic scale.
 
     Attributes:
-        paths: what lines are drawn by, one for each.
+        lines: what each is drawn by, what its points without neighbours, and its color.
         grid: where lines of the grid lie, and what they stand for.
         ticks: where times stand, and which.
     """
 
-    paths: list[str]
+    lines: list[tuple[str, str, int]]
     grid: list[tuple[float, str]]
     ticks: list[tuple[float, str]]
 
@@ -198,17 +198,18 @@ def latency(history: dict[str, Any]) -> Lines:
     def y(value: float) -> float:
         return round(HEIGHT - math.log10(max(value, 1)) * scale, 1)
 
-    paths = []
-    for column in (1, 2):
-        path, last = [], None
+    buckets = {row[0] for row in rows}
+    lines = []
+    for column, color in ((1, 0), (2, 2)):
+        path, dots = [], []
         for row in rows:
-            verb = "L" if last is not None and row[0] == last + 1 else "M"
-            x = round((row[0] + 0.5) * width, 1)
-            path.append(f"{verb}{x} {y(row[column])}h0.1")
-            last = row[0]
-        paths.append("".join(path))
+            point = f"{round((row[0] + 0.5) * width, 1)} {y(row[column])}"
+            path.append(f"{'L' if row[0] - 1 in buckets else 'M'}{point}")
+            if not buckets & {row[0] - 1, row[0] + 1}:
+                dots.append(f"M{point}h0.1")
+        lines.append(("".join(path), "".join(dots), color))
     grid = [(HEIGHT - n * scale, length(10**n)) for n in range(1, decades + 1)]
-    return Lines(paths, grid, ticks(history))
+    return Lines(lines, grid, ticks(history))
 
 
 def count(history: dict[str, Any]) -> int:

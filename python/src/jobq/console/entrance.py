@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse
 
 from jobq.console.guard import hashed
 from jobq.console.options import PATIENCE
-from jobq.console.sessions import COOKIE, Session
+from jobq.console.sessions import PATH, Session, cookie_of
 from jobq.console.visit import Page, Visit, inside
 from jobq.console.visitor import Visitor
 from jobq.http.database import LOG_IN, Database
@@ -26,7 +26,7 @@ REFUSED = {
     "key": "This key is not valid, or has been revoked.",
     "log_in": "The database does not accept this log-in.",
     "scope": "This may neither read nor operate, so there is nothing to show.",
-    "rate": "Too many tries; wait a moment.",
+    "rate": "Too many tries from your address. Try again in a second.",
     "ticket": "This address has been used. Start the console again for a new one.",
 }
 
@@ -88,11 +88,10 @@ async def _let_in(visit: Visit, session: Session) -> Response:
     if not session.visitor.scopes & {"read", "operate"}:
         await session.visitor.close()
         return _again(visit, "scope", 403)
-    await visit.console.sessions.leave(visit.request.cookies.get(COOKIE, ""))
+    await visit.console.sessions.leave(visit.cookie)
     cookie = await visit.console.sessions.begin(session)
     response = RedirectResponse(inside(visit.form.get("next"), "/"), 303)
-    is_secure = visit.request.url.scheme == "https"
-    visit.console.sessions.keep(response, cookie, is_secure=is_secure)
+    visit.console.sessions.keep(visit.request, response, cookie)
     return response
 
 
@@ -104,9 +103,9 @@ def _again(visit: Visit, problem: str, status: int) -> Response:
 async def leave(visit: Visit) -> Response:
     """End the session."""
     if visit.session is not None and visit.session.owns(visit.form.get("token", "")):
-        await visit.console.sessions.leave(visit.request.cookies.get(COOKIE, ""))
+        await visit.console.sessions.leave(visit.cookie)
     response = RedirectResponse(inside(None, "/enter"), 303)
-    response.delete_cookie(COOKIE, path="/console")
+    response.delete_cookie(cookie_of(visit.request), path=PATH)
     return response
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STATES = ("queued", "running", "retrying", "blocked", "succeeded", "dead", "cancelled")
-LIVE = ("queued", "running", "retrying", "blocked")
+METADATA = "metadata: tenant=acme, retries:=3 (a number, true, null …), or a JSON object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Filter:
         worker: who runs them, or ran them last.
         after: made at this instant or later, in UTC.
         until: made before this instant.
-        metadata: a JSON object, or name=value.
+        metadata: name=text, name:=JSON (a number, true, null …), or a whole JSON object.
     """
 
     state: str = ""
@@ -108,14 +108,16 @@ def metadata(text: str) -> str | None:
     if not text:
         return None
     if not text.startswith("{"):
-        name, found, value = text.partition("=")
-        if not found:
-            raise ApiError("INVALID_REQUEST", "metadata: name=value, or a JSON object")
-        return msgspec.json.encode({name.strip(): value.strip()}).decode()
+        name, is_given, value = (part.strip() for part in text.partition("="))
+        if not is_given:
+            raise ApiError("INVALID_REQUEST", METADATA)
+        if not name.endswith(":"):
+            return msgspec.json.encode({name: value}).decode()
+        text = f"{{{msgspec.json.encode(name[:-1].strip()).decode()}: {value}}}"
     try:
         msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except msgspec.MsgspecError as error:
-        raise ApiError("INVALID_REQUEST", "metadata: name=value, or a JSON object") from error
+        raise ApiError("INVALID_REQUEST", METADATA) from error
     return text
 
 

@@ -13,7 +13,7 @@ import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
-from jobq.console.sessions import COOKIE, Session
+from jobq.console.sessions import PATH, Session, cookie_of
 from jobq.http.auth import MEMORY
 from jobq.http.errors import ApiError
 
@@ -52,10 +52,8 @@ class Guard:
             return
         headers = Headers(scope=scope)
         proxied = self._vouched_for(scope, headers)
-        if proxied is not None and headers.get("x-forwarded-proto") == "https":
-            scope["scheme"] = "https"
         request = Request(scope)
-        given, cookie = request.cookies.get(COOKIE, ""), None
+        given, cookie = request.cookies.get(cookie_of(request), ""), None
         session = await self._session(request, given, proxied)
         if session is None and proxied is not None:
             session, cookie = await self._welcome(proxied)
@@ -72,7 +70,8 @@ class Guard:
                     secure = "; Secure" if scope["scheme"] == "https" else ""
                     answer.append(
                         "set-cookie",
-                        f"{COOKIE}={cookie}; Path=/console; HttpOnly; SameSite=Strict{secure}",
+                        f"{cookie_of(request)}={cookie}; Path={PATH}; HttpOnly; "
+                        f"SameSite=Strict{secure}",
                     )
             await send(message)
 
@@ -98,8 +97,7 @@ class Guard:
     def _vouched_for(self, scope: Scope, headers: Headers) -> str | None:
         """Return the user's name that a trusted proxy gives, or None."""
         proxy = self._console.options.proxy
-        client = scope.get("client") or ("",)
-        if proxy is None or not proxy.is_at(client[0]):
+        if proxy is None or not scope.get("jobq.is_proxied"):
             return None
         names = headers.getlist(proxy.header)
         # Of several, one may be what the proxy's client said.

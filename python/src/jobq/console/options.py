@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,31 +14,12 @@ class Proxy:
     """A proxy that says who its users are.
 
     Attributes:
-        header: the header that names the user.
-        networks: where the proxy is; from elsewhere the header says nothing.
+        header: the header that names the user; heeded from the server's known proxies alone.
         scopes: what its users may do, some of read and operate.
     """
 
     header: str
-    networks: tuple[str, ...]
     scopes: tuple[str, ...] = ("read",)
-
-    def __post_init__(self) -> None:
-        """Refuse what is no network.
-
-        Raises:
-            ValueError: one is none.
-        """
-        for network in self.networks:
-            ipaddress.ip_network(network)
-
-    def is_at(self, address: str) -> bool:
-        """Whether the proxy is at this address."""
-        try:
-            found = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        return any(found in ipaddress.ip_network(network) for network in self.networks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.responses import Response
 
     from jobq.console.options import Options
     from jobq.console.visitor import Visitor
 
-COOKIE: Final = "jobq_console"
 PATH: Final = "/console"
 MOST: Final = 2000
 
@@ -88,14 +89,14 @@ class Sessions:
         for name in list(self._sessions):
             await self.end(name)
 
-    def keep(self, response: Response, cookie: str, *, is_secure: bool) -> None:
+    def keep(self, request: Request, response: Response, cookie: str) -> None:
         """Give a cookie to the browser."""
         response.set_cookie(
-            COOKIE,
+            cookie_of(request),
             cookie,
             max_age=int(self._options.longest),
             path=PATH,
-            secure=is_secure,
+            secure=request.url.scheme == "https",
             httponly=True,
             samesite="strict",
         )
@@ -105,6 +106,12 @@ class Sessions:
         now = time.monotonic()
         is_new = now - session.began < self._options.longest
         return is_new and now - session.seen < self._options.idle and not session.is_ended
+
+
+def cookie_of(request: Request) -> str:
+    """Return the name of a server's cookie; those of a host's other ports have their own."""
+    port = re.search(r":(\d{1,5})$", request.headers.get("host", ""), re.ASCII)
+    return f"jobq_console_{port[1]}" if port else "jobq_console"
 
 
 def _hashed(cookie: str) -> bytes:

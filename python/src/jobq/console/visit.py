@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
@@ -13,7 +14,7 @@ from starlette.routing import Route
 
 from jobq.console.guard import check_origin, form
 from jobq.console.rendering import TEMPLATES
-from jobq.console.sessions import PATH
+from jobq.console.sessions import PATH, cookie_of
 from jobq.console.sheet import ANYBODY, Sheet
 from jobq.http.errors import ApiError, translate
 
@@ -73,6 +74,11 @@ class Visit:
         assert self.session is not None  # noqa: S101 - by answer()
         return self.session.visitor
 
+    @property
+    def cookie(self) -> str:
+        """The value of the session's cookie."""
+        return self.request.cookies.get(cookie_of(self.request), "")
+
     def query(self, name: str) -> str | None:
         """Return a parameter of the address, or None where it is empty."""
         return self.request.query_params.get(name, "").strip() or None
@@ -106,11 +112,15 @@ class Visit:
         return RedirectResponse(inside(self.form.get("back"), otherwise), 303)
 
 
+# What browsers read as another address than it seems: steps up, also encoded, and backslashes.
+DEVIOUS: Final = re.compile(r"[^!-~]|\\|/(?:\.|%2e){1,2}(?:/|$)|//|%2f|%5c", re.IGNORECASE)
+
+
 def inside(address: str | None, otherwise: str) -> str:
-    """Return an address if it lies in the console, else another path of the console's."""
-    parts = urlsplit(address or "")
-    is_inside = parts.path.startswith(f"{PATH}/") and not parts.netloc and not parts.scheme
-    return address if address and is_inside and "\\" not in address else f"{PATH}{otherwise}"
+    """Return an address if it is a page of the console, else another path of the console's."""
+    path = (address or "").partition("?")[0]
+    is_inside = path.startswith(f"{PATH}/") and not DEVIOUS.search(path)
+    return address if address and is_inside and address.isprintable() else f"{PATH}{otherwise}"
 
 
 def routes(pages: Iterable[Page]) -> list[Route]:

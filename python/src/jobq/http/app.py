@@ -51,6 +51,7 @@ from jobq.http.database import Database
 from jobq.http.errors import answer
 from jobq.http.maintenance import maintain
 from jobq.http.operation import routes
+from jobq.http.proxies import Proxies
 from jobq.http.standby import Standby
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class Settings:
         is_metrics_open: whether /metrics answers without a key.
         console: how the console behaves; None for none.
         read_database_url: of a standby that answers lists and figures; None for none.
+        proxy_from: networks of proxies that are believed who their clients are, and whether
+            these came by TLS.
         longest_lag: seconds; while the standby lies further behind, or does not answer,
             the database is asked.
     """
@@ -128,6 +131,7 @@ class Settings:
     console: Options | None = field(default_factory=Options)
     read_database_url: str | None = None
     longest_lag: float = 30.0
+    proxy_from: tuple[str, ...] = ()
 
 
 DEFAULTS: Final = Settings()
@@ -174,12 +178,13 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     app = Starlette(
         routes=[*routes(OPERATIONS), pages.assets(), *(mounted(console) if console else ())],
         middleware=[
+            Middleware(Proxies, networks=settings.proxy_from),
             Middleware(
                 Gate,
                 keys=keys,
                 is_metrics_open=settings.is_metrics_open,
                 has_console=console is not None,
-            )
+            ),
         ],
         exception_handlers={HTTPException: answer},
         lifespan=lifespan,
@@ -236,7 +241,7 @@ def server(
             log_config=None,
             log_level="warning",
             timeout_graceful_shutdown=10,
-            proxy_headers=not (settings.console and settings.console.proxy),
+            proxy_headers=False,  # by Proxies
         )
     )
 

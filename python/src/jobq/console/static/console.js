@@ -8,6 +8,12 @@
   let isStale = false;
   let restore = () => {};
   let isPressed = false; // what is pressed must not be replaced before it is let go
+  let letGo = 0;
+  const press = (longest) => {
+    isPressed = true;
+    clearTimeout(letGo);
+    letGo = setTimeout(() => { isPressed = false; }, longest);
+  };
   const live = () => $("#live[data-live]");
   const isBusy = () => {
     const page = live();
@@ -26,50 +32,66 @@
     return [element.tagName, element.getAttribute("href"), element.getAttribute("aria-label"), element.closest("form")?.action, ...says].join("|");
   };
   const lists = () => [...document.querySelectorAll("#live .scroll, #live .json, #live .log")];
+  const isAtEnd = (list) => list.scrollTop + list.clientHeight >= list.scrollHeight - 24;
   const kept = () => {
     const focused = live().contains(document.activeElement) ? named(document.activeElement) : null;
     const folds = new Map([...document.querySelectorAll("#live details:not(.ask)")].map((d) => [fold(d), d.open]));
-    const places = lists().map((l) => [l.scrollLeft, l.scrollTop, l.scrollTop + l.clientHeight >= l.scrollHeight - 4]);
+    const list = (l) => l.getAttribute("aria-label") ?? l.id;
+    const places = new Map(lists().map((l) => [list(l), [l.scrollLeft, l.scrollTop, isAtEnd(l)]]));
     return () => {
       for (const details of document.querySelectorAll("#live details:not(.ask)")) {
         details.open = folds.get(fold(details)) ?? details.open;
       }
-      lists().forEach((list, n) => {
-        const [left, top, isAtEnd] = places[n] ?? [0, 0, false];
-        list.scrollLeft = left;
-        list.scrollTop = isAtEnd && list.matches(".log") ? list.scrollHeight : top;
-      });
+      for (const l of lists()) {
+        const [left, top, wasAtEnd] = places.get(list(l)) ?? [0, 0, true];
+        l.scrollLeft = left;
+        l.scrollTop = wasAtEnd && l.matches(".log") ? l.scrollHeight : top;
+      }
       const again = focused && [...document.querySelectorAll("#live a, #live button, #live summary, #live [tabindex]")].find((e) => named(e) === focused);
       if (again) again.focus({ preventScroll: true });
     };
   };
+  const stale = (isNow) => {
+    isStale = isNow;
+    mark();
+  };
   const look = () => {
-    if (document.hidden || isBusy()) {
-      isStale = true;
-      return;
-    }
-    isStale = false;
+    if (document.hidden || isBusy()) return stale(true);
+    stale(false);
     const page = live();
     window.htmx
       .ajax("GET", page.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" })
-      .then(() => restore(), () => { isStale = true; });
+      .then(() => restore(), () => stale(true));
   };
-  const mark = (isLive) => {
+  // What the mark says: that the page follows, or that there is news which it holds back.
+  const mark = () => {
     const shown = $("[data-live-mark]");
-    if (shown) shown.hidden = !isLive;
+    if (!shown) return;
+    shown.hidden = source?.readyState !== EventSource.OPEN;
+    shown.classList.toggle("waits", isStale);
+    shown.textContent = isStale ? "waits" : "live";
+    shown.title = isStale
+      ? "There is news. It is shown when no box is open, no field is in use and no text is selected."
+      : "This page follows what happens";
   };
   const follow = () => {
     const url = document.body.dataset.stream;
     if (!url || source || !live() || document.hidden) return;
     source = new EventSource(url);
-    source.addEventListener("open", () => mark(true));
-    source.addEventListener("error", () => mark(false));
+    source.addEventListener("open", mark);
+    source.addEventListener("error", () => {
+      mark();
+      if (source?.readyState !== EventSource.CLOSED) return; // it tries again by itself
+      rest();
+      look(); // leads to the entrance if the session has ended
+      setTimeout(follow, 5000);
+    });
     source.addEventListener("changed", look);
   };
   const rest = () => {
     if (source) source.close();
     source = null;
-    mark(false);
+    mark();
   };
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) rest();
@@ -79,17 +101,20 @@
   setInterval(() => { if (isStale) look(); }, 2000);
   document.addEventListener("htmx:afterSwap", dress);
   document.addEventListener("htmx:beforeSwap", (event) => {
+    if (!event.detail.serverResponse.includes('id="live"')) {
+      event.detail.shouldSwap = false;
+      location.reload();
+      return;
+    }
     const isKept = isBusy();
     restore = isKept ? () => {} : kept();
     if (!isKept) return;
     event.detail.shouldSwap = false;
-    isStale = true;
+    stale(true);
   });
-  document.addEventListener("pointerdown", () => { isPressed = true; }, true);
-  for (const end of ["pointerup", "pointercancel"]) {
-    document.addEventListener(end, () => setTimeout(() => { isPressed = false; }, 250), true);
-  }
-  document.addEventListener("submit", () => { isPressed = true; setTimeout(() => { isPressed = false; }, 5000); });
+  document.addEventListener("pointerdown", () => press(5000), true);
+  for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => press(250), true);
+  document.addEventListener("submit", () => press(5000));
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) location.reload();
   });

@@ -1,0 +1,43 @@
+"""What a known proxy says of a request: its client's address, and whether it came by TLS."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class Proxies:
+    """Heeds X-Forwarded-For and X-Forwarded-Proto from known networks, and from nowhere else.
+
+    Args:
+        app: what answers; `jobq.is_proxied` of its scope tells whether a known proxy has asked.
+        networks: where proxies are.
+
+    Raises:
+        ValueError: one is no network.
+    """
+
+    def __init__(self, app: ASGIApp, networks: Sequence[str]) -> None:
+        self._networks = [ipaddress.ip_network(network) for network in networks]
+        heeding: Any = ProxyHeadersMiddleware
+        self._heed: ASGIApp = heeding(app, [str(network) for network in self._networks])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on as its client sent it to the proxy."""
+        if scope["type"] == "http":
+            scope["jobq.is_proxied"] = self._are_at((scope.get("client") or ("",))[0])
+        await self._heed(scope, receive, send)
+
+    def _are_at(self, address: str) -> bool:
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in network for network in self._networks)
