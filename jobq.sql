@@ -2035,6 +2035,73 @@ revoke all on function jobq_private.milliseconds from public;
 comment on function jobq_private.milliseconds is
 'An interval as a whole number of milliseconds.';
 
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
+-- execute it; no row where there is none.
+-- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
+-- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
+-- there are both. Raises: nothing.
+create or replace function jobq_private.sql_function(run text)
+returns table (owner oid, may_execute boolean, is_batch boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        p.proowner,
+        has_function_privilege(session_user, p.oid, 'execute')
+        and has_schema_privilege(session_user, n.oid, 'usage'),
+        p.prorettype = 'jsonb[]'::regtype
+    from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where n.nspname = (parse_ident(sql_function.run))[1]
+    and p.proname = (parse_ident(sql_function.run))[2]
+    and (p.proargtypes, p.prorettype) in (
+        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
+    )
+    and p.prokind = 'f'
+    and not p.proretset
+    order by p.prorettype desc
+    limit 1
+$$;
+
+revoke all on function jobq_private.sql_function from public;
+
+comment on function jobq_private.sql_function is
+'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
+-- Purpose: why a kind cannot run this function: it is not there, or has another signature; null
+-- when it can.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.sql_function_problem(run text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
+        coalesce((
+            select string_agg(format(
+                '(%s) returns %s', pg_get_function_arguments(p.oid),
+                pg_get_function_result(p.oid)
+            ), ', ')
+            from pg_catalog.pg_proc as p
+            join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+            where array[n.nspname, p.proname]::text[] = parse_ident(sql_function_problem.run)
+        ), 'none')
+    )
+    where not exists (select from jobq_private.sql_function(sql_function_problem.run) as f)
+$$;
+
+revoke all on function jobq_private.sql_function_problem from public;
+
+comment on function jobq_private.sql_function_problem is
+'Why a kind cannot run this function, or null.';
+
 -- Purpose: whether a queue is paused.
 -- Invariant: an undeclared queue is not. Raises: nothing.
 create or replace function jobq_private.is_paused(queue text)
@@ -2306,28 +2373,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
-declare
-    _may_execute boolean;
 begin
     if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
     end if;
-    select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
-    if not found then
-        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
-                select string_agg(format(
-                    '(%s) returns %s', pg_get_function_arguments(p.oid),
-                    pg_get_function_result(p.oid)
-                ), ', ')
-                from pg_catalog.pg_proc as p
-                join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-                where array[n.nspname, p.proname]::text[] = parse_ident(run)
-            ), 'none')
-        ));
-    elsif not _may_execute then
+    if jobq_private.sql_function_problem(run) is not null then
+        perform jobq_private.raise_error(
+            'FUNCTION_NOT_FOUND', jobq_private.sql_function_problem(run)
+        );
+    elsif not (select f.may_execute from jobq_private.sql_function(run) as f) then
         perform jobq_private.raise_error('FUNCTION_DENIED', run);
     end if;
 end
@@ -2674,42 +2730,6 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
-
--- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
--- execute it; no row where there is none.
--- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
--- there are both. Raises: nothing.
-create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean, is_batch boolean)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        p.proowner,
-        has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage'),
-        p.prorettype = 'jsonb[]'::regtype
-    from pg_catalog.pg_proc as p
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where n.nspname = (parse_ident(sql_function.run))[1]
-    and p.proname = (parse_ident(sql_function.run))[2]
-    and (p.proargtypes, p.prorettype) in (
-        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
-    )
-    and p.prokind = 'f'
-    and not p.proretset
-    order by p.prorettype desc
-    limit 1
-$$;
-
-revoke all on function jobq_private.sql_function from public;
-
-comment on function jobq_private.sql_function is
-'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
@@ -3343,8 +3363,8 @@ comment on function jobq.resume_queue is
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy, retention and what else holds; every default of configure()
--- is there.
+-- max_depth, retry_strategy, retention, run and what else holds; every default of
+-- configure() is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
@@ -3361,7 +3381,8 @@ as $$
         'keep_succeeded', least(s.keep[1], g.retention),
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
-        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
+        'run', (select k.run from jobq_private.kind as k where k.kind = settings.kind)
     )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r
@@ -11541,8 +11562,8 @@ comment on function jobq.get_job is
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
--- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
--- slots_lost, waiting, running or finished.
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_function, no_worker,
+-- unknown_kind, slots_lost, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -11605,6 +11626,13 @@ begin
             format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
         return;
     end if;
+    return query
+    select 'no_function', format(
+        'kind %s needs %s; make it, or declare the kind anew', k.kind, p.problem
+    )
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
+    where k.kind = _job.kind and k.run is not null and p.problem is not null;
     if not exists (
         select from jobq_private.worker as w
         where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
@@ -11638,7 +11666,7 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, slots_lost, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind, slots_lost, waiting, running or finished.';
 
 -- Purpose: the job that an idempotency key of a kind stands for, or null.
 -- Invariant: reads only; a key outlives its job's row only as long as it is retained.
@@ -21109,7 +21137,7 @@ comment on function jobq.claim is
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether it takes the payloads of many jobs at a time.
--- Column retry_on: after which errors a job is tried again; null means the default.
+-- Column retry_on: after which errors a job is tried again, by SQLSTATE or class.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
 returns table (
@@ -21158,7 +21186,8 @@ begin
         return query
         with called as materialized (
             select
-                k.kind, parse_ident(k.run) as run, k.retry_on,
+                k.kind, parse_ident(k.run) as run,
+                coalesce(k.retry_on, '{08,40,53,55,57}') as retry_on,
                 coalesce(k.kind = any(_batches), false) as is_batch
             from jobq_private.kind as k
             where k.kind = any(_kinds)
@@ -22162,9 +22191,11 @@ comment on function jobq.retire_worker is
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether it takes the payloads of many jobs at a time.
 -- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes the result of one job is left to the caller to store.
+-- Argument small: of how many bytes the result of one job is left to the caller to store; -1
+-- leaves none.
 -- Column result: what the function returned for the job.
--- Column is_done: whether the job is completed already.
+-- Column state: succeeded where the job is completed already; lost where the function itself has
+-- given it back or ended it; null where that is left to the caller.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
 -- Column error: its message.
 -- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
@@ -22173,7 +22204,7 @@ create or replace function jobq.run_calls(
     small integer
 )
 returns table (
-    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+    job_id uuid, attempt integer, result jsonb, state text, error_code text, error text
 )
 language plpgsql
 volatile
@@ -22184,6 +22215,8 @@ as $$
 declare
     _user constant name := current_user;
     _results jsonb[];
+    _is_done boolean;
+    _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
         or (cardinality(job_ids), cardinality(attempts)) is distinct from
@@ -22216,24 +22249,31 @@ begin
                 hint = 'reset it, or declare it with the function: alter function ... set role';
         end if;
         set constraints all immediate;
-        is_done := case
+        _is_done := case
             when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
             else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
         end;
-        if is_done then
-            perform jobq.complete_many(
-                run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+        if _is_done then
+            _lost := array(
+                select c.job_id
+                from jobq.complete_many(
+                    run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+                ) as c
+                where c.outcome = 'lost'
             );
         end if;
     exception
         when others or query_canceled or assert_failure then
             _results := null;
-            is_done := null;
+            _is_done := false;
             error_code := sqlstate;
             error := sqlerrm;
     end;
     return query
-    select u.job_id, u.attempt, _results[u.n], is_done, error_code, error
+    select u.job_id, u.attempt, _results[u.n], case
+        when u.job_id = any(_lost) then 'lost'
+        when _is_done then 'succeeded'
+    end, error_code, error
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
@@ -22300,9 +22340,10 @@ comment on function jobq.set_progress is
 -- jobs fail, and what was leased after it is given back. The kind says after which errors a job
 -- is tried again; others are final.
 -- Results that no limit can refuse are stored by one statement in the end.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Raises: 22004, 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
--- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
+-- Column state: succeeded, retrying, dead, cancelled, queued where a job was given back, or lost
+-- where its function itself has given it back or ended it.
 -- Example: select * from jobq.work('{default}', 10);
 create or replace function jobq.work(
     queues text[] default '{default}', max_jobs integer default 100
@@ -22322,12 +22363,13 @@ declare
     );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
+    _kinds text[] := array[]::text[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
     for _call in
         select
-            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            c.kind, c.run, c.is_batch, c.retry_on,
             array_agg(c.job_id order by c.n) as job_ids,
             array_agg(c.attempt order by c.n) as attempts,
             array_agg(c.payload order by c.n) as payloads
@@ -22339,7 +22381,7 @@ begin
         kind := _call.kind;
         if _is_stopped then
             return query
-            select r.job_id, _call.kind, r.state
+            select r.job_id, _call.kind, coalesce(r.state, 'lost')
             from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
@@ -22351,23 +22393,32 @@ begin
             ) as r
         loop
             job_id := _job.job_id;
-            state := 'succeeded';
+            state := _job.state;
             if _job.error_code is not null then
                 _is_stopped := _is_stopped or _job.error_code = '57014';
-                state := jobq.fail(
-                    _job.job_id, _job.attempt, _job.error, _job.error_code,
-                    left(_job.error_code, 2) = any(_call.retry_on)
-                    or _job.error_code = any(_call.retry_on)
+                state := (
+                    select coalesce(f.state, 'lost')
+                    from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+                        'job_id', job_id, 'attempt', _job.attempt,
+                        'error', _job.error, 'error_code', _job.error_code,
+                        'retryable', left(_job.error_code, 2) = any(_call.retry_on)
+                        or _job.error_code = any(_call.retry_on)
+                    ))) as f
                 );
-            elsif not _job.is_done then
+            elsif state is null then
                 _done := array_append(_done, _job.job_id);
+                _kinds := array_append(_kinds, kind);
                 _attempts := array_append(_attempts, _job.attempt);
                 _results := array_append(_results, _job.result);
+                continue;
             end if;
             return next;
         end loop;
     end loop;
-    perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
+    return query
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    from jobq.complete_many(_done, _attempts, to_jsonb(_results))
+        with ordinality as c (job_id, attempt, outcome, n);
 end
 $$;
 
@@ -22716,6 +22767,19 @@ as $$
         ),
         'start a worker that has handlers for these kinds'
     from jobq_private.unknown_kind as u
+    union all
+    select
+        'functions', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('kind %s needs %s', k.kind, p.problem), '; ' order by k.kind
+            ), 500),
+            'every function that a kind runs is there'
+        ),
+        'create the function, or declare the kind with put_kind() anew'
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
+    where k.run is not null and p.problem is not null
     union all
     select
         'slots', count(*) = 0,

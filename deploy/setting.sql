@@ -20,6 +20,73 @@ revoke all on function jobq_private.milliseconds from public;
 comment on function jobq_private.milliseconds is
 'An interval as a whole number of milliseconds.';
 
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
+-- execute it; no row where there is none.
+-- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
+-- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
+-- there are both. Raises: nothing.
+create or replace function jobq_private.sql_function(run text)
+returns table (owner oid, may_execute boolean, is_batch boolean)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        p.proowner,
+        has_function_privilege(session_user, p.oid, 'execute')
+        and has_schema_privilege(session_user, n.oid, 'usage'),
+        p.prorettype = 'jsonb[]'::regtype
+    from pg_catalog.pg_proc as p
+    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+    where n.nspname = (parse_ident(sql_function.run))[1]
+    and p.proname = (parse_ident(sql_function.run))[2]
+    and (p.proargtypes, p.prorettype) in (
+        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
+    )
+    and p.prokind = 'f'
+    and not p.proretset
+    order by p.prorettype desc
+    limit 1
+$$;
+
+revoke all on function jobq_private.sql_function from public;
+
+comment on function jobq_private.sql_function is
+'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
+-- Purpose: why a kind cannot run this function: it is not there, or has another signature; null
+-- when it can.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.sql_function_problem(run text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
+        coalesce((
+            select string_agg(format(
+                '(%s) returns %s', pg_get_function_arguments(p.oid),
+                pg_get_function_result(p.oid)
+            ), ', ')
+            from pg_catalog.pg_proc as p
+            join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+            where array[n.nspname, p.proname]::text[] = parse_ident(sql_function_problem.run)
+        ), 'none')
+    )
+    where not exists (select from jobq_private.sql_function(sql_function_problem.run) as f)
+$$;
+
+revoke all on function jobq_private.sql_function_problem from public;
+
+comment on function jobq_private.sql_function_problem is
+'Why a kind cannot run this function, or null.';
+
 -- Purpose: whether a queue is paused.
 -- Invariant: an undeclared queue is not. Raises: nothing.
 create or replace function jobq_private.is_paused(queue text)
@@ -291,28 +358,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
-declare
-    _may_execute boolean;
 begin
     if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
     end if;
-    select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
-    if not found then
-        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
-                select string_agg(format(
-                    '(%s) returns %s', pg_get_function_arguments(p.oid),
-                    pg_get_function_result(p.oid)
-                ), ', ')
-                from pg_catalog.pg_proc as p
-                join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-                where array[n.nspname, p.proname]::text[] = parse_ident(run)
-            ), 'none')
-        ));
-    elsif not _may_execute then
+    if jobq_private.sql_function_problem(run) is not null then
+        perform jobq_private.raise_error(
+            'FUNCTION_NOT_FOUND', jobq_private.sql_function_problem(run)
+        );
+    elsif not (select f.may_execute from jobq_private.sql_function(run) as f) then
         perform jobq_private.raise_error('FUNCTION_DENIED', run);
     end if;
 end
@@ -659,42 +715,6 @@ revoke all on function jobq_private.set_payload_schema from public;
 
 comment on function jobq_private.set_payload_schema is
 'Keeps the schema of a kind''s payloads where it can be enforced.';
-
--- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
--- execute it; no row where there is none.
--- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
--- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
--- there are both. Raises: nothing.
-create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean, is_batch boolean)
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select
-        p.proowner,
-        has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage'),
-        p.prorettype = 'jsonb[]'::regtype
-    from pg_catalog.pg_proc as p
-    join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-    where n.nspname = (parse_ident(sql_function.run))[1]
-    and p.proname = (parse_ident(sql_function.run))[2]
-    and (p.proargtypes, p.prorettype) in (
-        ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
-    )
-    and p.prokind = 'f'
-    and not p.proretset
-    order by p.prorettype desc
-    limit 1
-$$;
-
-revoke all on function jobq_private.sql_function from public;
-
-comment on function jobq_private.sql_function is
-'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
 
 -- Purpose: change global defaults; null leaves a default as it is.
 -- Invariant: one row. Jobs that exist keep what they were made with. Raises: 22023.
@@ -1328,8 +1348,8 @@ comment on function jobq.resume_queue is
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy, retention and what else holds; every default of configure()
--- is there.
+-- max_depth, retry_strategy, retention, run and what else holds; every default of
+-- configure() is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
@@ -1346,7 +1366,8 @@ as $$
         'keep_succeeded', least(s.keep[1], g.retention),
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
-        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
+        'run', (select k.run from jobq_private.kind as k where k.kind = settings.kind)
     )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r

@@ -1296,7 +1296,7 @@ comment on function jobq.claim is
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether it takes the payloads of many jobs at a time.
--- Column retry_on: after which errors a job is tried again; null means the default.
+-- Column retry_on: after which errors a job is tried again, by SQLSTATE or class.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
 returns table (
@@ -1345,7 +1345,8 @@ begin
         return query
         with called as materialized (
             select
-                k.kind, parse_ident(k.run) as run, k.retry_on,
+                k.kind, parse_ident(k.run) as run,
+                coalesce(k.retry_on, '{08,40,53,55,57}') as retry_on,
                 coalesce(k.kind = any(_batches), false) as is_batch
             from jobq_private.kind as k
             where k.kind = any(_kinds)
@@ -2349,9 +2350,11 @@ comment on function jobq.retire_worker is
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether it takes the payloads of many jobs at a time.
 -- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes the result of one job is left to the caller to store.
+-- Argument small: of how many bytes the result of one job is left to the caller to store; -1
+-- leaves none.
 -- Column result: what the function returned for the job.
--- Column is_done: whether the job is completed already.
+-- Column state: succeeded where the job is completed already; lost where the function itself has
+-- given it back or ended it; null where that is left to the caller.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
 -- Column error: its message.
 -- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
@@ -2360,7 +2363,7 @@ create or replace function jobq.run_calls(
     small integer
 )
 returns table (
-    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+    job_id uuid, attempt integer, result jsonb, state text, error_code text, error text
 )
 language plpgsql
 volatile
@@ -2371,6 +2374,8 @@ as $$
 declare
     _user constant name := current_user;
     _results jsonb[];
+    _is_done boolean;
+    _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
         or (cardinality(job_ids), cardinality(attempts)) is distinct from
@@ -2403,24 +2408,31 @@ begin
                 hint = 'reset it, or declare it with the function: alter function ... set role';
         end if;
         set constraints all immediate;
-        is_done := case
+        _is_done := case
             when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
             else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
         end;
-        if is_done then
-            perform jobq.complete_many(
-                run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+        if _is_done then
+            _lost := array(
+                select c.job_id
+                from jobq.complete_many(
+                    run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+                ) as c
+                where c.outcome = 'lost'
             );
         end if;
     exception
         when others or query_canceled or assert_failure then
             _results := null;
-            is_done := null;
+            _is_done := false;
             error_code := sqlstate;
             error := sqlerrm;
     end;
     return query
-    select u.job_id, u.attempt, _results[u.n], is_done, error_code, error
+    select u.job_id, u.attempt, _results[u.n], case
+        when u.job_id = any(_lost) then 'lost'
+        when _is_done then 'succeeded'
+    end, error_code, error
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
@@ -2487,9 +2499,10 @@ comment on function jobq.set_progress is
 -- jobs fail, and what was leased after it is given back. The kind says after which errors a job
 -- is tried again; others are final.
 -- Results that no limit can refuse are stored by one statement in the end.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Raises: 22004, 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
--- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
+-- Column state: succeeded, retrying, dead, cancelled, queued where a job was given back, or lost
+-- where its function itself has given it back or ended it.
 -- Example: select * from jobq.work('{default}', 10);
 create or replace function jobq.work(
     queues text[] default '{default}', max_jobs integer default 100
@@ -2509,12 +2522,13 @@ declare
     );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
+    _kinds text[] := array[]::text[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
     for _call in
         select
-            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            c.kind, c.run, c.is_batch, c.retry_on,
             array_agg(c.job_id order by c.n) as job_ids,
             array_agg(c.attempt order by c.n) as attempts,
             array_agg(c.payload order by c.n) as payloads
@@ -2526,7 +2540,7 @@ begin
         kind := _call.kind;
         if _is_stopped then
             return query
-            select r.job_id, _call.kind, r.state
+            select r.job_id, _call.kind, coalesce(r.state, 'lost')
             from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
@@ -2538,23 +2552,32 @@ begin
             ) as r
         loop
             job_id := _job.job_id;
-            state := 'succeeded';
+            state := _job.state;
             if _job.error_code is not null then
                 _is_stopped := _is_stopped or _job.error_code = '57014';
-                state := jobq.fail(
-                    _job.job_id, _job.attempt, _job.error, _job.error_code,
-                    left(_job.error_code, 2) = any(_call.retry_on)
-                    or _job.error_code = any(_call.retry_on)
+                state := (
+                    select coalesce(f.state, 'lost')
+                    from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+                        'job_id', job_id, 'attempt', _job.attempt,
+                        'error', _job.error, 'error_code', _job.error_code,
+                        'retryable', left(_job.error_code, 2) = any(_call.retry_on)
+                        or _job.error_code = any(_call.retry_on)
+                    ))) as f
                 );
-            elsif not _job.is_done then
+            elsif state is null then
                 _done := array_append(_done, _job.job_id);
+                _kinds := array_append(_kinds, kind);
                 _attempts := array_append(_attempts, _job.attempt);
                 _results := array_append(_results, _job.result);
+                continue;
             end if;
             return next;
         end loop;
     end loop;
-    perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
+    return query
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    from jobq.complete_many(_done, _attempts, to_jsonb(_results))
+        with ordinality as c (job_id, attempt, outcome, n);
 end
 $$;
 

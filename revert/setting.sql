@@ -15,7 +15,6 @@ drop function if exists jobq.list_kinds;
 drop function if exists jobq.delete_queue;
 drop function if exists jobq.delete_kind;
 drop function if exists jobq.configure;
-drop function if exists jobq_private.sql_function;
 drop function if exists jobq_private.set_payload_schema;
 drop function if exists jobq_private.schema_problem;
 drop function if exists jobq_private.retry_policy_for;
@@ -31,6 +30,8 @@ drop function if exists jobq_private.lock_class;
 drop function if exists jobq_private.schema_violation;
 drop function if exists jobq_private.json_schema_violation;
 drop function if exists jobq_private.is_paused;
+drop function if exists jobq_private.sql_function_problem;
+drop function if exists jobq_private.sql_function;
 drop function if exists jobq_private.milliseconds;
 
 commit;

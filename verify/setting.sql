@@ -35,7 +35,8 @@ begin
         ('function', 'jobq_private.schema_violation', '', 1),
         ('function', 'jobq_private.set_payload_schema', '', 1),
         ('function', 'jobq_private.settings_for', '', 1),
-        ('function', 'jobq_private.sql_function', '', 1)
+        ('function', 'jobq_private.sql_function', '', 1),
+        ('function', 'jobq_private.sql_function_problem', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong
     from wanted as w

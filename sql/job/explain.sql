@@ -3,8 +3,8 @@
 -- Raises: 22004, JQ001.
 -- Returns: a row for each reason that holds, the first one first.
 -- Column reason: blocked, held_up, paused, event, key_busy, queue_busy, kind_busy,
--- rate_limited, held, ordered_behind, scheduled, backoff, no_worker, unknown_kind,
--- slots_lost, waiting, running or finished.
+-- rate_limited, held, ordered_behind, scheduled, backoff, no_function, no_worker,
+-- unknown_kind, slots_lost, waiting, running or finished.
 -- Column explanation: the same in words, with the values.
 -- Example: select * from jobq.explain(:'waiting');
 create or replace function jobq.explain(job_id uuid)
@@ -67,6 +67,13 @@ begin
             format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
         return;
     end if;
+    return query
+    select 'no_function', format(
+        'kind %s needs %s; make it, or declare the kind anew', k.kind, p.problem
+    )
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
+    where k.kind = _job.kind and k.run is not null and p.problem is not null;
     if not exists (
         select from jobq_private.worker as w
         where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
@@ -100,4 +107,4 @@ revoke all on function jobq.explain from public;
 grant execute on function jobq.explain to jobq_producer, jobq_operator, jobq_reader;
 
 comment on function jobq.explain is
-'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_worker, unknown_kind, slots_lost, waiting, running or finished.';
+'Says why a job is not running: blocked by other jobs, paused, an event, a limit, a rate, a hold, scheduled, backoff, no_function, no_worker, unknown_kind, slots_lost, waiting, running or finished.';

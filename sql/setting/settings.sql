@@ -4,8 +4,8 @@
 -- Argument kind: the kind; null means one that nobody has declared.
 -- Argument queue: the queue; null means the kind's, else default.
 -- Returns: a JSON object: the limits of a kind have kind_ before their names; queue, priority, max_attempts, timeout, lease, dedup,
--- max_depth, retry_strategy, retention and what else holds; every default of configure()
--- is there.
+-- max_depth, retry_strategy, retention, run and what else holds; every default of
+-- configure() is there.
 -- Example: select jobq.settings('send_email') ->> 'max_attempts';
 create or replace function jobq.settings(kind text default null, queue text default null)
 returns jsonb
@@ -22,7 +22,8 @@ as $$
         'keep_succeeded', least(s.keep[1], g.retention),
         'keep_dead', least(s.keep[2], g.retention),
         'keep_cancelled', least(s.keep[3], g.retention),
-        'key_retention', g.key_retention, 'redact_emails', g.redact_emails
+        'key_retention', g.key_retention, 'redact_emails', g.redact_emails,
+        'run', (select k.run from jobq_private.kind as k where k.kind = settings.kind)
     )
     from jobq_private.settings_for(kind, queue) as s
     cross join jobq_private.retry_policy_for(kind, queue, s.delivery_version) as r

@@ -8,7 +8,7 @@
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Column run: the schema and the name of the function.
 -- Column is_batch: whether it takes the payloads of many jobs at a time.
--- Column retry_on: after which errors a job is tried again; null means the default.
+-- Column retry_on: after which errors a job is tried again, by SQLSTATE or class.
 -- Example: select * from jobq.claim_calls('{default}', 10);
 create or replace function jobq.claim_calls(queues text[], max_jobs integer default 1)
 returns table (
@@ -57,7 +57,8 @@ begin
         return query
         with called as materialized (
             select
-                k.kind, parse_ident(k.run) as run, k.retry_on,
+                k.kind, parse_ident(k.run) as run,
+                coalesce(k.retry_on, '{08,40,53,55,57}') as retry_on,
                 coalesce(k.kind = any(_batches), false) as is_batch
             from jobq_private.kind as k
             where k.kind = any(_kinds)

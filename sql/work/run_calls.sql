@@ -7,9 +7,11 @@
 -- Argument run: the schema and the name of the function.
 -- Argument is_batch: whether it takes the payloads of many jobs at a time.
 -- Argument payloads: the jobs' payloads, parallel to job_ids; one where is_batch is false.
--- Argument small: of how many bytes the result of one job is left to the caller to store.
+-- Argument small: of how many bytes the result of one job is left to the caller to store; -1
+-- leaves none.
 -- Column result: what the function returned for the job.
--- Column is_done: whether the job is completed already.
+-- Column state: succeeded where the job is completed already; lost where the function itself has
+-- given it back or ended it; null where that is left to the caller.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
 -- Column error: its message.
 -- Example: select * from jobq.run_calls('{pg_catalog,jsonb_strip_nulls}', false, array[:'running'::uuid], '{1}', '{"{}"}', 100);
@@ -18,7 +20,7 @@ create or replace function jobq.run_calls(
     small integer
 )
 returns table (
-    job_id uuid, attempt integer, result jsonb, is_done boolean, error_code text, error text
+    job_id uuid, attempt integer, result jsonb, state text, error_code text, error text
 )
 language plpgsql
 volatile
@@ -29,6 +31,8 @@ as $$
 declare
     _user constant name := current_user;
     _results jsonb[];
+    _is_done boolean;
+    _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
         or (cardinality(job_ids), cardinality(attempts)) is distinct from
@@ -61,24 +65,31 @@ begin
                 hint = 'reset it, or declare it with the function: alter function ... set role';
         end if;
         set constraints all immediate;
-        is_done := case
+        _is_done := case
             when run_calls.is_batch or pg_column_size(_results[1]) > 2000 then true
             else coalesce(octet_length(_results[1]::text), 0) > run_calls.small
         end;
-        if is_done then
-            perform jobq.complete_many(
-                run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+        if _is_done then
+            _lost := array(
+                select c.job_id
+                from jobq.complete_many(
+                    run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
+                ) as c
+                where c.outcome = 'lost'
             );
         end if;
     exception
         when others or query_canceled or assert_failure then
             _results := null;
-            is_done := null;
+            _is_done := false;
             error_code := sqlstate;
             error := sqlerrm;
     end;
     return query
-    select u.job_id, u.attempt, _results[u.n], is_done, error_code, error
+    select u.job_id, u.attempt, _results[u.n], case
+        when u.job_id = any(_lost) then 'lost'
+        when _is_done then 'succeeded'
+    end, error_code, error
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;

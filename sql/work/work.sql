@@ -5,9 +5,10 @@
 -- jobs fail, and what was leased after it is given back. The kind says after which errors a job
 -- is tried again; others are final.
 -- Results that no limit can refuse are stored by one statement in the end.
--- Raises: 22004, 22023, JQ001, JQ003. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
+-- Raises: 22004, 22023. Never: PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument max_jobs: at most so many, 0 to 10000.
--- Column state: succeeded, retrying, dead, cancelled, or queued where a job was given back.
+-- Column state: succeeded, retrying, dead, cancelled, queued where a job was given back, or lost
+-- where its function itself has given it back or ended it.
 -- Example: select * from jobq.work('{default}', 10);
 create or replace function jobq.work(
     queues text[] default '{default}', max_jobs integer default 100
@@ -27,12 +28,13 @@ declare
     );
     _is_stopped boolean := false;
     _done uuid[] := array[]::uuid[];
+    _kinds text[] := array[]::text[];
     _attempts integer[] := array[]::integer[];
     _results jsonb[] := array[]::jsonb[];
 begin
     for _call in
         select
-            c.kind, c.run, c.is_batch, coalesce(c.retry_on, '{08,40,53,55,57}') as retry_on,
+            c.kind, c.run, c.is_batch, c.retry_on,
             array_agg(c.job_id order by c.n) as job_ids,
             array_agg(c.attempt order by c.n) as attempts,
             array_agg(c.payload order by c.n) as payloads
@@ -44,7 +46,7 @@ begin
         kind := _call.kind;
         if _is_stopped then
             return query
-            select r.job_id, _call.kind, r.state
+            select r.job_id, _call.kind, coalesce(r.state, 'lost')
             from jobq.release_many(_call.job_ids, _call.attempts) as r;
             continue;
         end if;
@@ -56,23 +58,32 @@ begin
             ) as r
         loop
             job_id := _job.job_id;
-            state := 'succeeded';
+            state := _job.state;
             if _job.error_code is not null then
                 _is_stopped := _is_stopped or _job.error_code = '57014';
-                state := jobq.fail(
-                    _job.job_id, _job.attempt, _job.error, _job.error_code,
-                    left(_job.error_code, 2) = any(_call.retry_on)
-                    or _job.error_code = any(_call.retry_on)
+                state := (
+                    select coalesce(f.state, 'lost')
+                    from jobq.fail_many(jsonb_build_array(jsonb_build_object(
+                        'job_id', job_id, 'attempt', _job.attempt,
+                        'error', _job.error, 'error_code', _job.error_code,
+                        'retryable', left(_job.error_code, 2) = any(_call.retry_on)
+                        or _job.error_code = any(_call.retry_on)
+                    ))) as f
                 );
-            elsif not _job.is_done then
+            elsif state is null then
                 _done := array_append(_done, _job.job_id);
+                _kinds := array_append(_kinds, kind);
                 _attempts := array_append(_attempts, _job.attempt);
                 _results := array_append(_results, _job.result);
+                continue;
             end if;
             return next;
         end loop;
     end loop;
-    perform jobq.complete_many(_done, _attempts, to_jsonb(_results));
+    return query
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    from jobq.complete_many(_done, _attempts, to_jsonb(_results))
+        with ordinality as c (job_id, attempt, outcome, n);
 end
 $$;
 

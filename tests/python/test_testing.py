@@ -212,17 +212,32 @@ async def test_in_a_coroutine_handlers_run_in_its_event_loop(database: str) -> N
     async def batch(payloads: list[int]) -> list[int]:
         return [n + 1 for n in payloads]
 
+    @registry.handler("failing", batch=10, max_attempts=1)
+    def failing(payloads: list[int]) -> list[Any]:
+        return [ValueError(f"no {n}") for n in payloads]
+
+    @registry.after
+    def after(context: JobContext, result: object) -> None:
+        if context.kind == "batch":
+            said.append(result)
+
+    @registry.on_error
+    def on_error(_context: JobContext, error: BaseException) -> None:
+        said.append(str(error))
+
     async with await psycopg.AsyncConnection.connect(database) as connection:
-        for kind in ("awaited", "plain", "batch"):
-            await connection.execute("select jobq.enqueue(%s, '1')", [kind])
+        for kind in ("awaited", "plain", "batch", "failing"):
+            await connection.execute("select jobq.enqueue(%s, '1', max_attempts => 1)", [kind])
         ran = await run_due_async(connection, registry)
         assert [(r.kind, r.result) for r in ran] == [
-            ("awaited", True), ("plain", False), ("batch", 2),
+            ("awaited", True), ("plain", False), ("batch", 2), ("failing", None),
         ]  # fmt: skip
         rows = await connection.execute("select n from public.made")
         assert await rows.fetchall() == [(1,)]
         await connection.rollback()
-    assert said == [("awaited", True), ("plain", True), ("batch", True)]
+    assert said == [
+        ("awaited", True), ("plain", True), ("batch", True), 2, ("failing", True), "no 1",
+    ]  # fmt: skip
 
 
 async def test_run_due_in_an_event_loop_says_what_to_use(database: str) -> None:

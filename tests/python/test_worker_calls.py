@@ -57,3 +57,37 @@ async def test_until_empty_waits_for_functions_of_the_database(database: str, co
         async with asyncio.timeout(60):
             await Worker(database, registry, poll=0.5, until_empty=True).run()
         assert [(await client.get(job_id)).state for job_id in jobs] == ["succeeded"] * 3
+
+
+async def test_a_function_that_ends_its_session_runs_out_of_attempts(
+    database: str, connect: Any
+) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.deadly(payload jsonb) returns jsonb language plpgsql as $$ begin"
+        " if payload = '\"die\"' then perform pg_terminate_backend(pg_backend_pid()); end if;"
+        " if payload = '\"fail\"' then raise exception 'as asked for'; end if;"
+        " return payload; end $$"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("deadly", run="public.deadly", retry_preset="standard")
+        options = {"max_attempts": 1}
+        payloads = ["die", 12345678901234567890.5, "fail", {"a": ['"', "\\"]}]
+        jobs = [(await client.enqueue("deadly", payload, **options)).job_id for payload in payloads]
+
+        async def are_done() -> bool:
+            return all([(await client.get(job_id)).is_finished for job_id in jobs])
+
+        async with Worker(database, Registry(), poll=0.2) as worker:
+            await until_async(are_done, "for all jobs")
+            assert worker.health()["lacks"] == {}
+        ended = [await client.get(job_id) for job_id in jobs]
+        assert [job.state for job in ended] == [
+            "dead",
+            "succeeded",
+            "dead",
+            "succeeded",
+        ]
+        assert [job.last_error_code for job in ended] == ["57P01", None, "P0001", None]
+        assert [job.attempts for job in ended] == [1, 1, 1, 1]
+        assert ended[3].result == payloads[3]

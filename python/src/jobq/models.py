@@ -119,7 +119,8 @@ class Worked:
     Attributes:
         job_id: the job.
         kind: its kind.
-        state: ``succeeded``, ``retrying``, ``dead``, ``cancelled``; ``queued`` if given back.
+        state: ``succeeded``, ``retrying``, ``dead``, ``cancelled``; ``queued`` if given back,
+            ``lost`` where its function itself has given it back or ended it.
     """
 
     job_id: UUID

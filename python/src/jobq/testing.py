@@ -18,6 +18,7 @@ import secrets
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
@@ -47,6 +48,7 @@ from jobq.settlement import (
     settlement_of,
 )
 from jobq.steps import Steps, SyncJournal
+from jobq.worker.batches import outcomes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -386,17 +388,27 @@ def _call(test: _Test, handler: Handler | None, job: ClaimedJob, context: JobCon
         connection: Connection[Any] | AsyncConnection[Any] = test.connection
         if handler.is_transactional and handler.is_awaited:
             connection = stack.enter_context(_sharing(AsyncConnection, connection))
+        if handler.batch:
+            join = partial(_join, handler)
+            return test.wait(hooks.around_coroutine(join, context)(payload, context))
         if handler.is_awaited:
             call = hooks.around_coroutine(handler.function, context) if hooks else handler.function
         else:
             call = hooks.around_function(handler.function, context, test.done)
-        if not handler.batch:
-            return test.done(call(*handler.arguments(payload, context, connection)))
-        given = ([payload], [context])[: 1 + bool(handler.extras)]
-        [result] = test.done(call(*given)) or [None]
-        if isinstance(result, BaseException):
-            raise result
-        return result
+        return test.done(call(*handler.arguments(payload, context, connection)))
+
+
+async def _join(handler: Handler, payload: object, context: JobContext) -> object:
+    """Return what a handler of batches comes to for a batch of one job."""
+    given = ([payload], [context])[: 1 + bool(handler.extras)]
+    if handler.mode == "coroutine":
+        returned = await handler.function(*given)
+    else:
+        returned = await asyncio.to_thread(handler.function, *given)
+    [did] = outcomes_of(returned, 1)
+    if isinstance(did, Raised):
+        raise did.error
+    return did.value
 
 
 def _settle_success(connection: Connection[Any], job: ClaimedJob, settlement: Settlement) -> None:

@@ -43,6 +43,19 @@ as $$
     from jobq_private.unknown_kind as u
     union all
     select
+        'functions', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('kind %s needs %s', k.kind, p.problem), '; ' order by k.kind
+            ), 500),
+            'every function that a kind runs is there'
+        ),
+        'create the function, or declare the kind with put_kind() anew'
+    from jobq_private.kind as k
+    cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
+    where k.run is not null and p.problem is not null
+    union all
+    select
         'slots', count(*) = 0,
         coalesce(
             left(string_agg(

@@ -10,28 +10,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
-declare
-    _may_execute boolean;
 begin
     if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
     end if;
-    select f.may_execute into _may_execute from jobq_private.sql_function(run) as f;
-    if not found then
-        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
-            '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', run, coalesce((
-                select string_agg(format(
-                    '(%s) returns %s', pg_get_function_arguments(p.oid),
-                    pg_get_function_result(p.oid)
-                ), ', ')
-                from pg_catalog.pg_proc as p
-                join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
-                where array[n.nspname, p.proname]::text[] = parse_ident(run)
-            ), 'none')
-        ));
-    elsif not _may_execute then
+    if jobq_private.sql_function_problem(run) is not null then
+        perform jobq_private.raise_error(
+            'FUNCTION_NOT_FOUND', jobq_private.sql_function_problem(run)
+        );
+    elsif not (select f.may_execute from jobq_private.sql_function(run) as f) then
         perform jobq_private.raise_error('FUNCTION_DENIED', run);
     end if;
 end

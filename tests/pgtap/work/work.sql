@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(34);
+select plan(42);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -268,6 +268,73 @@ select bag_eq(
     'one that leaves a role of its own set fails, and no other'
 );
 reset session authorization;
+
+-- A function that ends its own job, or another of the call
+set local session authorization ops_runner;
+create function analytics.meddles(payload jsonb)
+returns jsonb
+language plpgsql
+as $$
+begin
+    if payload ->> 'does' = 'complete' then
+        perform jobq.complete((payload ->> 'job_id')::uuid, 1, '"by itself"');
+    elsif payload ->> 'does' = 'release' then
+        perform jobq.release(j.job_id, 1, now() + interval '1 day')
+        from jobq.list_jobs(queue => 'own') as j
+        where j.payload ->> 'does' = any(array['release', 'fail']) and j.state = 'running';
+    elsif payload ->> 'does' = 'fail' then
+        raise exception 'it is not its own any more';
+    end if;
+    return to_jsonb(repeat('x', (payload ->> 'size')::integer));
+end
+$$;
+reset session authorization;
+grant jobq_reader to ops_runner;
+select jobq.put_kind('meddles', run => 'analytics.meddles', queue => 'own');
+select jobq.enqueue('meddles', jsonb_build_object('does', v.does, 'size', v.size), priority => v.priority)
+from (
+    values ('none', 1, 9), ('release', 1, 8), ('release', 5000, 7), ('fail', 1, 6)
+) as v (does, size, priority);
+set local session authorization ops_runner;
+select bag_eq(
+    $$ select w.state from jobq.work('{own}') as w $$,
+    $$ values ('succeeded'), ('lost'), ('lost'), ('lost') $$,
+    'what a function has itself given back is told as lost, whatever comes of it'
+);
+select is(
+    (select count(*) from jobq.list_jobs(queue => 'own') as j where j.state = 'queued'), 3::bigint,
+    'and waits as it said'
+);
+reset session authorization;
+select is(jobq.settings('meddles') ->> 'run', 'analytics.meddles', 'settings tell of the function');
+
+-- A function that has gone
+select ok(
+    (select h.is_ok from jobq.health() as h where h.subject = 'functions'), 'health() misses none'
+);
+alter function analytics.meddles(jsonb) rename to meddled;
+create function analytics.meddles(payload jsonb)
+returns integer
+language sql
+return 1;
+select jobq.enqueue('meddles', queue => 'gone') as gone \gset
+select is_empty($$ select jobq.work('{gone}') $$, 'a job whose function has changed waits');
+select is(
+    (select e.explanation from jobq.explain(:'gone') as e where e.reason = 'no_function'),
+    'kind meddles needs analytics.meddles(jsonb) returns jsonb, or the same with jsonb[]; found: '
+    '(payload jsonb) returns integer; make it, or declare the kind anew', 'explain() names it'
+);
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'functions' and not h.is_ok),
+    'kind meddles needs analytics.meddles(jsonb) returns jsonb, or the same with jsonb[]; found: '
+    '(payload jsonb) returns integer', 'and so does health()'
+);
+drop function analytics.meddles(jsonb);
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'functions' and not h.is_ok),
+    'kind meddles needs analytics.meddles(jsonb) returns jsonb, or the same with jsonb[]; found: none',
+    'or that it is gone'
+);
 
 select * from finish();
 rollback;

@@ -40,6 +40,7 @@ from jobq.worker.unknown import CODE as UNKNOWN_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from uuid import UUID
 
     from jobq.context import JobContext
     from jobq.handler import Handler
@@ -127,6 +128,10 @@ class Attempts:
         assert held.handler is not None  # noqa: S101 - it needs something
         held.process = await self._places.processes.take(held.handler.function)
 
+    def leave_to_others(self, held: Held) -> Settlement:
+        """Return how a job is given back that has no handler here."""
+        return self._unknown.met(held.kind, f"no handler of kind {held.kind}")
+
     def started(self, held: Held) -> None:
         """Note that a job starts."""
         if self._metrics is not None:
@@ -163,8 +168,7 @@ class Attempts:
 
     async def _settlement(self, held: Held) -> Settlement:
         handler = held.handler
-        if handler is None:
-            return self._unknown.met(held.kind, f"no handler of kind {held.kind}")
+        assert handler is not None  # noqa: S101 - else it is left to others
         try:
             payload = handler.parse(msgspec.json.decode(held.payload))
         except (ValueError, RecursionError) as error:
@@ -309,7 +313,7 @@ class Attempts:
             self._metrics.ended(held, outcome)
         self._log_end(held, outcome)
         if isinstance(held.settlement, Released) and held.settlement.reason is not None:
-            self._complain(held, *held.settlement.reason)
+            self.complain(held.kind, *held.settlement.reason)
         if outcome == "dead" and isinstance(held.settlement, Failed):
             self._say_last_words(held, held.settlement)
         self._stop.count(is_run=held.started_at > 0)
@@ -329,12 +333,22 @@ class Attempts:
             fields["run_at"] = held.settlement.until
         logger.log(level, "job %s", outcome, extra={"job_fields": fields})
 
-    def _complain(self, held: Held, code: str, text: str) -> None:
-        """Say what this worker lacks."""
+    def called(self, job_id: UUID, kind: str, state: str) -> None:
+        """Note what came of a job that is a function of the database."""
+        is_run = state != "queued"
+        if self._metrics is not None and is_run:
+            self._metrics.called(kind, state)
+        level = _LEVELS.get(state, logging.INFO)
+        fields = {"job_id": job_id, "kind": kind, "worker": self._worker, "status": state}
+        logger.log(level, "job %s", state, extra={"job_fields": fields})
+        self._stop.count(is_run=is_run)
+
+    def complain(self, kind: str, code: str, text: str) -> None:
+        """Say what this worker lacks for the jobs of a kind."""
         self.lacks[code] = text
         if self._metrics is not None:
             self._metrics.lacked(code)
-        self._complaints.error("this worker cannot do %s: %s (%s)", held.kind, text, code)
+        self._complaints.error("this worker cannot do %s: %s (%s)", kind, text, code)
 
     # ---- last words
 

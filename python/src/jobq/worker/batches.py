@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jobq.handler import Handler
     from jobq.worker.threads import Threads
 
-__all__ = ["Batches"]
+__all__ = ["Batches", "outcomes_of"]
 
 
 class _Place:
@@ -80,7 +80,7 @@ class Batches:
 
     async def _run(self, places: Sequence[_Place]) -> None:
         try:
-            outcomes = _outcomes(await self._call(places), len(places))
+            outcomes = outcomes_of(await self._call(places), len(places))
         except BaseException as error:
             outcomes = [Raised(error)] * len(places)
         for place, did in zip(places, outcomes, strict=True):
@@ -99,7 +99,7 @@ class Batches:
         return did.value
 
 
-def _outcomes(returned: object, jobs: int) -> list[Returned | Raised]:
+def outcomes_of(returned: object, jobs: int) -> list[Returned | Raised]:
     """Return what came of each job of a batch.
 
     Raises:

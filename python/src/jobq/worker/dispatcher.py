@@ -444,11 +444,13 @@ class Dispatcher:
         try:
             if not self._attempts.is_ready(held):
                 await self._attempts.prepare(held)
-            if held.settlement is None:
+            if held.settlement is not None:
+                settlement = held.settlement
+            elif held.handler is None:
+                settlement = self._attempts.leave_to_others(held)
+            else:
                 self._start(held)
                 settlement = await self._attempts.run(held)
-            else:
-                settlement = held.settlement
         except BaseException as error:
             settlement = Released() if held.is_interrupted else settlement_of(Raised(error))
         finally:

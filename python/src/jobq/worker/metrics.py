@@ -74,6 +74,12 @@ class Metrics:
         if held.started_at:
             self._durations[key].add(time.monotonic() - held.started_at)
 
+    def called(self, kind: str, state: str) -> None:
+        """Count a job that is a function of the database, and has ended."""
+        label = self._label(kind, is_served=True)
+        self._started[label] += 1
+        self._ended[label, state] += 1
+
     def lacked(self, code: str) -> None:
         """Count a job that was given back because this worker cannot do it."""
         self._lacks[code if code in self._lacks or len(self._lacks) < MOST_NAMES else OTHER] += 1
@@ -125,11 +131,12 @@ class Metrics:
             "worker_jobs_unnamed", f"Jobs counted under the kind {OTHER}.", value=self._unnamed
         )
 
-    def _label(self, kind: str) -> str:
+    def _label(self, kind: str, *, is_served: bool = False) -> str:
         """Return a kind's label: its own if it is known, or one of the first few."""
         if kind in self._kinds or kind in self._others:
             return kind
-        if self._handlers.get(kind) is not None and len(self._others) < MOST_NAMES:
+        is_served = is_served or self._handlers.get(kind) is not None
+        if is_served and len(self._others) < MOST_NAMES:
             self._others.add(kind)
             return kind
         self._unnamed += 1

@@ -28,13 +28,15 @@ class Unknown:
             registered before the start.
 
     Attributes:
-        on_met: called when a job of such a kind has come.
+        functions: those of them that are functions of the database.
+        on_met: called with the kind of a job that has come, and why it cannot be done here.
     """
 
     def __init__(self, *, is_lasting: bool) -> None:
         self._is_lasting = is_lasting
         self._since: dict[str, float] = {}
-        self.on_met: Callable[[], None] = lambda: None
+        self.functions: set[str] = set()
+        self.on_met: Callable[[str, str], None] = lambda _kind, _text: None
 
     def kinds(self) -> list[str] | None:
         """Return the kinds that the worker leaves to others; None when there are none."""
@@ -42,15 +44,20 @@ class Unknown:
             return None
         if not self._is_lasting:
             oldest = time.monotonic() - FORGET
-            self._since = {kind: met for kind, met in self._since.items() if met > oldest}
+            self._since = {
+                kind: met
+                for kind, met in self._since.items()
+                if met > oldest or kind in self.functions
+            }
         return list(self._since) or None
 
     def met(self, kind: str, text: str) -> Released:
         """Note a kind, and return how its job is given back."""
         self._since.setdefault(kind, time.monotonic())
-        self.on_met()
-        return Released(None, (CODE, text))
+        self.on_met(kind, text)
+        return Released()
 
     def put_off(self, kind: str) -> Released:
         """Return how a job is given back that came though its kind was to be left to others."""
-        return Released(PUT_OFF, (CODE, f"no handler of kind {kind}"))
+        is_done_here = kind in self.functions
+        return Released(PUT_OFF, None if is_done_here else (CODE, f"no handler of kind {kind}"))

@@ -284,8 +284,8 @@ class Worker:
             self._stop,
         )
         listener = self._make_listener(silence)
-        calls = Calls(places, self._queues.names, unknown, self._poll)
-        unknown.on_met = calls.look
+        calls = Calls(places, self._queues.names, unknown, attempts, self._poll)
+        unknown.on_met = calls.met
 
         def end_when_empty() -> None:
             if calls.is_idle:

@@ -1,0 +1,30 @@
+-- Purpose: why a kind cannot run this function: it is not there, or has another signature; null
+-- when it can.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.sql_function_problem(run text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select format(
+        '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
+        coalesce((
+            select string_agg(format(
+                '(%s) returns %s', pg_get_function_arguments(p.oid),
+                pg_get_function_result(p.oid)
+            ), ', ')
+            from pg_catalog.pg_proc as p
+            join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
+            where array[n.nspname, p.proname]::text[] = parse_ident(sql_function_problem.run)
+        ), 'none')
+    )
+    where not exists (select from jobq_private.sql_function(sql_function_problem.run) as f)
+$$;
+
+revoke all on function jobq_private.sql_function_problem from public;
+
+comment on function jobq_private.sql_function_problem is
+'Why a kind cannot run this function, or null.';
