@@ -9,9 +9,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import httpx
 import psycopg
 import pytest
 from http_api import SETTINGS, opened
+from test_console import Browser
 from waiting import until, until_async
 
 from jobq import Client
@@ -131,6 +133,36 @@ async def test_the_standby_answers_it(api: Api, path: str) -> None:
     answer = await api.ask("GET", path)
     assert answer.status_code == 200, answer.text
     assert float(answer.headers["x-jobq-lag"]) >= 0
+
+
+async def test_the_console_lists_from_it_and_says_how_far_it_lies_behind(
+    api: Api, standby: Server
+) -> None:
+    browser = Browser(api)
+    await browser.sign_in(["read", "operate"])
+    looker = dict(api.client.cookies)
+    api.client.cookies.clear()
+    await browser.sign_in(["read", "operate"])
+    actor = dict(api.client.cookies)
+
+    async def listed(word: str, who: dict[str, str] = actor, path: str = "jobs") -> bool:
+        api.client.cookies = httpx.Cookies(who)
+        return word in (await browser.get(f"/console/{path}")).text
+
+    await until_async(lambda: listed("s behind"))
+    with held_back(standby):
+        ((job_id,),) = api.run("select jobq.enqueue('late')::text")
+        assert not await listed(job_id)
+        assert await listed(job_id, path=f"jobs/{job_id}")
+        assert await listed(job_id, path="jobs/bulk?action=cancel&kind=late"), (
+            "what an action is for is current"
+        )
+        api.client.cookies = httpx.Cookies(actor)
+        await browser.act("/console/queues/pause", queue="default")
+        assert not await listed(job_id, looker)
+        assert await listed(job_id), "who has acted is not shown what others are"
+        assert not await listed("s behind")
+        assert await listed("s behind", looker)
 
 
 async def test_one_that_is_too_far_behind_is_not_asked(url: str, standby: Server) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from click.testing import CliRunner
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from jobq import Client
 from jobq.cli import main
 from jobq.cluster import ShardedClient
-from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound
+from jobq.errors import DatabaseUnavailable, InvalidArgument, JobNotFound, NotPermitted
 from jobq.shards import choose_shard, shard_of
 
 if TYPE_CHECKING:
@@ -96,6 +96,37 @@ def test_no_function_is_forgotten_and_none_is_another(routed: Routed) -> None:
         and p.prosrc like '%%ONE_DATABASE%%'"""
     ):
         assert ways[name] == "refused"
+
+
+@pytest.fixture
+def web(routed: Routed) -> Iterator[str]:
+    """The URL of a producer of the router's, whom the shards know too."""
+    made = "create role routed_web login password 'web'; grant jobq_producer to routed_web"
+    for url in (routed.url, routed.shards[0]):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(made)
+    routed.run(
+        "create user mapping for routed_web server jobq options (user 'routed_web', password 'web')"
+    )
+    yield make_conninfo(routed.url, user="routed_web", password="web")
+    routed.run("drop user mapping for routed_web server jobq")
+    for url in (routed.url, routed.shards[0]):
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("drop role routed_web")
+
+
+def test_who_asks_may_do_what_the_roles_may(routed: Routed, web: str) -> None:
+    with Client(web) as client:
+        job = client.enqueue("work", concurrency_key="customer-7")
+        client.enqueue_many([{"kind": "work", "idempotency_key": key} for key in KEYS])
+        assert client.get(job.job_id).state == "queued"
+        with pytest.raises(NotPermitted):
+            client.put_queue("mail")
+    with psycopg.connect(web, autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("select jobq.put_shard(7, 'host=elsewhere')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("select * from jobq_router.delete_queue('past the router')")
 
 
 def test_the_router_chooses_as_clients_do(routed: Routed) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from click.testing import CliRunner
 from test_worker_connections import proxied
@@ -14,7 +15,7 @@ from waiting import until_async
 
 from jobq import AsyncClient, Registry
 from jobq.cli import main
-from jobq.worker import ShardedWorker
+from jobq.worker import ShardedWorker, dispatcher, link
 from jobq.worker.slots import Slots
 
 if TYPE_CHECKING:
@@ -91,8 +92,8 @@ async def running(ran: list[int], count: int) -> bool:
 
 
 async def wants(worker: ShardedWorker, number: int) -> bool:
-    dispatcher = worker._workers[number]._dispatcher
-    return dispatcher is not None and dispatcher.wants
+    found = worker._workers[number]._dispatcher
+    return found is not None and found.wants
 
 
 async def is_ended(one: AsyncClient, two: AsyncClient) -> bool:
@@ -128,6 +129,49 @@ async def test_one_that_stops_answering_costs_the_other_nothing(urls: list[str])
             proxy.recover()
             for job in stranded:
                 await one.result(job.job_id, 60)
+
+
+@pytest.mark.parametrize("prompt", [dispatcher.PROMPT, 600.0], ids=["slow", "under way"])
+async def test_slots_are_kept_for_an_exchange_under_way_until_it_is_slow(
+    urls: list[str], monkeypatch: pytest.MonkeyPatch, prompt: float
+) -> None:
+    monkeypatch.setattr(link, "DEADLINE", 600.0)  # no connection is given up meanwhile
+    monkeypatch.setattr(dispatcher, "PROMPT", prompt)
+    ran: list[int] = []
+    gate = asyncio.Event()
+    registries = {urls[0]: handlers([], 0), urls[1]: handlers(ran, 1, gate)}
+    worker = ShardedWorker(registries, concurrency=2, poll=0.2)
+    lock = AsyncExitStack()
+    async with clients(urls) as (one, two):
+        await one.enqueue("work")
+        await lock.enter_async_context(held(urls[0]))
+        async with worker, lock:
+            await until_async(lambda: asks(worker, 0))
+            await two.enqueue_many([{"kind": "work"}] * 4)
+            slots = 1 if prompt == 600 else 2
+            await until_async(lambda: running(ran, slots))
+            theirs, mine = (each._dispatcher for each in worker._workers)
+            assert theirs is not None and mine is not None
+            theirs._is_hungry = False  # it may have been told to look once more
+            assert mine._slots.limit(mine) == slots
+            gate.set()
+
+
+@asynccontextmanager
+async def held(url: str) -> AsyncIterator[None]:
+    """Let nobody claim meanwhile: jobs can be read, but not locked."""
+    async with (
+        await psycopg.AsyncConnection.connect(url) as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        await connection.execute("lock table jobq_private.job in exclusive mode")
+        yield
+
+
+async def asks(worker: ShardedWorker, number: int) -> bool:
+    """Whether an exchange is under way."""
+    found = worker._workers[number]._dispatcher
+    return found is not None and found._asked > 0
 
 
 def test_the_command_takes_a_database_again_and_again(urls: list[str]) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jobq.console.options import Options
     from jobq.http.auth import Keys
     from jobq.http.database import Database
+    from jobq.http.standby import Standby
 
 GUESSES_PER_SECOND = 1
 PAGES = (
@@ -63,6 +64,7 @@ class Console:
         options: how the console behaves.
         keys: the API keys that let in, or None.
         ticket: a word that lets its bearer in once as the log-in of the URL, or None.
+        standby: what answers lists while it is fit, or None.
     """
 
     def __init__(
@@ -72,6 +74,8 @@ class Console:
         options: Options,
         keys: Keys | None = None,
         ticket: str | None = None,
+        *,
+        standby: Standby | None = None,
     ) -> None:
         self.url = url
         self.database = database
@@ -82,6 +86,7 @@ class Console:
         self.pulse = Pulse(database, "jobq_reader" if keys else "", self.memory.forget)
         self.guesses = Rates(GUESSES_PER_SECOND)
         self._ticket = ticket
+        self._standby = standby
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -99,7 +104,9 @@ class Console:
 
     def visitor(self, name: str, scopes: frozenset[str]) -> Visitor:
         """Return somebody who asks by the server's own connections."""
-        return Visitor(name, scopes, self.database, self.memory, is_log_in=False)
+        return Visitor(
+            name, scopes, self.database, self.memory, is_log_in=False, standby=self._standby
+        )
 
     def takes(self, ticket: str) -> bool:
         """Whether this is the ticket; it is torn at that."""

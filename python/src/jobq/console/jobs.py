@@ -79,6 +79,7 @@ async def preview(visit: Visit) -> Response:
     chosen = narrowed(
         Filter.of(visit.request.query_params, visit.request.query_params.getlist("state")), action
     )
+    visit.visitor.stay_current()
     found = await visit.visitor.document("jobq_http.show_jobs", **chosen.arguments(), max_jobs=10)
     return visit.show(
         "bulk.html", action=action, label=ACTIONS[action][1], chosen=chosen, found=found,
@@ -93,6 +94,7 @@ async def act(visit: Visit) -> Response:
     total, so_far = (number_of(visit.form.get(name)) for name in ("total", "so_far"))
     if so_far >= total:
         raise ApiError("INVALID_REQUEST", "total: for how many jobs this is")
+    visit.visitor.stay_current()
     found = await visit.visitor.document(
         "jobq_http.show_jobs", **chosen.arguments(), max_jobs=min(AT_ONCE, total - so_far)
     )

@@ -89,6 +89,7 @@ class Visit:
             visit=self,
             session=self.session and ANYBODY,
             may_operate=bool(self.session and self.session.visitor.may_operate),
+            lag=self.session and self.session.visitor.lag,
             hides_payloads=self.console.options.hides_payloads,
             path=self.request.url.path.removeprefix(PATH).rstrip("/") or "/",
             address=self.address,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
 
     from jobq.console.memory import Memory
     from jobq.http.database import Database
+    from jobq.http.standby import Standby
+
+# What a standby may answer.
+LISTS: Final = {
+    "jobq_http.page_audit", "jobq_http.show_dead_jobs", "jobq_http.show_history",
+    "jobq_http.show_jobs", "jobq_http.show_queues", "jobq_http.show_workers",
+}  # fmt: skip
+# Seconds after an action, and what the standby lies behind, for which its author is shown what
+# is current.
+CURRENT: Final = 10.0
 
 
 class Visitor:
@@ -31,12 +43,15 @@ class Visitor:
         memory: Memory,
         *,
         is_log_in: bool,
+        standby: Standby | None = None,
     ) -> None:
         self.name = name
         self.scopes = scopes
         self._database = database
         self._memory = memory
         self._is_log_in = is_log_in
+        self._standby = standby
+        self._acts_at = -math.inf
 
     @property
     def may_operate(self) -> bool:
@@ -46,7 +61,7 @@ class Visitor:
     @property
     def eyes(self) -> Hashable:
         """Whoever has the same sees the same."""
-        return self._database, self._role
+        return self._database, self._role, self.lag is None
 
     @property
     def _role(self) -> str:
@@ -56,10 +71,28 @@ class Visitor:
 
     async def rows(self, function: str, **arguments: object) -> list[tuple[Any, ...]]:
         """Return what a function that only reads answers."""
+        database = self._source(function)
         key = (self.eyes, function, msgspec.json.encode(arguments))
         return await self._memory.get(
-            key, lambda: self._database.fetch(self._role, function, None, **arguments)
+            key, lambda: database.fetch(self._role, function, None, **arguments)
         )
+
+    @property
+    def lag(self) -> float | None:
+        """By how many seconds lists may lie behind; None where they are current."""
+        if self._standby is None or not self._standby.is_fit:
+            return None
+        behind = self._standby.lag
+        return None if time.monotonic() - self._acts_at < CURRENT + behind else behind
+
+    def stay_current(self) -> None:
+        """Be shown what is current for a while: who acts, or is about to, must see it."""
+        self._acts_at = time.monotonic()
+
+    def _source(self, function: str) -> Database:
+        if function in LISTS and self._standby is not None and self.lag is not None:
+            return self._standby.database
+        return self._database
 
     async def document(self, function: str, **arguments: object) -> Any:  # noqa: ANN401 - JSON
         """Return the one JSON document that a function answers."""
@@ -75,9 +108,11 @@ class Visitor:
         """Do something, in the visitor's name."""
         self._memory.forget()
         acting_for = None if self._is_log_in else self.name
-        rows = await self._database.fetch(self._role, function, acting_for, **arguments)
-        self._memory.forget()
-        return rows
+        try:
+            return await self._database.fetch(self._role, function, acting_for, **arguments)
+        finally:
+            self.stay_current()
+            self._memory.forget()
 
     async def close(self) -> None:
         """Close what is the visitor's own."""

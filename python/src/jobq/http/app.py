@@ -146,11 +146,9 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
         settings: how it behaves.
     """
     database = Database(database_url, settings.pool_size, settings.patience)
-    standby = settings.read_database_url and Standby(
-        settings.read_database_url, settings.pool_size, settings.patience, settings.longest_lag
-    )
+    standby = standby_of(settings)
     keys = Keys(database, settings.requests_per_second)
-    console = settings.console and console_of(database_url, settings.console, keys)
+    console = settings.console and console_of(database_url, settings.console, keys, standby)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -202,10 +200,19 @@ def create_app(database_url: str, settings: Settings = DEFAULTS) -> Starlette:
     return app
 
 
-def console_of(url: str, options: Options, keys: Keys) -> Console:
+def standby_of(settings: Settings) -> Standby | None:
+    """Make what answers lists, if there is a database for that."""
+    if not settings.read_database_url:
+        return None
+    return Standby(
+        settings.read_database_url, settings.pool_size, settings.patience, settings.longest_lag
+    )
+
+
+def console_of(url: str, options: Options, keys: Keys, standby: Standby | None) -> Console:
     """Make the console of a server, on connections of its own that ask for little."""
     database = Database(url, options.pool_size, PATIENCE, ("jobq_operator", "jobq_reader"))
-    return Console(url, database, options, keys)
+    return Console(url, database, options, keys, standby=standby)
 
 
 def serve(
