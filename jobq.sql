@@ -20185,44 +20185,6 @@ revoke all on function jobq_private.due_priority from public;
 comment on function jobq_private.due_priority is
 'Returns the highest priority below this one that has a job due, or null.';
 
--- Purpose: which of these running jobs another transaction holds, so that a call which changes
--- them would wait for it.
--- Invariant: the others are locked for the caller, by the primary key; waits for nobody.
--- Raises: nothing.
-create or replace function jobq_private.held_jobs(job_ids uuid[])
-returns uuid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
-declare
-    _free uuid[];
-begin
-    _free := array(
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = any(held_jobs.job_ids) and j.lease_expires_at is not null
-        for update skip locked
-    );
-    return array(
-        select j.job_id
-        from jobq_private.job as j
-        where j.job_id = any(held_jobs.job_ids)
-        and j.lease_expires_at is not null
-        and j.job_id <> all(_free)
-    );
-end
-$$;
-
-revoke all on function jobq_private.held_jobs from public;
-
-comment on function jobq_private.held_jobs is
-'Which of these jobs another transaction holds; the others are locked.';
-
 -- Purpose: report failed attempts, but of jobs that another transaction holds.
 -- Invariant: waits for nobody. Returns the outcome of each: held for those. Raises: 22004, 22023.
 create or replace function jobq_private.fail_free(failures jsonb)
@@ -20235,11 +20197,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _held constant uuid[] := jobq_private.held_jobs(array(
-        select (f.job_id #>> '{}')::uuid
-        from jsonb_path_query(fail_free.failures, '$[*].job_id') as f (job_id)
-    ));
+    _held uuid[];
 begin
+    select jobq_private.held_jobs(
+        array_agg((f.failure ->> 'job_id')::uuid),
+        array_agg((f.failure ->> 'attempt')::integer)
+    ) into _held
+    from jsonb_path_query(fail_free.failures, '$[*] ? (@.type() == "object")') as f (failure);
     if cardinality(_held) > 0 then
         return query
         select 'held', f.job_id, f.attempt
@@ -20262,6 +20226,54 @@ revoke all on function jobq_private.fail_free from public;
 
 comment on function jobq_private.fail_free is
 'Reports failed attempts, but of jobs that another transaction holds.';
+
+-- Purpose: of which of these attempts that run another transaction holds the job, so that a call
+-- which ends them would wait for it.
+-- Invariant: the others are locked for the caller, by the primary key; waits for nobody. A stale
+-- attempt locks nothing, so that it keeps the job from nobody.
+-- Raises: nothing.
+create or replace function jobq_private.held_jobs(job_ids uuid[], attempts integer[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _free uuid[];
+begin
+    _free := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(held_jobs.job_ids)
+        and (j.job_id, j.attempt) in (
+            select f.job_id, f.attempt
+            from unnest(held_jobs.job_ids, held_jobs.attempts) as f (job_id, attempt)
+        )
+        and j.lease_expires_at is not null
+        for update of j skip locked
+    );
+    return array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(held_jobs.job_ids)
+        and (j.job_id, j.attempt) in (
+            select f.job_id, f.attempt
+            from unnest(held_jobs.job_ids, held_jobs.attempts) as f (job_id, attempt)
+        )
+        and j.lease_expires_at is not null
+        and j.job_id <> all(_free)
+    );
+end
+$$;
+
+revoke all on function jobq_private.held_jobs from public;
+
+comment on function jobq_private.held_jobs is
+'The jobs of these attempts that another transaction holds; the others are locked.';
 
 -- Purpose: have the session's next claims of a queue go on where this one ended (at this job, or
 -- with null where it began), when three looks at its head in a row were slow: a pinned snapshot keeps their dead entries.
@@ -20617,7 +20629,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _held constant uuid[] := jobq_private.held_jobs(
-        array(select job_ids[n] from unnest(positions) as n)
+        array(select job_ids[n] from unnest(positions) as n),
+        array(select attempts[n] from unnest(positions) as n)
     );
     _late constant bigint[] := array(
         select n

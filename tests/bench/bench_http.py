@@ -20,7 +20,7 @@ import os
 import socket
 import statistics
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -156,8 +156,11 @@ def cpu(process: psutil.Process) -> float:
 def cpu_of_all(process: psutil.Process) -> float:
     """Return the CPU seconds of a process and of its children, ended ones too."""
     times = process.cpu_times()
-    ended = times.children_user + times.children_system
-    return ended + sum(cpu(one) for one in (process, *process.children()))
+    used = cpu(process) + float(times.children_user + times.children_system)
+    for child in process.children():
+        with suppress(psutil.NoSuchProcess):
+            used += cpu(child)
+    return used
 
 
 def postmaster(folder: str) -> psutil.Process:

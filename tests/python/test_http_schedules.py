@@ -136,6 +136,9 @@ async def test_a_key_is_one_of_its_endpoint(api: Api) -> None:
     first, again, other, _ = (answer.json() for answer in answers)
     assert first["job_id"] == again["job_id"] != other["job_id"]
     assert other["endpoint"] == "other"
+    for unfit in ("", "k" * 513):
+        answer = await api.ask("POST", "/jobs", json=CRON, headers={"idempotency-key": unfit})
+        assert answer.status_code == 400
 
 
 async def test_a_kind_recurs_too_and_a_start_is_now_by_default(api: Api) -> None:

@@ -744,7 +744,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def failures(
         self, queue: Queue, chosen: Sequence[tuple[int, int]], is_due: bool
-    ) -> list[dict[str, object]]:
+    ) -> list[dict[str, Any]]:
         ids, attempts = self.held(queue, chosen)
         return [
             {"job_id": str(i), "attempt": a, "error": "boom", "retry_in": "0" if is_due else "1 h"}
@@ -752,13 +752,12 @@ class QueueMachine(RuleBasedStateMachine):
         ]
 
     def settled(
-        self, queue: Queue, failures: Sequence[dict[str, object]], is_due: bool
+        self, queue: Queue, failures: Sequence[dict[str, Any]], is_due: bool
     ) -> list[str | None]:
         by_text = {str(job_id): job_id for job_id in queue.jobs}
         outcomes: list[str | None] = []
         for failure in failures:
             job_id, attempt = by_text[str(failure["job_id"])], failure["attempt"]
-            assert isinstance(attempt, int)
             outcomes.append(
                 queue.settle(job_id, retryable=True, is_due=is_due, is_expiry=False)
                 if queue.holds(job_id, attempt)
@@ -845,7 +844,10 @@ class QueueMachine(RuleBasedStateMachine):
             left = [(o, i) for i, o in zip(ids, outcomes, strict=True) if o != "succeeded"]
             by_text = {str(i): i for i in queue.jobs}
             tried = [by_text[str(failure["job_id"])] for failure in failures]
-            held = {i for i in tried if queue.jobs[i].state == "running" and is_locked(i)}
+            held = {
+                i for i, failure in zip(tried, failures, strict=True)
+                if queue.holds(i, failure["attempt"]) and is_locked(i)
+            }  # fmt: skip
             states = self.settled(
                 queue, [f for i, f in zip(tried, failures, strict=True) if i not in held], is_due
             )

@@ -338,6 +338,18 @@ def test_a_job_that_is_being_cancelled_holds_up_no_other(connect: Connect) -> No
     assert exchange(done, failed) == {done[0]: "lost", failed[0]: "lost"}
 
 
+def test_a_stale_report_keeps_the_job_from_nobody(connect: Connect) -> None:
+    late, worker = connect(), connect()
+    done, failed = running(worker, 2)
+    failure = Jsonb([{"job_id": str(failed), "attempt": 2}])
+    late.execute("begin")
+    query = "select outcome from jobq.exchange('{}', 'late', 0, %s, '{2}', failures => %s)"
+    assert late.execute(query, [[done], failure]).fetchall() == [("lost",)] * 2
+    worker.execute("set lock_timeout = '1s'")
+    beat = "select outcome from jobq.heartbeat('w', %s, '{1,1}')"
+    assert worker.execute(beat, [[done, failed]]).fetchall() == [("extended",)] * 2
+
+
 @pytest.mark.oldest_version
 def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
     connect: Connect,

@@ -10,11 +10,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _held constant uuid[] := jobq_private.held_jobs(array(
-        select (f.job_id #>> '{}')::uuid
-        from jsonb_path_query(fail_free.failures, '$[*].job_id') as f (job_id)
-    ));
+    _held uuid[];
 begin
+    select jobq_private.held_jobs(
+        array_agg((f.failure ->> 'job_id')::uuid),
+        array_agg((f.failure ->> 'attempt')::integer)
+    ) into _held
+    from jsonb_path_query(fail_free.failures, '$[*] ? (@.type() == "object")') as f (failure);
     if cardinality(_held) > 0 then
         return query
         select 'held', f.job_id, f.attempt

@@ -14,7 +14,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _held constant uuid[] := jobq_private.held_jobs(
-        array(select job_ids[n] from unnest(positions) as n)
+        array(select job_ids[n] from unnest(positions) as n),
+        array(select attempts[n] from unnest(positions) as n)
     );
     _late constant bigint[] := array(
         select n

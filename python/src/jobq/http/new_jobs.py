@@ -200,6 +200,7 @@ def one_key(headers: Headers, given: str | None) -> str | None:
     Raises:
         ApiError: there are several, and they differ.
         UnicodeDecodeError: it is not UTF-8.
+        ValidationError: it is none, as the specification has it.
     """
     keys = {header.encode("latin-1").decode() for header in headers.getlist("idempotency-key")}
     if not keys:
@@ -207,7 +208,7 @@ def one_key(headers: Headers, given: str | None) -> str | None:
     key = keys.pop()
     if keys or given not in (None, key):
         raise ApiError("INVALID_REQUEST", "idempotency_key: there are two that differ")
-    return key
+    return msgspec.convert(key, KeyText)
 
 
 async def create_jobs(call: Call) -> Response:
