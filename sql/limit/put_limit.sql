@@ -41,8 +41,8 @@ begin
         'put limit', put_limit.queue || ' ' || put_limit.concurrency_key,
         concat_ws(', ',
             'max_running ' || put_limit.max_running,
-            format('rate_limit %s in %s', put_limit.rate_limit,
-                coalesce(put_limit.rate_period, '1 s'))
+            'rate_limit ' || put_limit.rate_limit || ' in '
+            || coalesce(put_limit.rate_period, '1 s')
         )
     );
 exception

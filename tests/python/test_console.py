@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from http_api import SETTINGS, Api, opened, served
 
-from jobq.console.charts import latency
+from jobq.console.charts import latency, legend, time_line
 from jobq.console.options import Options, Proxy
 from jobq.console.tree import tree
 from jobq.console.words import plain
@@ -338,6 +338,27 @@ def test_a_minute_without_neighbours_is_a_point() -> None:
     (line, dots, _), (_, slow_dots, _) = latency(history).lines
     assert line.count("L") == 1 and dots.count("M") == slow_dots.count("M") == 1
     assert dots.startswith("M750.0 75.0") and slow_dots.startswith("M750.0 37.5")
+
+
+def test_a_time_line_says_how_long_each_sort_lasted_in_all() -> None:
+    def at(minute: int) -> str:
+        return f"2026-03-15T14:{minute:02}:00Z"
+
+    job = {"created_at": at(0), "finished_at": at(20), "state": "dead"}
+    attempts = [
+        {
+            "attempt_number": n,
+            "status": "FAILED",
+            "started_at": at(began),
+            "completed_at": at(ended),
+        }
+        for n, began, ended in ((1, 3, 4), (2, 9, 11), (3, 15, 20))
+    ]
+    assert legend(time_line(job, attempts)) == [
+        ("waited", "waited", "3 min"),
+        ("failed", "failed", "8 min"),
+        ("backed", "backed off", "9 min"),
+    ]
 
 
 async def test_what_jobs_say_is_text(browser: Browser) -> None:

@@ -1,6 +1,6 @@
 -- Concurrency keys and their limits, by one session; tests/python/test_limits.py has many.
 begin;
-select plan(26);
+select plan(27);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -142,6 +142,14 @@ select jobq.change_many('{"queue": "to", "priority": 3}', array[:'moved']::uuid[
 select is(
     (select c.job_id from jobq.claim('{to}', 'w', 1) as c), :'moved',
     'a job that is moved is claimed in its new queue'
+);
+
+-- The audit tells what was given
+select jobq.put_limit('told', 'a', 3);
+select jobq.put_limit('told', 'b', rate_limit => 5);
+select results_eq(
+    $$select a.reason from jobq.audit as a where a.subject like 'told %' order by a.subject$$,
+    array['max_running 3', 'rate_limit 5 in 00:00:01'], 'the audit says which limits were put'
 );
 
 select * from finish();

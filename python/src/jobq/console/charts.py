@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WIDTH: Final = 1000
 LEAST: Final = 0.012  # of the width, so that what was short is still seen
 MOST_PARTS: Final = 60
+SORTS: Final = {"backed": "backed off", "running": "runs", "success": "succeeded"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,14 @@ class Part:
         sort: waited, backed, or the state that an attempt left the job in.
         x: where it begins, of 1000.
         width: how wide it is.
+        length: how long it lasted.
         words: what it says.
     """
 
     sort: str
     x: float
     width: float
+    length: timedelta
     words: str
 
 
@@ -66,9 +69,21 @@ def laid_out(stretches: Sequence[tuple[str, datetime, datetime, str]]) -> list[P
     parts, x = [], 0.0
     for (sort, begin, end, words), width in zip(stretches, wide, strict=True):
         told = f"{words} {length((end - begin) / timedelta(milliseconds=1))}"
-        parts.append(Part(sort, round(x, 1), round(max(width * scale - 1.5, 1), 1), told))
+        wide_as = round(max(width * scale - 1.5, 1), 1)
+        parts.append(Part(sort, round(x, 1), wide_as, end - begin, told))
         x += width * scale
     return parts
+
+
+def legend(parts: Sequence[Part]) -> list[tuple[str, str, str]]:
+    """Return each sort that a time line has, its name, and how long that was in all."""
+    sums: dict[str, timedelta] = {}
+    for part in parts:
+        sums[part.sort] = sums.get(part.sort, timedelta()) + part.length
+    return [
+        (sort, SORTS.get(sort, sort), length(whole / timedelta(milliseconds=1)))
+        for sort, whole in sums.items()
+    ]
 
 
 HEIGHT: Final = 150
