@@ -550,7 +550,7 @@ create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
 
 create index job_expiry_idx on jobq_private.job (expires_at)
-where expires_at is not null and state in ('queued', 'retrying');
+where expires_at is not null and state in ('queued', 'retrying', 'blocked');
 
 -- Jobs that look at no other (dedup is null) stand in it beside those that do, of which one alone
 -- is there for each key: they differ by their ids, and nulls do not.
@@ -1268,6 +1268,7 @@ create table jobq_private.batch (
     on_end uuid,
     on_first_death uuid,
     queue text not null,
+    has_lost boolean not null default false,
     opened_at timestamptz not null default now(),
     sealed_at timestamptz,
     ended_at timestamptz,
@@ -1276,6 +1277,18 @@ create table jobq_private.batch (
 with (fillfactor = 70);
 
 create index batch_opened_at_idx on jobq_private.batch (opened_at);
+
+create index batch_on_success_idx on jobq_private.batch (on_success)
+where on_success is not null;
+
+create index batch_on_end_idx on jobq_private.batch (on_end)
+where on_end is not null;
+
+create index batch_on_first_death_idx on jobq_private.batch (on_first_death)
+where on_first_death is not null;
+
+comment on column jobq_private.batch.has_lost is
+'Whether a member was deleted that had not succeeded.';
 
 comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
 
@@ -8057,8 +8070,9 @@ after update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.leave_archive();
 
--- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
--- it is where its idempotency key or dedup key stands for another job by now.
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones, blocked if it
+-- has to wait again; it stays as it is where its idempotency key or dedup key stands for another job
+-- by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
 -- no longer counts against max_attempts, and it does not expire again. Before the update, so
 -- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
@@ -8077,7 +8091,9 @@ begin
     ) then
         return null;
     end if;
-
+    if jobq_private.wait_again(array[new.job_id]) <> '{}' then
+        new.state := 'blocked';
+    end if;
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
@@ -8100,6 +8116,7 @@ begin
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
     if not found then
+        insert into jobq_private.look (about, id) values ('parent', new.job_id);
         return null;
     end if;
     if new.lane_id is not null then
@@ -8113,7 +8130,7 @@ begin
         );
     end if;
     if new.state = 'blocked' then
-        insert into jobq_private.look (about, id) values ('child', new.job_id);
+        perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
@@ -8129,6 +8146,76 @@ create or replace trigger archive_redrive
 before update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
+
+-- Purpose: hold the idempotency keys of finished jobs that are to go back; return those jobs whose
+-- key stands for another one, which stay.
+-- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
+-- one statement. Of jobs with one key, the first has it. Raises: nothing.
+create or replace function jobq_private.bar_redrives(
+    job_ids uuid[], finished_ats timestamptz[]
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+declare
+    _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
+    _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
+    _keyed uuid[];
+    _kinds text[];
+    _queues text[];
+    _keys text[];
+    _barred uuid[] := '{}'::uuid[];
+    _job record;
+begin
+    select
+        array_agg(a.job_id), array_agg(a.kind), array_agg(a.queue),
+        array_agg(a.idempotency_key)
+    into _keyed, _kinds, _queues, _keys
+    from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
+    join jobq_private.job_archive as a
+        on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id
+        and a.finished_at = c.finished_at and a.finished_at between _first and _last
+    where a.idempotency_key is not null;
+    if _keyed is null then
+        return _barred;
+    end if;
+    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
+    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
+    from unnest(_keyed, _kinds, _keys) as g (job_id, kind, key)
+    order by g.kind, g.key, g.job_id
+    on conflict on constraint idempotency_key_pkey do nothing;
+
+    for _job in
+        select g.*
+        from unnest(_keyed, _kinds, _queues, _keys) as g (job_id, kind, queue, key)
+        left join jobq_private.idempotency_key as k
+            on k.kind = g.kind and k.idempotency_key = g.key
+        where k.job_id is distinct from g.job_id
+        order by g.kind, g.key, g.job_id
+    loop
+        if _job.job_id <> jobq_private.hold_key(
+            _job.kind, _job.queue, _job.key, _job.job_id
+        ) then
+            _barred := _barred || _job.job_id;
+        end if;
+    end loop;
+    return _barred;
+end
+$$;
+
+revoke all on function jobq_private.bar_redrives from public;
+
+comment on function jobq_private.bar_redrives is
+'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
 -- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
 -- asking their workers.
@@ -8958,7 +9045,7 @@ begin
     where j.job_id = any(array(
         select e.job_id
         from jobq_private.job as e
-        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying')
+        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying', 'blocked')
         order by e.expires_at
         limit expire_jobs.max_rows
         for update skip locked
@@ -9121,7 +9208,7 @@ comment on function jobq_private.tell_ended is
 
 -- Purpose: delete jobs, live or finished, with all that is known of them.
 -- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
--- their batches. Raises: nothing.
+-- their batches, which do not succeed without them. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -9139,6 +9226,15 @@ as $$
     select 'batch', j.batch_id
     from jobq_private.job as j
     where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    update jobq_private.batch as b
+    set has_lost = true
+    where b.ended_at is null and not b.has_lost and b.batch_id in (
+        select j.batch_id from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        union all
+        select a.batch_id from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids) and a.state <> 'succeeded'
+    );
     delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
@@ -9284,53 +9380,6 @@ revoke all on function jobq_private.hold_keys from public;
 
 comment on function jobq_private.hold_keys is
 'Holds the idempotency keys of a batch, and says which jobs are to be made.';
-
--- Purpose: hold the idempotency keys of finished jobs that go back, given by kind, queue and key;
--- return those jobs whose key stands for another one, which stay.
--- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
--- one statement. Of jobs with one key, the first has it. Raises: nothing.
-create or replace function jobq_private.hold_old_keys(
-    job_ids uuid[], kinds text[], queues text[], keys text[]
-)
-returns uuid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _barred uuid[] := '{}'::uuid[];
-    _job record;
-begin
-    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
-    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
-    from unnest(job_ids, kinds, keys) as g (job_id, kind, key)
-    order by g.kind, g.key, g.job_id
-    on conflict on constraint idempotency_key_pkey do nothing;
-
-    for _job in
-        select g.*
-        from unnest(job_ids, kinds, queues, keys) as g (job_id, kind, queue, key)
-        left join jobq_private.idempotency_key as k
-            on k.kind = g.kind and k.idempotency_key = g.key
-        where k.job_id is distinct from g.job_id
-        order by g.kind, g.key, g.job_id
-    loop
-        if _job.job_id <> jobq_private.hold_key(
-            _job.kind, _job.queue, _job.key, _job.job_id
-        ) then
-            _barred := _barred || _job.job_id;
-        end if;
-    end loop;
-    return _barred;
-end
-$$;
-
-revoke all on function jobq_private.hold_old_keys from public;
-
-comment on function jobq_private.hold_old_keys is
-'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
 -- Purpose: the id under which a dedup key makes a job: new_id, or for a throttled one that of the job
 -- which it has made within its period; for one that looks at live jobs that of a job which itself
@@ -10432,14 +10481,15 @@ revoke all on function jobq_private.read_jobs from public;
 comment on function jobq_private.read_jobs is
 'Reads new jobs that a caller gives as a JSON array.';
 
--- Purpose: put dead jobs back among the live ones that the caller has locked, but for those that
--- are barred; one whose dedup key stands for another job stays.
+-- Purpose: put dead or cancelled jobs that the caller has locked back among the live ones, blocked
+-- where they have to wait again; one whose idempotency key or dedup key stands for another job
+-- stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
 -- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
 -- found by an array of ids, in the partitions of their days, whatever the statistics say.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[], barred uuid[]
+    job_ids uuid[], finished_ats timestamptz[]
 )
 returns setof uuid
 language plpgsql
@@ -10457,10 +10507,17 @@ declare
     _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
     _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
+    _barred constant uuid[] := jobq_private.bar_redrives(job_ids, finished_ats);
+    _waiting uuid[];
     _back uuid[];
+    _blocked uuid[];
     _queues text[];
     _has_lanes boolean;
 begin
+    _waiting := jobq_private.wait_again(array(
+        select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+        where i.job_id <> all(_barred)
+    ));
     perform set_config('jobq.redrives', 'on', true);
     with back as (
         insert into jobq_private.job (
@@ -10472,8 +10529,9 @@ begin
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
-            a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
-            a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
+            a.attempt, a.attempt, a.max_attempts, a.priority,
+            case when a.job_id = any(_waiting) then 'blocked' else 'queued' end, a.state,
+            a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
@@ -10482,18 +10540,22 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
+        where a.state in ('dead', 'cancelled') and a.job_id <> all(_barred)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
-        returning job_id, queue, lane_id
+        returning job_id, state, queue, lane_id
     )
     select
-        array_agg(b.job_id), array_agg(distinct b.queue order by b.queue),
+        array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
+        array_agg(distinct b.queue order by b.queue),
         count(b.lane_id) > 0
-    into _back, _queues, _has_lanes
+    into _back, _blocked, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
+    insert into jobq_private.look (about, id)
+    select 'parent', i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+    where (i.job_id = any(_back)) is not true and i.job_id <> all(_barred);
     if _back is null then
         return;
     end if;
@@ -10513,6 +10575,9 @@ begin
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;
+    if _blocked is not null then
+        perform jobq_private.look_again(_blocked, _back);
+    end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
     perform jobq_private.wake(_queues);
@@ -10523,7 +10588,7 @@ $$;
 revoke all on function jobq_private.redrive_jobs from public;
 
 comment on function jobq_private.redrive_jobs is
-'Puts dead jobs that the caller has locked back among the live ones.';
+'Puts dead or cancelled jobs that the caller has locked back among the live ones.';
 
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
@@ -11907,7 +11972,8 @@ comment on function jobq.listen_events is
 
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. One that was cancelled before those had ended that it waited for is blocked again.
+-- token. One that has to wait again is blocked: for a job that it waited for, or for
+-- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
@@ -11923,12 +11989,7 @@ declare
 begin
     if _job.state in ('dead', 'cancelled') then
         update jobq_private.job_archive as a
-        set state = case
-            when exists (
-                select from jobq_private.edge as e where e.child = a.job_id and e.is_open
-            )
-            then 'blocked' else 'queued'
-        end
+        set state = 'queued'
         where a.job_id = _job.job_id
         and a.finished_at = _job.finished_at
         and a.state = _job.state;
@@ -11982,11 +12043,6 @@ as $$
 declare
     _chosen uuid[];
     _ended timestamptz[];
-    _keyed uuid[];
-    _kinds text[];
-    _queues text[];
-    _keys text[];
-    _barred uuid[] := '{}'::uuid[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -11996,7 +12052,7 @@ begin
         );
     end if;
     with chosen as materialized (
-        select a.job_id, a.finished_at, a.kind, a.queue, a.idempotency_key
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -12021,21 +12077,11 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
-    select
-        array_agg(c.job_id), array_agg(c.finished_at),
-        array_agg(c.job_id) filter (where c.idempotency_key is not null),
-        array_agg(c.kind) filter (where c.idempotency_key is not null),
-        array_agg(c.queue) filter (where c.idempotency_key is not null),
-        array_agg(c.idempotency_key) filter (where c.idempotency_key is not null)
-    into _chosen, _ended, _keyed, _kinds, _queues, _keys
+    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-
-    if _keyed is not null then
-        _barred := jobq_private.hold_old_keys(_keyed, _kinds, _queues, _keys);
-    end if;
     if _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended, _barred) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
     end if;
 end
 $$;
@@ -12455,7 +12501,7 @@ comment on function jobq_private.audit_change is
 
 create or replace trigger archive_audit
 after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
+for each row when (new.state in ('queued', 'blocked'))
 execute function jobq_private.audit_change('redrive', 'job_id');
 
 create or replace trigger queue_audit
@@ -20968,7 +21014,7 @@ comment on function jobq.begin_wait is
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
 -- first comes back short. A place below one says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
--- have ended, when there is room left. Raises: 22004, 22023.
+-- have ended, when there is room left, once a statement. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
@@ -21125,8 +21171,11 @@ begin
         return;
     end if;
     if exists (
-        select from jobq_private.look as l where l.look_at <= clock_timestamp()
-    ) and jobq_private.resolve() > 0 then
+            select from jobq_private.look as l where l.look_at <= clock_timestamp()
+        )
+        and current_setting('jobq.resolved', true) is distinct from statement_timestamp()::text
+        and jobq_private.resolve() > 0
+    then
         return query select * from jobq.claim(
             claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
         );
@@ -23245,7 +23294,8 @@ comment on function jobq_private.setting_health is
 'What is set for a role or the database that threatens the promise, with the remedy.';
 
 -- Purpose: one task of maintain(), repeated while it comes back full.
--- Invariant: 1,000 rows at a time; the last time begins within the time given. Partitions are
+-- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
+-- the time given. Partitions are
 -- made once, and more of them by the next call, after a commit.
 -- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
@@ -23276,7 +23326,7 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= case task when 'made_partitions' then 1 else 1000 end;
+        has_more := _done >= case when task in ('made_partitions', 'resolved') then 1 else 1000 end;
         exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
     end loop;
 end
@@ -24112,7 +24162,8 @@ comment on function jobq_private.call_back is
 -- Purpose: cancel those of these blocked jobs that can never run, since a parent, of parallel
 -- arrays, has ended as it has.
 -- Invariant: the caller has the rows that are held. Their open edges stay, so that a redrive has
--- them wait again. Returns how many. Raises: nothing.
+-- them wait again. A statement for each step, whatever their number. Returns how many.
+-- Raises: nothing.
 create or replace function jobq_private.cancel_children(
     children uuid[], parents uuid[], ends text[], held uuid[]
 )
@@ -24126,33 +24177,45 @@ set jit = off
 set enable_hashjoin = off
 as $$
 declare
-    _cancelled bigint;
+    _doomed uuid[];
+    _attempts integer[];
 begin
     if not exists (
         select from unnest(cancel_children.ends) as t (ended_as) where t.ended_as <> 'succeeded'
     ) then
         return 0;
     end if;
-    update jobq_private.job as j
-    set
-        state = 'cancelled',
-        cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
-        last_error_code = case d.ended_as when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED' end,
-        last_error = format('job_id %s is %s', d.parent, d.ended_as)
-    from (
+    with doomed as materialized (
         select distinct on (t.child) t.child, t.parent, t.ended_as
         from unnest(
             cancel_children.children, cancel_children.parents, cancel_children.ends
         ) as t (child, parent, ended_as)
         join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
-        where jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
+        where t.child = any(cancel_children.held)
+        and jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
         order by t.child, t.parent
-    ) as d
-    where j.job_id = d.child
-    and j.state = 'blocked'
-    and j.job_id = any(cancel_children.held);
-    get diagnostics _cancelled = row_count;
-    return _cancelled;
+    ),
+    told as (
+        update jobq_private.job as j
+        set
+            cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
+            last_error_code = case d.ended_as
+                when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED'
+            end,
+            last_error = format('job_id %s is %s', d.parent, d.ended_as)
+        from doomed as d
+        where j.job_id = d.child and j.state = 'blocked'
+        returning j.job_id, j.attempt
+    )
+    select array_agg(t.job_id), array_agg(t.attempt) into _doomed, _attempts
+    from told as t;
+    if _doomed is null then
+        return 0;
+    end if;
+    return (
+        select a.moved
+        from jobq_private.archive_jobs(_doomed, _attempts, 'cancelled', null, false) as a
+    );
 end
 $$;
 
@@ -24515,9 +24578,10 @@ comment on function jobq_private.cycle_among is
 
 -- Purpose: the open edges between these parents and any children, and these children and any
 -- parents, behind which something is left to do.
--- Invariant: reads only; at most 5,000, as parallel arrays; null for none. A child that is not
+-- Invariant: reads only; at most 1,000, as parallel arrays; null for none. A child that is not
 -- blocked gets no more than edges closed of parents that have succeeded, which stays true. Who
--- does not see all queues must not take for gone what it cannot see. Raises: nothing.
+-- does not see all queues must not take for gone what it cannot see. Children are looked up one
+-- by one by their ids, whatever the statistics say. Raises: nothing.
 create or replace function jobq_private.edges_to_settle(
     parents uuid[], children uuid[], queues text[], out over_children uuid[],
     out over_parents uuid[]
@@ -24528,6 +24592,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
+set enable_seqscan = off
 set enable_hashjoin = off
 as $$
 declare
@@ -24555,16 +24620,18 @@ begin
                 as b (child, parent, after_failure, ended_as)
             where b.ended_as is not null
         ) as o
-        left join jobq_private.job as c on c.job_id = o.child and c.state = 'blocked'
+        left join lateral (
+            select j.state from jobq_private.job as j where j.job_id = o.child offset 0
+        ) as c on true
         where (
             o.ended_as = 'succeeded'
             or (
-                c.job_id is not null
+                c.state = 'blocked'
                 and jobq_private.follows(o.ended_as, o.after_failure) is not null
             )
         )
         and (edges_to_settle.queues is null or o.ended_as <> 'gone')
-        limit 5000
+        limit 1000
     ) as t;
 end
 $$;
@@ -24574,11 +24641,13 @@ revoke all on function jobq_private.edges_to_settle from public;
 comment on function jobq_private.edges_to_settle is
 'The open edges of parents that have ended.';
 
--- Purpose: take looks away behind which nothing is left to do, and put off the others.
+-- Purpose: take looks away behind which nothing is left to do, and put off the others, but for
+-- a round that has moved something, and may have been too short for the rest.
 -- Invariant: the caller has locked them, and knows whom they are about; those for batches that
 -- somebody else holds stay. Raises: nothing.
 create or replace function jobq_private.end_looks(
-    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[]
+    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[],
+    has_moved boolean
 )
 returns void
 language plpgsql
@@ -24615,7 +24684,7 @@ begin
             greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
         )
         from pending as p
-        where l.ctid = p.ctid
+        where l.ctid = p.ctid and not end_looks.has_moved
     )
     delete from jobq_private.look as l
     where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p);
@@ -25447,6 +25516,51 @@ revoke all on function jobq_private.leave_looks from public;
 comment on function jobq_private.leave_looks is
 'Notes that jobs have ended for which others wait, or which belong to batches.';
 
+-- Purpose: have somebody look what redriven jobs that are blocked wait for.
+-- Invariant: none is needed for who waits only for others that go back with it: they count as
+-- awaited, and cannot end before the commit. Raises: nothing.
+create or replace function jobq_private.look_again(blocked uuid[], redriven uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with batch as materialized (
+        select b.*
+        from jobq_private.batch as b
+        where (
+            b.on_success = any(look_again.blocked)
+            or b.on_end = any(look_again.blocked)
+            or b.on_first_death = any(look_again.blocked)
+        )
+        and b.ended_at is null
+    )
+    insert into jobq_private.look (about, id)
+    select 'child', w.job_id
+    from unnest(look_again.blocked) as w (job_id)
+    where not exists (
+        select from batch as b where w.job_id in (b.on_success, b.on_end, b.on_first_death)
+    )
+    and (
+        exists (
+            select from jobq_private.edge as e
+            where e.child = w.job_id and e.is_open and e.parent <> all(look_again.redriven)
+        )
+        or not exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    )
+    union all
+    select 'batch', b.batch_id from batch as b
+$$;
+
+revoke all on function jobq_private.look_again from public;
+
+comment on function jobq_private.look_again is
+'Has somebody look what redriven jobs wait for.';
+
 -- Purpose: the jobs of a graph as new jobs, without what they wait for.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.node_jobs(nodes jsonb)
@@ -25759,8 +25873,9 @@ comment on function jobq_private.release_waiters is
 -- which somebody looks again after 10 ms, later after up to a second. A look is taken away
 -- only after a new snapshot has shown that nothing is left to do, by who has the rows of
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Returns how many jobs were released or
--- cancelled. Raises: nothing.
+-- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
+-- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
+-- had its share. Returns how many jobs were released or cancelled. Raises: nothing.
 create or replace function jobq_private.resolve(max_looks integer default 1000)
 returns bigint
 language plpgsql
@@ -25775,14 +25890,18 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
+    _until constant timestamptz := clock_timestamp() + interval '200 ms';
     _looks tid[];
     _parents uuid[];
     _children uuid[];
     _batches uuid[];
     _left uuid[] := array[]::uuid[];
+    _in_batches bigint;
     _moved bigint := 0;
+    _now bigint;
 begin
     perform set_config('jobq.looks', '', true);
+    perform set_config('jobq.resolved', statement_timestamp()::text, true);
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
@@ -25802,17 +25921,23 @@ begin
             for update skip locked
         ) as l;
         exit when _looks is null;
+        _now := 0;
         if _children <> '{}' then
             perform jobq_private.await_parents(_children, _queues);
         end if;
         if _children <> '{}' or _parents <> '{}' then
-            _moved := _moved + jobq_private.settle_edges(_parents, _children, _queues);
+            _now := jobq_private.settle_edges(_parents, _children, _queues);
         end if;
         if _batches is not null then
-            select _moved + s.moved, s.left_alone into _moved, _left
+            select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
+            _now := _now + _in_batches;
         end if;
-        perform jobq_private.end_looks(_looks, _parents, _children, _left, _queues);
+        perform jobq_private.end_looks(
+            _looks, _parents, _children, _left, _queues, _now > 0
+        );
+        _moved := _moved + _now;
+        exit when clock_timestamp() > _until;
     end loop;
     return _moved;
 end
@@ -25869,7 +25994,7 @@ begin
             select from jobq_private.job as j where j.batch_id = _batch_id
         );
         _outcome := case
-            when exists (
+            when _batch.has_lost or exists (
                 select from jobq_private.job_archive as a
                 where a.batch_id = _batch_id and a.state in ('dead', 'cancelled')
             )
@@ -25899,7 +26024,7 @@ comment on function jobq_private.settle_batches is
 -- none left, and cancel those that can never run.
 -- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
 -- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
--- parents releases it, and one of them only. Bounded: 5,000 edges at a call. Returns how many
+-- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
 -- jobs moved. Raises: nothing.
 create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
 returns bigint
@@ -26239,6 +26364,93 @@ revoke all on function jobq_private.unsettled_parents from public;
 
 comment on function jobq_private.unsettled_parents is
 'Parents behind whose end something is left to do.';
+
+-- Purpose: which of these ended jobs, that are about to be redriven, have to wait again: for jobs
+-- that they waited for, or for the end of a batch that has not called them yet.
+-- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
+-- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
+-- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
+-- Raises: nothing.
+create or replace function jobq_private.wait_again(job_ids uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _waiting uuid[];
+    _called uuid[];
+begin
+    _waiting := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(array(
+            select e.child
+            from jobq_private.edge as e
+            where e.parent = any(wait_again.job_ids)
+            and e.after_failure = 'run' and not e.is_open
+        ))
+        and j.state = 'blocked'
+        order by j.job_id
+        for no key update
+    );
+    with closed as materialized (
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        where e.parent = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+        union
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        join jobq_private.job as p on p.job_id = e.parent
+        where e.child = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+    )
+    update jobq_private.edge as e
+    set is_open = true
+    from closed as c
+    where e.ctid = c.ctid
+    and (c.child = any(_waiting) or c.child = any(wait_again.job_ids));
+    with batch as materialized (
+        select b.on_success, b.on_end, b.on_first_death
+        from jobq_private.batch as b
+        where (
+            b.on_success = any(wait_again.job_ids)
+            or b.on_end = any(wait_again.job_ids)
+            or b.on_first_death = any(wait_again.job_ids)
+        )
+        and b.ended_at is null
+        order by b.batch_id
+        for share
+    )
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
+    return array(
+        select w.job_id
+        from unnest(wait_again.job_ids) as w (job_id)
+        where w.job_id = any(_called)
+        or exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.wait_again from public;
+
+comment on function jobq_private.wait_again is
+'Which of these ended jobs have to wait again when they are redriven.';
 
 -- Purpose: how far a batch is.
 -- Invariant: counts rows; members of which the retention has ended do not count.
@@ -26648,7 +26860,7 @@ comment on function jobq.open_batch is
 'Makes a batch, with the jobs that run when it has succeeded, has ended, or when a first member is dead; returns its id.';
 
 -- Purpose: run jobs of a tree again that are dead or cancelled.
--- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
+-- Invariant: each as by redrive(), all or none, in sets: those that wait for others are blocked
 -- again, and what has succeeded does not run again. The blocked ones are locked first, so that
 -- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream the one from which on
@@ -26669,7 +26881,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _all uuid[];
-    _job_id uuid;
+    _chosen uuid[];
+    _ended timestamptz[];
+    _back uuid[];
 begin
     perform jobq.get_job(redrive_tree.job_id);
     if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
@@ -26688,22 +26902,35 @@ begin
     where j.job_id = any(_all) and j.state = 'blocked'
     order by j.job_id
     for no key update;
-    for _job_id in
-        select a.job_id
+    with chosen as materialized (
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.job_id = any(_all)
         and (
             a.state = 'dead'
             or (
                 a.state = 'cancelled'
-                and (redrive_tree.scope <> 'failed' or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE'))
+                and (
+                    redrive_tree.scope <> 'failed'
+                    or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE')
+                )
             )
         )
         order by a.job_id
-    loop
-        perform jobq.redrive(_job_id);
-        return next _job_id;
-    end loop;
+        for update of a
+    )
+    select array_agg(c.job_id order by c.job_id), array_agg(c.finished_at order by c.job_id)
+    into _chosen, _ended
+    from chosen as c;
+    if _chosen is null then
+        return;
+    end if;
+    _back := array(select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r (job_id));
+    perform jobq_private.refuse_redrive(jobq.get_job(c.job_id))
+    from unnest(_chosen) as c (job_id)
+    where c.job_id <> all(_back)
+    order by c.job_id;
+    return query select b.job_id from unnest(_back) as b (job_id) order by b.job_id;
 end
 $$;
 

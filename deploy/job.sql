@@ -285,8 +285,9 @@ after update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.leave_archive();
 
--- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
--- it is where its idempotency key or dedup key stands for another job by now.
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones, blocked if it
+-- has to wait again; it stays as it is where its idempotency key or dedup key stands for another job
+-- by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
 -- no longer counts against max_attempts, and it does not expire again. Before the update, so
 -- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
@@ -305,7 +306,9 @@ begin
     ) then
         return null;
     end if;
-
+    if jobq_private.wait_again(array[new.job_id]) <> '{}' then
+        new.state := 'blocked';
+    end if;
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
@@ -328,6 +331,7 @@ begin
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
     if not found then
+        insert into jobq_private.look (about, id) values ('parent', new.job_id);
         return null;
     end if;
     if new.lane_id is not null then
@@ -341,7 +345,7 @@ begin
         );
     end if;
     if new.state = 'blocked' then
-        insert into jobq_private.look (about, id) values ('child', new.job_id);
+        perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
@@ -357,6 +361,76 @@ create or replace trigger archive_redrive
 before update on jobq_private.job_archive
 for each row when (new.state in ('queued', 'blocked') and old.state in ('dead', 'cancelled'))
 execute function jobq_private.redrive_archived();
+
+-- Purpose: hold the idempotency keys of finished jobs that are to go back; return those jobs whose
+-- key stands for another one, which stay.
+-- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
+-- one statement. Of jobs with one key, the first has it. Raises: nothing.
+create or replace function jobq_private.bar_redrives(
+    job_ids uuid[], finished_ats timestamptz[]
+)
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+declare
+    _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
+    _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
+    _keyed uuid[];
+    _kinds text[];
+    _queues text[];
+    _keys text[];
+    _barred uuid[] := '{}'::uuid[];
+    _job record;
+begin
+    select
+        array_agg(a.job_id), array_agg(a.kind), array_agg(a.queue),
+        array_agg(a.idempotency_key)
+    into _keyed, _kinds, _queues, _keys
+    from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
+    join jobq_private.job_archive as a
+        on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id
+        and a.finished_at = c.finished_at and a.finished_at between _first and _last
+    where a.idempotency_key is not null;
+    if _keyed is null then
+        return _barred;
+    end if;
+    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
+    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
+    from unnest(_keyed, _kinds, _keys) as g (job_id, kind, key)
+    order by g.kind, g.key, g.job_id
+    on conflict on constraint idempotency_key_pkey do nothing;
+
+    for _job in
+        select g.*
+        from unnest(_keyed, _kinds, _queues, _keys) as g (job_id, kind, queue, key)
+        left join jobq_private.idempotency_key as k
+            on k.kind = g.kind and k.idempotency_key = g.key
+        where k.job_id is distinct from g.job_id
+        order by g.kind, g.key, g.job_id
+    loop
+        if _job.job_id <> jobq_private.hold_key(
+            _job.kind, _job.queue, _job.key, _job.job_id
+        ) then
+            _barred := _barred || _job.job_id;
+        end if;
+    end loop;
+    return _barred;
+end
+$$;
+
+revoke all on function jobq_private.bar_redrives from public;
+
+comment on function jobq_private.bar_redrives is
+'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
 -- Purpose: cancel jobs that the caller has locked: those that wait at once, those that run by
 -- asking their workers.
@@ -1186,7 +1260,7 @@ begin
     where j.job_id = any(array(
         select e.job_id
         from jobq_private.job as e
-        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying')
+        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying', 'blocked')
         order by e.expires_at
         limit expire_jobs.max_rows
         for update skip locked
@@ -1349,7 +1423,7 @@ comment on function jobq_private.tell_ended is
 
 -- Purpose: delete jobs, live or finished, with all that is known of them.
 -- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
--- their batches. Raises: nothing.
+-- their batches, which do not succeed without them. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -1367,6 +1441,15 @@ as $$
     select 'batch', j.batch_id
     from jobq_private.job as j
     where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    update jobq_private.batch as b
+    set has_lost = true
+    where b.ended_at is null and not b.has_lost and b.batch_id in (
+        select j.batch_id from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        union all
+        select a.batch_id from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids) and a.state <> 'succeeded'
+    );
     delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);
@@ -1512,53 +1595,6 @@ revoke all on function jobq_private.hold_keys from public;
 
 comment on function jobq_private.hold_keys is
 'Holds the idempotency keys of a batch, and says which jobs are to be made.';
-
--- Purpose: hold the idempotency keys of finished jobs that go back, given by kind, queue and key;
--- return those jobs whose key stands for another one, which stay.
--- Invariant: keys are taken in the order of kind and key, as by every batch; those that are free by
--- one statement. Of jobs with one key, the first has it. Raises: nothing.
-create or replace function jobq_private.hold_old_keys(
-    job_ids uuid[], kinds text[], queues text[], keys text[]
-)
-returns uuid[]
-language plpgsql
-volatile
-parallel unsafe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-declare
-    _barred uuid[] := '{}'::uuid[];
-    _job record;
-begin
-    insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
-    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
-    from unnest(job_ids, kinds, keys) as g (job_id, kind, key)
-    order by g.kind, g.key, g.job_id
-    on conflict on constraint idempotency_key_pkey do nothing;
-
-    for _job in
-        select g.*
-        from unnest(job_ids, kinds, queues, keys) as g (job_id, kind, queue, key)
-        left join jobq_private.idempotency_key as k
-            on k.kind = g.kind and k.idempotency_key = g.key
-        where k.job_id is distinct from g.job_id
-        order by g.kind, g.key, g.job_id
-    loop
-        if _job.job_id <> jobq_private.hold_key(
-            _job.kind, _job.queue, _job.key, _job.job_id
-        ) then
-            _barred := _barred || _job.job_id;
-        end if;
-    end loop;
-    return _barred;
-end
-$$;
-
-revoke all on function jobq_private.hold_old_keys from public;
-
-comment on function jobq_private.hold_old_keys is
-'Holds the idempotency keys of finished jobs that go back, and returns those that have to stay.';
 
 -- Purpose: the id under which a dedup key makes a job: new_id, or for a throttled one that of the job
 -- which it has made within its period; for one that looks at live jobs that of a job which itself
@@ -2660,14 +2696,15 @@ revoke all on function jobq_private.read_jobs from public;
 comment on function jobq_private.read_jobs is
 'Reads new jobs that a caller gives as a JSON array.';
 
--- Purpose: put dead jobs back among the live ones that the caller has locked, but for those that
--- are barred; one whose dedup key stands for another job stays.
+-- Purpose: put dead or cancelled jobs that the caller has locked back among the live ones, blocked
+-- where they have to wait again; one whose idempotency key or dedup key stands for another job
+-- stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
 -- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
 -- found by an array of ids, in the partitions of their days, whatever the statistics say.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[], barred uuid[]
+    job_ids uuid[], finished_ats timestamptz[]
 )
 returns setof uuid
 language plpgsql
@@ -2685,10 +2722,17 @@ declare
     _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
     _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
+    _barred constant uuid[] := jobq_private.bar_redrives(job_ids, finished_ats);
+    _waiting uuid[];
     _back uuid[];
+    _blocked uuid[];
     _queues text[];
     _has_lanes boolean;
 begin
+    _waiting := jobq_private.wait_again(array(
+        select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+        where i.job_id <> all(_barred)
+    ));
     perform set_config('jobq.redrives', 'on', true);
     with back as (
         insert into jobq_private.job (
@@ -2700,8 +2744,9 @@ begin
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
-            a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
-            a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
+            a.attempt, a.attempt, a.max_attempts, a.priority,
+            case when a.job_id = any(_waiting) then 'blocked' else 'queued' end, a.state,
+            a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
@@ -2710,18 +2755,22 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
+        where a.state in ('dead', 'cancelled') and a.job_id <> all(_barred)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
-        returning job_id, queue, lane_id
+        returning job_id, state, queue, lane_id
     )
     select
-        array_agg(b.job_id), array_agg(distinct b.queue order by b.queue),
+        array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
+        array_agg(distinct b.queue order by b.queue),
         count(b.lane_id) > 0
-    into _back, _queues, _has_lanes
+    into _back, _blocked, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
+    insert into jobq_private.look (about, id)
+    select 'parent', i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+    where (i.job_id = any(_back)) is not true and i.job_id <> all(_barred);
     if _back is null then
         return;
     end if;
@@ -2741,6 +2790,9 @@ begin
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;
+    if _blocked is not null then
+        perform jobq_private.look_again(_blocked, _back);
+    end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
     perform jobq_private.wake(_queues);
@@ -2751,7 +2803,7 @@ $$;
 revoke all on function jobq_private.redrive_jobs from public;
 
 comment on function jobq_private.redrive_jobs is
-'Puts dead jobs that the caller has locked back among the live ones.';
+'Puts dead or cancelled jobs that the caller has locked back among the live ones.';
 
 -- Purpose: say which job holds a key of a finished job that was not redriven.
 -- Invariant: reads only; returns where none does, as when somebody else has redriven it.
@@ -4135,7 +4187,8 @@ comment on function jobq.listen_events is
 
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. One that was cancelled before those had ended that it waited for is blocked again.
+-- token. One that has to wait again is blocked: for a job that it waited for, or for
+-- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
@@ -4151,12 +4204,7 @@ declare
 begin
     if _job.state in ('dead', 'cancelled') then
         update jobq_private.job_archive as a
-        set state = case
-            when exists (
-                select from jobq_private.edge as e where e.child = a.job_id and e.is_open
-            )
-            then 'blocked' else 'queued'
-        end
+        set state = 'queued'
         where a.job_id = _job.job_id
         and a.finished_at = _job.finished_at
         and a.state = _job.state;
@@ -4210,11 +4258,6 @@ as $$
 declare
     _chosen uuid[];
     _ended timestamptz[];
-    _keyed uuid[];
-    _kinds text[];
-    _queues text[];
-    _keys text[];
-    _barred uuid[] := '{}'::uuid[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -4224,7 +4267,7 @@ begin
         );
     end if;
     with chosen as materialized (
-        select a.job_id, a.finished_at, a.kind, a.queue, a.idempotency_key
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -4249,21 +4292,11 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
-    select
-        array_agg(c.job_id), array_agg(c.finished_at),
-        array_agg(c.job_id) filter (where c.idempotency_key is not null),
-        array_agg(c.kind) filter (where c.idempotency_key is not null),
-        array_agg(c.queue) filter (where c.idempotency_key is not null),
-        array_agg(c.idempotency_key) filter (where c.idempotency_key is not null)
-    into _chosen, _ended, _keyed, _kinds, _queues, _keys
+    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-
-    if _keyed is not null then
-        _barred := jobq_private.hold_old_keys(_keyed, _kinds, _queues, _keys);
-    end if;
     if _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended, _barred) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
     end if;
 end
 $$;

@@ -148,7 +148,7 @@ create index job_lease_idx on jobq_private.job (lease_expires_at)
 where state = 'running';
 
 create index job_expiry_idx on jobq_private.job (expires_at)
-where expires_at is not null and state in ('queued', 'retrying');
+where expires_at is not null and state in ('queued', 'retrying', 'blocked');
 
 -- Jobs that look at no other (dedup is null) stand in it beside those that do, of which one alone
 -- is there for each key: they differ by their ids, and nulls do not.

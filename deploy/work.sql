@@ -1127,7 +1127,7 @@ comment on function jobq.begin_wait is
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
 -- first comes back short. A place below one says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
--- have ended, when there is room left. Raises: 22004, 22023.
+-- have ended, when there is room left, once a statement. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
 -- Argument max_limited: of these at most so many that have a concurrency key, or whose queue or
 -- kind has limits: a worker that claims ahead takes no places for what it does not yet run. null
@@ -1284,8 +1284,11 @@ begin
         return;
     end if;
     if exists (
-        select from jobq_private.look as l where l.look_at <= clock_timestamp()
-    ) and jobq_private.resolve() > 0 then
+            select from jobq_private.look as l where l.look_at <= clock_timestamp()
+        )
+        and current_setting('jobq.resolved', true) is distinct from statement_timestamp()::text
+        and jobq_private.resolve() > 0
+    then
         return query select * from jobq.claim(
             claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
         );

@@ -283,7 +283,8 @@ comment on function jobq_private.call_back is
 -- Purpose: cancel those of these blocked jobs that can never run, since a parent, of parallel
 -- arrays, has ended as it has.
 -- Invariant: the caller has the rows that are held. Their open edges stay, so that a redrive has
--- them wait again. Returns how many. Raises: nothing.
+-- them wait again. A statement for each step, whatever their number. Returns how many.
+-- Raises: nothing.
 create or replace function jobq_private.cancel_children(
     children uuid[], parents uuid[], ends text[], held uuid[]
 )
@@ -297,33 +298,45 @@ set jit = off
 set enable_hashjoin = off
 as $$
 declare
-    _cancelled bigint;
+    _doomed uuid[];
+    _attempts integer[];
 begin
     if not exists (
         select from unnest(cancel_children.ends) as t (ended_as) where t.ended_as <> 'succeeded'
     ) then
         return 0;
     end if;
-    update jobq_private.job as j
-    set
-        state = 'cancelled',
-        cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
-        last_error_code = case d.ended_as when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED' end,
-        last_error = format('job_id %s is %s', d.parent, d.ended_as)
-    from (
+    with doomed as materialized (
         select distinct on (t.child) t.child, t.parent, t.ended_as
         from unnest(
             cancel_children.children, cancel_children.parents, cancel_children.ends
         ) as t (child, parent, ended_as)
         join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
-        where jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
+        where t.child = any(cancel_children.held)
+        and jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
         order by t.child, t.parent
-    ) as d
-    where j.job_id = d.child
-    and j.state = 'blocked'
-    and j.job_id = any(cancel_children.held);
-    get diagnostics _cancelled = row_count;
-    return _cancelled;
+    ),
+    told as (
+        update jobq_private.job as j
+        set
+            cancel_reason = format('job_id %s, which it waited for, is %s', d.parent, d.ended_as),
+            last_error_code = case d.ended_as
+                when 'gone' then 'PARENT_GONE' else 'PARENT_FAILED'
+            end,
+            last_error = format('job_id %s is %s', d.parent, d.ended_as)
+        from doomed as d
+        where j.job_id = d.child and j.state = 'blocked'
+        returning j.job_id, j.attempt
+    )
+    select array_agg(t.job_id), array_agg(t.attempt) into _doomed, _attempts
+    from told as t;
+    if _doomed is null then
+        return 0;
+    end if;
+    return (
+        select a.moved
+        from jobq_private.archive_jobs(_doomed, _attempts, 'cancelled', null, false) as a
+    );
 end
 $$;
 
@@ -686,9 +699,10 @@ comment on function jobq_private.cycle_among is
 
 -- Purpose: the open edges between these parents and any children, and these children and any
 -- parents, behind which something is left to do.
--- Invariant: reads only; at most 5,000, as parallel arrays; null for none. A child that is not
+-- Invariant: reads only; at most 1,000, as parallel arrays; null for none. A child that is not
 -- blocked gets no more than edges closed of parents that have succeeded, which stays true. Who
--- does not see all queues must not take for gone what it cannot see. Raises: nothing.
+-- does not see all queues must not take for gone what it cannot see. Children are looked up one
+-- by one by their ids, whatever the statistics say. Raises: nothing.
 create or replace function jobq_private.edges_to_settle(
     parents uuid[], children uuid[], queues text[], out over_children uuid[],
     out over_parents uuid[]
@@ -699,6 +713,7 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set jit = off
+set enable_seqscan = off
 set enable_hashjoin = off
 as $$
 declare
@@ -726,16 +741,18 @@ begin
                 as b (child, parent, after_failure, ended_as)
             where b.ended_as is not null
         ) as o
-        left join jobq_private.job as c on c.job_id = o.child and c.state = 'blocked'
+        left join lateral (
+            select j.state from jobq_private.job as j where j.job_id = o.child offset 0
+        ) as c on true
         where (
             o.ended_as = 'succeeded'
             or (
-                c.job_id is not null
+                c.state = 'blocked'
                 and jobq_private.follows(o.ended_as, o.after_failure) is not null
             )
         )
         and (edges_to_settle.queues is null or o.ended_as <> 'gone')
-        limit 5000
+        limit 1000
     ) as t;
 end
 $$;
@@ -745,11 +762,13 @@ revoke all on function jobq_private.edges_to_settle from public;
 comment on function jobq_private.edges_to_settle is
 'The open edges of parents that have ended.';
 
--- Purpose: take looks away behind which nothing is left to do, and put off the others.
+-- Purpose: take looks away behind which nothing is left to do, and put off the others, but for
+-- a round that has moved something, and may have been too short for the rest.
 -- Invariant: the caller has locked them, and knows whom they are about; those for batches that
 -- somebody else holds stay. Raises: nothing.
 create or replace function jobq_private.end_looks(
-    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[]
+    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[],
+    has_moved boolean
 )
 returns void
 language plpgsql
@@ -786,7 +805,7 @@ begin
             greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
         )
         from pending as p
-        where l.ctid = p.ctid
+        where l.ctid = p.ctid and not end_looks.has_moved
     )
     delete from jobq_private.look as l
     where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p);
@@ -1618,6 +1637,51 @@ revoke all on function jobq_private.leave_looks from public;
 comment on function jobq_private.leave_looks is
 'Notes that jobs have ended for which others wait, or which belong to batches.';
 
+-- Purpose: have somebody look what redriven jobs that are blocked wait for.
+-- Invariant: none is needed for who waits only for others that go back with it: they count as
+-- awaited, and cannot end before the commit. Raises: nothing.
+create or replace function jobq_private.look_again(blocked uuid[], redriven uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with batch as materialized (
+        select b.*
+        from jobq_private.batch as b
+        where (
+            b.on_success = any(look_again.blocked)
+            or b.on_end = any(look_again.blocked)
+            or b.on_first_death = any(look_again.blocked)
+        )
+        and b.ended_at is null
+    )
+    insert into jobq_private.look (about, id)
+    select 'child', w.job_id
+    from unnest(look_again.blocked) as w (job_id)
+    where not exists (
+        select from batch as b where w.job_id in (b.on_success, b.on_end, b.on_first_death)
+    )
+    and (
+        exists (
+            select from jobq_private.edge as e
+            where e.child = w.job_id and e.is_open and e.parent <> all(look_again.redriven)
+        )
+        or not exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    )
+    union all
+    select 'batch', b.batch_id from batch as b
+$$;
+
+revoke all on function jobq_private.look_again from public;
+
+comment on function jobq_private.look_again is
+'Has somebody look what redriven jobs wait for.';
+
 -- Purpose: the jobs of a graph as new jobs, without what they wait for.
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.node_jobs(nodes jsonb)
@@ -1930,8 +1994,9 @@ comment on function jobq_private.release_waiters is
 -- which somebody looks again after 10 ms, later after up to a second. A look is taken away
 -- only after a new snapshot has shown that nothing is left to do, by who has the rows of
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Returns how many jobs were released or
--- cancelled. Raises: nothing.
+-- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
+-- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
+-- had its share. Returns how many jobs were released or cancelled. Raises: nothing.
 create or replace function jobq_private.resolve(max_looks integer default 1000)
 returns bigint
 language plpgsql
@@ -1946,14 +2011,18 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
+    _until constant timestamptz := clock_timestamp() + interval '200 ms';
     _looks tid[];
     _parents uuid[];
     _children uuid[];
     _batches uuid[];
     _left uuid[] := array[]::uuid[];
+    _in_batches bigint;
     _moved bigint := 0;
+    _now bigint;
 begin
     perform set_config('jobq.looks', '', true);
+    perform set_config('jobq.resolved', statement_timestamp()::text, true);
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
@@ -1973,17 +2042,23 @@ begin
             for update skip locked
         ) as l;
         exit when _looks is null;
+        _now := 0;
         if _children <> '{}' then
             perform jobq_private.await_parents(_children, _queues);
         end if;
         if _children <> '{}' or _parents <> '{}' then
-            _moved := _moved + jobq_private.settle_edges(_parents, _children, _queues);
+            _now := jobq_private.settle_edges(_parents, _children, _queues);
         end if;
         if _batches is not null then
-            select _moved + s.moved, s.left_alone into _moved, _left
+            select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
+            _now := _now + _in_batches;
         end if;
-        perform jobq_private.end_looks(_looks, _parents, _children, _left, _queues);
+        perform jobq_private.end_looks(
+            _looks, _parents, _children, _left, _queues, _now > 0
+        );
+        _moved := _moved + _now;
+        exit when clock_timestamp() > _until;
     end loop;
     return _moved;
 end
@@ -2040,7 +2115,7 @@ begin
             select from jobq_private.job as j where j.batch_id = _batch_id
         );
         _outcome := case
-            when exists (
+            when _batch.has_lost or exists (
                 select from jobq_private.job_archive as a
                 where a.batch_id = _batch_id and a.state in ('dead', 'cancelled')
             )
@@ -2070,7 +2145,7 @@ comment on function jobq_private.settle_batches is
 -- none left, and cancel those that can never run.
 -- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
 -- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
--- parents releases it, and one of them only. Bounded: 5,000 edges at a call. Returns how many
+-- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
 -- jobs moved. Raises: nothing.
 create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
 returns bigint
@@ -2410,6 +2485,93 @@ revoke all on function jobq_private.unsettled_parents from public;
 
 comment on function jobq_private.unsettled_parents is
 'Parents behind whose end something is left to do.';
+
+-- Purpose: which of these ended jobs, that are about to be redriven, have to wait again: for jobs
+-- that they waited for, or for the end of a batch that has not called them yet.
+-- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
+-- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
+-- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
+-- Raises: nothing.
+create or replace function jobq_private.wait_again(job_ids uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _waiting uuid[];
+    _called uuid[];
+begin
+    _waiting := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(array(
+            select e.child
+            from jobq_private.edge as e
+            where e.parent = any(wait_again.job_ids)
+            and e.after_failure = 'run' and not e.is_open
+        ))
+        and j.state = 'blocked'
+        order by j.job_id
+        for no key update
+    );
+    with closed as materialized (
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        where e.parent = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+        union
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        join jobq_private.job as p on p.job_id = e.parent
+        where e.child = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+    )
+    update jobq_private.edge as e
+    set is_open = true
+    from closed as c
+    where e.ctid = c.ctid
+    and (c.child = any(_waiting) or c.child = any(wait_again.job_ids));
+    with batch as materialized (
+        select b.on_success, b.on_end, b.on_first_death
+        from jobq_private.batch as b
+        where (
+            b.on_success = any(wait_again.job_ids)
+            or b.on_end = any(wait_again.job_ids)
+            or b.on_first_death = any(wait_again.job_ids)
+        )
+        and b.ended_at is null
+        order by b.batch_id
+        for share
+    )
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
+    return array(
+        select w.job_id
+        from unnest(wait_again.job_ids) as w (job_id)
+        where w.job_id = any(_called)
+        or exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.wait_again from public;
+
+comment on function jobq_private.wait_again is
+'Which of these ended jobs have to wait again when they are redriven.';
 
 -- Purpose: how far a batch is.
 -- Invariant: counts rows; members of which the retention has ended do not count.
@@ -2819,7 +2981,7 @@ comment on function jobq.open_batch is
 'Makes a batch, with the jobs that run when it has succeeded, has ended, or when a first member is dead; returns its id.';
 
 -- Purpose: run jobs of a tree again that are dead or cancelled.
--- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
+-- Invariant: each as by redrive(), all or none, in sets: those that wait for others are blocked
 -- again, and what has succeeded does not run again. The blocked ones are locked first, so that
 -- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream the one from which on
@@ -2840,7 +3002,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _all uuid[];
-    _job_id uuid;
+    _chosen uuid[];
+    _ended timestamptz[];
+    _back uuid[];
 begin
     perform jobq.get_job(redrive_tree.job_id);
     if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
@@ -2859,22 +3023,35 @@ begin
     where j.job_id = any(_all) and j.state = 'blocked'
     order by j.job_id
     for no key update;
-    for _job_id in
-        select a.job_id
+    with chosen as materialized (
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.job_id = any(_all)
         and (
             a.state = 'dead'
             or (
                 a.state = 'cancelled'
-                and (redrive_tree.scope <> 'failed' or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE'))
+                and (
+                    redrive_tree.scope <> 'failed'
+                    or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE')
+                )
             )
         )
         order by a.job_id
-    loop
-        perform jobq.redrive(_job_id);
-        return next _job_id;
-    end loop;
+        for update of a
+    )
+    select array_agg(c.job_id order by c.job_id), array_agg(c.finished_at order by c.job_id)
+    into _chosen, _ended
+    from chosen as c;
+    if _chosen is null then
+        return;
+    end if;
+    _back := array(select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r (job_id));
+    perform jobq_private.refuse_redrive(jobq.get_job(c.job_id))
+    from unnest(_chosen) as c (job_id)
+    where c.job_id <> all(_back)
+    order by c.job_id;
+    return query select b.job_id from unnest(_back) as b (job_id) order by b.job_id;
 end
 $$;
 

@@ -113,6 +113,7 @@ create table jobq_private.batch (
     on_end uuid,
     on_first_death uuid,
     queue text not null,
+    has_lost boolean not null default false,
     opened_at timestamptz not null default now(),
     sealed_at timestamptz,
     ended_at timestamptz,
@@ -121,6 +122,18 @@ create table jobq_private.batch (
 with (fillfactor = 70);
 
 create index batch_opened_at_idx on jobq_private.batch (opened_at);
+
+create index batch_on_success_idx on jobq_private.batch (on_success)
+where on_success is not null;
+
+create index batch_on_end_idx on jobq_private.batch (on_end)
+where on_end is not null;
+
+create index batch_on_first_death_idx on jobq_private.batch (on_first_death)
+where on_first_death is not null;
+
+comment on column jobq_private.batch.has_lost is
+'Whether a member was deleted that had not succeeded.';
 
 comment on table jobq_private.batch is 'Jobs that belong together, and the jobs that wait for their end.';
 

@@ -57,6 +57,7 @@ begin
         ('function', 'jobq_private.is_needed', '', 1),
         ('function', 'jobq_private.join_alone', '', 1),
         ('function', 'jobq_private.leave_looks', '', 1),
+        ('function', 'jobq_private.look_again', '', 1),
         ('function', 'jobq_private.node_jobs', '', 1),
         ('function', 'jobq_private.prune_edges', '', 1),
         ('function', 'jobq_private.prune_nodes', '', 1),
@@ -73,6 +74,7 @@ begin
         ('function', 'jobq_private.tree', '', 1),
         ('function', 'jobq_private.unsettled_children', '', 1),
         ('function', 'jobq_private.unsettled_parents', '', 1),
+        ('function', 'jobq_private.wait_again', '', 1),
         ('function', 'jobq_private.worked_queues', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -8,7 +8,7 @@ select late_event_id, event, job_id from jobq_private.late_event where false;
 select child, parent, after_failure, is_open from jobq_private.edge where false;
 select look_id, about, id, created_at, look_at from jobq_private.look where false;
 select job_id, graph_id, name from jobq_private.node where false;
-select batch_id, on_success, on_end, on_first_death, queue, opened_at, sealed_at, ended_at
+select batch_id, on_success, on_end, on_first_death, queue, has_lost, opened_at, sealed_at, ended_at
 from jobq_private.batch where false;
 
 rollback;

@@ -1,6 +1,7 @@
 -- Purpose: run a dead or cancelled job again.
 -- Invariant: its attempts start afresh, while the attempt number goes on as the fencing
--- token. One that was cancelled before those had ended that it waited for is blocked again.
+-- token. One that has to wait again is blocked: for a job that it waited for, or for
+-- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
 -- Example: select jobq.redrive(:'dead');
 create or replace function jobq.redrive(job_id uuid)
@@ -16,12 +17,7 @@ declare
 begin
     if _job.state in ('dead', 'cancelled') then
         update jobq_private.job_archive as a
-        set state = case
-            when exists (
-                select from jobq_private.edge as e where e.child = a.job_id and e.is_open
-            )
-            then 'blocked' else 'queued'
-        end
+        set state = 'queued'
         where a.job_id = _job.job_id
         and a.finished_at = _job.finished_at
         and a.state = _job.state;

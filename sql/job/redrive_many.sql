@@ -31,11 +31,6 @@ as $$
 declare
     _chosen uuid[];
     _ended timestamptz[];
-    _keyed uuid[];
-    _kinds text[];
-    _queues text[];
-    _keys text[];
-    _barred uuid[] := '{}'::uuid[];
 begin
     if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
@@ -45,7 +40,7 @@ begin
         );
     end if;
     with chosen as materialized (
-        select a.job_id, a.finished_at, a.kind, a.queue, a.idempotency_key
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.state = 'dead'
         and a.finished_at >= redrive_many.since
@@ -70,21 +65,11 @@ begin
         limit redrive_many.max_jobs
         for update of a skip locked
     )
-    select
-        array_agg(c.job_id), array_agg(c.finished_at),
-        array_agg(c.job_id) filter (where c.idempotency_key is not null),
-        array_agg(c.kind) filter (where c.idempotency_key is not null),
-        array_agg(c.queue) filter (where c.idempotency_key is not null),
-        array_agg(c.idempotency_key) filter (where c.idempotency_key is not null)
-    into _chosen, _ended, _keyed, _kinds, _queues, _keys
+    select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-
-    if _keyed is not null then
-        _barred := jobq_private.hold_old_keys(_keyed, _kinds, _queues, _keys);
-    end if;
     if _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended, _barred) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
     end if;
 end
 $$;

@@ -1,5 +1,5 @@
 -- Purpose: run jobs of a tree again that are dead or cancelled.
--- Invariant: each as by redrive(), in one transaction: those that wait for others are blocked
+-- Invariant: each as by redrive(), all or none, in sets: those that wait for others are blocked
 -- again, and what has succeeded does not run again. The blocked ones are locked first, so that
 -- who cancels them because of a death is waited for, or sees the redrive. Raises: 22004, 22023, JQ001, JQ002, JQ004.
 -- Argument job_id: any job of the tree; for downstream the one from which on
@@ -20,7 +20,9 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _all uuid[];
-    _job_id uuid;
+    _chosen uuid[];
+    _ended timestamptz[];
+    _back uuid[];
 begin
     perform jobq.get_job(redrive_tree.job_id);
     if redrive_tree.scope is null or redrive_tree.scope not in ('failed', 'downstream', 'all')
@@ -39,22 +41,35 @@ begin
     where j.job_id = any(_all) and j.state = 'blocked'
     order by j.job_id
     for no key update;
-    for _job_id in
-        select a.job_id
+    with chosen as materialized (
+        select a.job_id, a.finished_at
         from jobq_private.job_archive as a
         where a.job_id = any(_all)
         and (
             a.state = 'dead'
             or (
                 a.state = 'cancelled'
-                and (redrive_tree.scope <> 'failed' or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE'))
+                and (
+                    redrive_tree.scope <> 'failed'
+                    or a.last_error_code in ('PARENT_FAILED', 'PARENT_GONE')
+                )
             )
         )
         order by a.job_id
-    loop
-        perform jobq.redrive(_job_id);
-        return next _job_id;
-    end loop;
+        for update of a
+    )
+    select array_agg(c.job_id order by c.job_id), array_agg(c.finished_at order by c.job_id)
+    into _chosen, _ended
+    from chosen as c;
+    if _chosen is null then
+        return;
+    end if;
+    _back := array(select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r (job_id));
+    perform jobq_private.refuse_redrive(jobq.get_job(c.job_id))
+    from unnest(_chosen) as c (job_id)
+    where c.job_id <> all(_back)
+    order by c.job_id;
+    return query select b.job_id from unnest(_back) as b (job_id) order by b.job_id;
 end
 $$;
 

@@ -119,6 +119,25 @@ def test_a_child_that_comes_while_its_parent_ends_is_released(
     assert looks(one) == 0
 
 
+def test_no_claim_settles_a_whole_wide_graph(sessions: Callable[[], Connection]) -> None:
+    one = sessions()
+    flow = Graph()
+    root = flow.add("root", max_attempts=1)
+    flow.add("end", after=[flow.add("part", after=[root]) for _ in range(5200)])
+    root_id = next(iter(Client(one).enqueue_graph(flow).values()))
+    claim(one)
+    one.execute("select jobq.fail(%s, 1, 'boom')", (root_id,))
+    one.commit()
+    claim(one)
+    one.commit()
+    assert looks(one) > 0, "the rest is left to others"
+    settled(one)
+    assert states(one) == {"root": "dead", "part": "cancelled", "end": "cancelled"}
+    back = one.execute("select count(*) from jobq.redrive_tree(%s)", (root_id,)).fetchone()
+    assert back == (5202,)
+    assert looks(one) == 0, "each waits for one that tells of its end"
+
+
 def test_who_enqueues_waits_for_no_parent(sessions: Callable[[], Connection]) -> None:
     one, two = sessions(), sessions()
     parent = enqueue(one, "parent")

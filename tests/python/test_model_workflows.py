@@ -43,6 +43,15 @@ NEVER = {
         select e.child from jobq_private.edge as e
         join jobq.job as p on p.job_id = e.parent
         where not e.is_open and e.after_failure <> 'run' and p.state <> 'succeeded'""",
+    "a blocked job whose parent lives again, and holds it up no more": """
+        select e.child from jobq_private.edge as e
+        join jobq_private.job as c on c.job_id = e.child and c.state = 'blocked'
+        join jobq_private.job as p on p.job_id = e.parent
+        where not e.is_open""",
+    "a call at the end of a batch that goes on": """
+        select c.job_id from jobq_private.batch as b
+        join jobq.job as c on c.job_id in (b.on_success, b.on_end)
+        where b.ended_at is null and c.state not in ('blocked', 'cancelled')""",
     "a run of a job that waited for others, twice": """
         select j.job_id from jobq.job as j
         where j.state = 'succeeded' and j.attempts > j.max_attempts""",
@@ -326,7 +335,7 @@ class Story:
             return
         event = EVENTS[held[0].int % len(EVENTS)]
         known = self.recorded(session, held[0], f"event:{event}")
-        there = self.observer.execute(
+        there = session.execute(
             "select payload from jobq_private.event where event = %s and job_id in (%s, %s::uuid)"
             " order by job_id = %s",
             (event, held[0], NOBODY, NOBODY),

@@ -38,7 +38,7 @@ comment on function jobq_private.audit_change is
 
 create or replace trigger archive_audit
 after update on jobq_private.job_archive
-for each row when (new.state = 'queued')
+for each row when (new.state in ('queued', 'blocked'))
 execute function jobq_private.audit_change('redrive', 'job_id');
 
 create or replace trigger queue_audit

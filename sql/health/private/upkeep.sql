@@ -1,5 +1,6 @@
 -- Purpose: one task of maintain(), repeated while it comes back full.
--- Invariant: 1,000 rows at a time; the last time begins within the time given. Partitions are
+-- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
+-- the time given. Partitions are
 -- made once, and more of them by the next call, after a commit.
 -- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
@@ -30,7 +31,7 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= case task when 'made_partitions' then 1 else 1000 end;
+        has_more := _done >= case when task in ('made_partitions', 'resolved') then 1 else 1000 end;
         exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
     end loop;
 end

@@ -1,5 +1,6 @@
--- Purpose: a finished job that is set to queued or blocked goes back among the live ones; it stays as
--- it is where its idempotency key or dedup key stands for another job by now.
+-- Purpose: a finished job that is set to queued or blocked goes back among the live ones, blocked if it
+-- has to wait again; it stays as it is where its idempotency key or dedup key stands for another job
+-- by now.
 -- Invariant: the attempt goes on counting, as a fencing token must; what was spent so far
 -- no longer counts against max_attempts, and it does not expire again. Before the update, so
 -- that it can be dropped; after it, archive_leave takes the row out. Nobody looks whether others
@@ -18,7 +19,9 @@ begin
     ) then
         return null;
     end if;
-
+    if jobq_private.wait_again(array[new.job_id]) <> '{}' then
+        new.state := 'blocked';
+    end if;
     insert into jobq_private.job (
         job_id, created_at, run_at, slot_at, lease, timeout, schedule_id, attempt,
         uncounted, max_attempts, priority, state, previous_state, region, queue, kind,
@@ -41,6 +44,7 @@ begin
     on conflict (kind, dedup_key, (case when dedup is null then job_id end))
     where dedup_key is not null do nothing;
     if not found then
+        insert into jobq_private.look (about, id) values ('parent', new.job_id);
         return null;
     end if;
     if new.lane_id is not null then
@@ -54,7 +58,7 @@ begin
         );
     end if;
     if new.state = 'blocked' then
-        insert into jobq_private.look (about, id) values ('child', new.job_id);
+        perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
     perform jobq_private.wake(array[new.queue]);
     return new;

@@ -22,7 +22,7 @@ begin
     where j.job_id = any(array(
         select e.job_id
         from jobq_private.job as e
-        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying')
+        where e.expires_at < clock_timestamp() and e.state in ('queued', 'retrying', 'blocked')
         order by e.expires_at
         limit expire_jobs.max_rows
         for update skip locked

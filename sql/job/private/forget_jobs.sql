@@ -1,6 +1,6 @@
 -- Purpose: delete jobs, live or finished, with all that is known of them.
 -- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
--- their batches. Raises: nothing.
+-- their batches, which do not succeed without them. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -18,6 +18,15 @@ as $$
     select 'batch', j.batch_id
     from jobq_private.job as j
     where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    update jobq_private.batch as b
+    set has_lost = true
+    where b.ended_at is null and not b.has_lost and b.batch_id in (
+        select j.batch_id from jobq_private.job as j
+        where j.job_id = any(forget_jobs.job_ids)
+        union all
+        select a.batch_id from jobq_private.job_archive as a
+        where a.job_id = any(forget_jobs.job_ids) and a.state <> 'succeeded'
+    );
     delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
     delete from jobq_private.event as e where e.job_id = any(forget_jobs.job_ids);

@@ -1,11 +1,12 @@
--- Purpose: put dead jobs back among the live ones that the caller has locked, but for those that
--- are barred; one whose dedup key stands for another job stays.
+-- Purpose: put dead or cancelled jobs that the caller has locked back among the live ones, blocked
+-- where they have to wait again; one whose idempotency key or dedup key stands for another job
+-- stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
 -- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
 -- found by an array of ids, in the partitions of their days, whatever the statistics say.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[], barred uuid[]
+    job_ids uuid[], finished_ats timestamptz[]
 )
 returns setof uuid
 language plpgsql
@@ -23,10 +24,17 @@ declare
     _of_parents constant text[] := '{PARENT_FAILED,PARENT_GONE}'::text[];
     _first constant timestamptz := (select min(f) from unnest(finished_ats) as f);
     _last constant timestamptz := (select max(f) from unnest(finished_ats) as f);
+    _barred constant uuid[] := jobq_private.bar_redrives(job_ids, finished_ats);
+    _waiting uuid[];
     _back uuid[];
+    _blocked uuid[];
     _queues text[];
     _has_lanes boolean;
 begin
+    _waiting := jobq_private.wait_again(array(
+        select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+        where i.job_id <> all(_barred)
+    ));
     perform set_config('jobq.redrives', 'on', true);
     with back as (
         insert into jobq_private.job (
@@ -38,8 +46,9 @@ begin
         )
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
-            a.attempt, a.attempt, a.max_attempts, a.priority, 'queued', a.state, a.region,
-            a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
+            a.attempt, a.attempt, a.max_attempts, a.priority,
+            case when a.job_id = any(_waiting) then 'blocked' else 'queued' end, a.state,
+            a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
             a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
@@ -48,18 +57,22 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where a.state = 'dead' and a.job_id not in (select b from unnest(redrive_jobs.barred) as b)
+        where a.state in ('dead', 'cancelled') and a.job_id <> all(_barred)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
-        returning job_id, queue, lane_id
+        returning job_id, state, queue, lane_id
     )
     select
-        array_agg(b.job_id), array_agg(distinct b.queue order by b.queue),
+        array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
+        array_agg(distinct b.queue order by b.queue),
         count(b.lane_id) > 0
-    into _back, _queues, _has_lanes
+    into _back, _blocked, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
+    insert into jobq_private.look (about, id)
+    select 'parent', i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
+    where (i.job_id = any(_back)) is not true and i.job_id <> all(_barred);
     if _back is null then
         return;
     end if;
@@ -79,6 +92,9 @@ begin
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
     end if;
+    if _blocked is not null then
+        perform jobq_private.look_again(_blocked, _back);
+    end if;
     insert into jobq_private.audit (action, subject)
     select 'redrive', b.job_id::text from unnest(_back) as b (job_id);
     perform jobq_private.wake(_queues);
@@ -89,4 +105,4 @@ $$;
 revoke all on function jobq_private.redrive_jobs from public;
 
 comment on function jobq_private.redrive_jobs is
-'Puts dead jobs that the caller has locked back among the live ones.';
+'Puts dead or cancelled jobs that the caller has locked back among the live ones.';

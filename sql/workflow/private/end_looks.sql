@@ -1,8 +1,10 @@
--- Purpose: take looks away behind which nothing is left to do, and put off the others.
+-- Purpose: take looks away behind which nothing is left to do, and put off the others, but for
+-- a round that has moved something, and may have been too short for the rest.
 -- Invariant: the caller has locked them, and knows whom they are about; those for batches that
 -- somebody else holds stay. Raises: nothing.
 create or replace function jobq_private.end_looks(
-    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[]
+    looks tid[], parents uuid[], children uuid[], left_alone uuid[], queues text[],
+    has_moved boolean
 )
 returns void
 language plpgsql
@@ -39,7 +41,7 @@ begin
             greatest(clock_timestamp() - l.created_at, interval '10 ms'), interval '1 s'
         )
         from pending as p
-        where l.ctid = p.ctid
+        where l.ctid = p.ctid and not end_looks.has_moved
     )
     delete from jobq_private.look as l
     where l.ctid = any(end_looks.looks) and l.ctid not in (select p.ctid from pending as p);

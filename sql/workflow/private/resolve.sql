@@ -4,8 +4,9 @@
 -- which somebody looks again after 10 ms, later after up to a second. A look is taken away
 -- only after a new snapshot has shown that nothing is left to do, by who has the rows of
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Returns how many jobs were released or
--- cancelled. Raises: nothing.
+-- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
+-- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
+-- had its share. Returns how many jobs were released or cancelled. Raises: nothing.
 create or replace function jobq_private.resolve(max_looks integer default 1000)
 returns bigint
 language plpgsql
@@ -20,14 +21,18 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
+    _until constant timestamptz := clock_timestamp() + interval '200 ms';
     _looks tid[];
     _parents uuid[];
     _children uuid[];
     _batches uuid[];
     _left uuid[] := array[]::uuid[];
+    _in_batches bigint;
     _moved bigint := 0;
+    _now bigint;
 begin
     perform set_config('jobq.looks', '', true);
+    perform set_config('jobq.resolved', statement_timestamp()::text, true);
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
@@ -47,17 +52,23 @@ begin
             for update skip locked
         ) as l;
         exit when _looks is null;
+        _now := 0;
         if _children <> '{}' then
             perform jobq_private.await_parents(_children, _queues);
         end if;
         if _children <> '{}' or _parents <> '{}' then
-            _moved := _moved + jobq_private.settle_edges(_parents, _children, _queues);
+            _now := jobq_private.settle_edges(_parents, _children, _queues);
         end if;
         if _batches is not null then
-            select _moved + s.moved, s.left_alone into _moved, _left
+            select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
+            _now := _now + _in_batches;
         end if;
-        perform jobq_private.end_looks(_looks, _parents, _children, _left, _queues);
+        perform jobq_private.end_looks(
+            _looks, _parents, _children, _left, _queues, _now > 0
+        );
+        _moved := _moved + _now;
+        exit when clock_timestamp() > _until;
     end loop;
     return _moved;
 end

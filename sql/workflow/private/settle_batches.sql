@@ -44,7 +44,7 @@ begin
             select from jobq_private.job as j where j.batch_id = _batch_id
         );
         _outcome := case
-            when exists (
+            when _batch.has_lost or exists (
                 select from jobq_private.job_archive as a
                 where a.batch_id = _batch_id and a.state in ('dead', 'cancelled')
             )

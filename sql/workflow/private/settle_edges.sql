@@ -2,7 +2,7 @@
 -- none left, and cancel those that can never run.
 -- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
 -- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
--- parents releases it, and one of them only. Bounded: 5,000 edges at a call. Returns how many
+-- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
 -- jobs moved. Raises: nothing.
 create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
 returns bigint

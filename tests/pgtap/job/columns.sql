@@ -51,7 +51,7 @@ select is(
 
 savepoint dead;
 select from jobq_private.redrive_jobs(
-    array[:'job'::uuid], array(select finished_at from jobq_private.job_archive), '{}'
+    array[:'job'::uuid], array(select finished_at from jobq_private.job_archive)
 );
 select pg_temp.differing(:'live', to_jsonb(j)) as in_sets from jobq_private.job as j \gset
 rollback to dead;

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(42);
+select plan(51);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -153,6 +153,48 @@ select is(pg_temp.state('s'), 'cancelled', 'then its child is cancelled');
 select is_empty(
     'select from jobq_private.look', 'and nobody has to look again'
 );
+
+-- Parents that are redriven while a child waits for another, or has been cancelled
+select jobq.enqueue('p1', max_attempts => 1) as p1 \gset
+select jobq.enqueue('p2') as p2 \gset
+select jobq.enqueue('r', after => array[:'p1', :'p2']::uuid[], after_failure => 'run') as r \gset
+select from jobq.claim_job(:'p1', 'w');
+select from jobq.fail(:'p1', 1, 'boom');
+select from jobq_private.resolve();
+select jobq.redrive(:'p1');
+select from jobq.claim_job(:'p2', 'w');
+select from jobq.complete(:'p2', 1);
+select from jobq_private.resolve();
+select is(pg_temp.state('r'), 'blocked',
+    'a job that runs when its parents have ended waits for one that lives again');
+select from jobq.cancel(:'r');
+select jobq.redrive(:'r');
+select from jobq_private.resolve();
+select is(pg_temp.state('r'), 'blocked', 'also when it is redriven itself');
+select from jobq.claim_job(:'p1', 'w');
+select from jobq.fail(:'p1', 2, 'boom');
+select from jobq_private.resolve();
+select is(pg_temp.state('r'), 'queued', 'and runs when that has ended');
+select from jobq.cancel(:'r');
+select results_eq(
+    format('select * from jobq.redrive_tree(%L, ''all'') order by 1', :'r'),
+    format('select * from unnest(array[%L, %L]::uuid[]) order by 1', :'p1', :'r'),
+    'both are redriven with their tree'
+);
+select from jobq_private.resolve();
+select is(pg_temp.state('r'), 'blocked', 'and the child waits again');
+select is_empty('select from jobq_private.look', 'nobody has to look: its parent tells');
+
+-- A blocked job that expires
+select jobq.enqueue('never') as never \gset
+select jobq.enqueue('x', after => array[:'never']::uuid[], expires_at => now() + interval '1 h')
+as x \gset
+update jobq_private.job set expires_at = now() - interval '1 s', run_at = now() - interval '2 s'
+where job_id = :'x';
+select is(jobq_private.expire_jobs(10), 1::bigint, 'a job expires while it waits for others');
+select is((jobq.get_job(:'x')).last_error_code, 'EXPIRED', 'as it does in its queue');
+select from jobq.redrive_many(kind => 'x');
+select is(pg_temp.state('x'), 'blocked', 'and waits for them again when it is redriven');
 
 -- Keys
 select jobq.enqueue('t') as t \gset

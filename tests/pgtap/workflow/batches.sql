@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(34);
+select plan(40);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -162,7 +162,48 @@ select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
 select jobq.seal_batch(:'batch');
 select from jobq.delete_many(array[:'m1']::uuid[]);
 select from jobq_private.resolve();
-select is(pg_temp.states('{s7}'), 's7 queued', 'a member that is deleted holds nobody up');
+select is(pg_temp.states('{s7}'), 's7 cancelled',
+    'a member that is deleted holds nobody up, and has not succeeded');
+select jobq.open_batch('{"kind": "s9"}', '{"kind": "e9"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.enqueue('m', batch_id => :'batch') as m2 \gset
+select pg_temp.ended(:'m1', false);
+select pg_temp.ended(:'m2', true);
+select from jobq.delete_many(array[:'m1', :'m2']::uuid[]);
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s9,e9}'), 'e9 queued, s9 cancelled',
+    'nor has a dead one that is deleted before the end');
+select jobq.open_batch('{"kind": "s10"}') as batch \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select pg_temp.ended(:'m1', true);
+select from jobq.delete_many(array[:'m1']::uuid[]);
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s10}'), 's10 queued', 'one that had succeeded has');
+
+-- A job at the end of a batch that is cancelled, and redriven
+select jobq.open_batch('{"kind": "s11"}', '{"kind": "e11"}') as batch \gset
+select on_success as s11, on_end as e11 from jobq.batch_status(:'batch') \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.cancel(j) from unnest(array[:'s11', :'e11']::uuid[]) as j;
+select jobq.redrive(:'s11');
+update jobq.job as j set state = 'queued' where j.job_id = :'e11';
+select from jobq_private.resolve();
+select is(pg_temp.states('{s11,e11}'), 'e11 blocked, s11 blocked',
+    'waits again while members live, whoever redrives it');
+select is(
+    (select count(*) from jobq.audit as a
+    where a.action = 'redrive' and a.subject in (:'s11', :'e11')), 2::bigint,
+    'which is noted'
+);
+select pg_temp.ended(:'m1', true);
+select jobq.seal_batch(:'batch');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s11,e11}'), 'e11 queued, s11 queued', 'and is called at the end');
+select jobq.cancel(:'s11');
+select jobq.redrive(:'s11');
+select is(pg_temp.states('{s11}'), 's11 queued', 'after which it waits for nobody');
 
 -- A member that waits for the end of its own batch
 select jobq.open_batch('{"kind": "s8"}') as batch \gset

@@ -1,0 +1,86 @@
+-- Purpose: which of these ended jobs, that are about to be redriven, have to wait again: for jobs
+-- that they waited for, or for the end of a batch that has not called them yet.
+-- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
+-- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
+-- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
+-- Raises: nothing.
+create or replace function jobq_private.wait_again(job_ids uuid[])
+returns uuid[]
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+    _waiting uuid[];
+    _called uuid[];
+begin
+    _waiting := array(
+        select j.job_id
+        from jobq_private.job as j
+        where j.job_id = any(array(
+            select e.child
+            from jobq_private.edge as e
+            where e.parent = any(wait_again.job_ids)
+            and e.after_failure = 'run' and not e.is_open
+        ))
+        and j.state = 'blocked'
+        order by j.job_id
+        for no key update
+    );
+    with closed as materialized (
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        where e.parent = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+        union
+        select e.ctid, e.child
+        from jobq_private.edge as e
+        join jobq_private.job as p on p.job_id = e.parent
+        where e.child = any(wait_again.job_ids)
+        and e.after_failure = 'run' and not e.is_open
+    )
+    update jobq_private.edge as e
+    set is_open = true
+    from closed as c
+    where e.ctid = c.ctid
+    and (c.child = any(_waiting) or c.child = any(wait_again.job_ids));
+    with batch as materialized (
+        select b.on_success, b.on_end, b.on_first_death
+        from jobq_private.batch as b
+        where (
+            b.on_success = any(wait_again.job_ids)
+            or b.on_end = any(wait_again.job_ids)
+            or b.on_first_death = any(wait_again.job_ids)
+        )
+        and b.ended_at is null
+        order by b.batch_id
+        for share
+    )
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
+    return array(
+        select w.job_id
+        from unnest(wait_again.job_ids) as w (job_id)
+        where w.job_id = any(_called)
+        or exists (
+            select from jobq_private.edge as e where e.child = w.job_id and e.is_open
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.wait_again from public;
+
+comment on function jobq_private.wait_again is
+'Which of these ended jobs have to wait again when they are redriven.';
