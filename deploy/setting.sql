@@ -544,7 +544,7 @@ comment on function jobq_private.pattern_problem is
 'Says why a pattern cannot be used, or null: it must be matched in linear time.';
 
 -- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- Invariant: always raises, in the words of the constraint's comment where it has one; called from an exception handler. No constraint is violated by
 -- a priority that its column cannot hold. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
@@ -557,7 +557,10 @@ as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
         (
-            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            select coalesce(
+                obj_description(c.oid, 'pg_constraint'),
+                format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            )
             from pg_catalog.pg_constraint as c
             where c.conrelid = relation and c.conname = violated
         ),
@@ -867,8 +870,17 @@ comment on function jobq.delete_queue is
 -- default speaks.
 -- Invariant: reads only. Raises: nothing.
 -- Column queue: the queue of its jobs where the call names none.
--- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue or replace.
+-- Column dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
+-- throttle.
+-- Column dedup_period: how long a job waits for another call (debounce), or how long a key makes no
+-- other job (throttle).
+-- Column dedup_max_wait: how long other calls may put a job off in all.
 -- Column concurrency_key: the path in the payload at which each job's concurrency key stands.
+-- Column key_max_running: how many of its jobs of each concurrency key run at once, in all queues.
+-- Column key_rate_limit: how many of its jobs of each key start in each key_rate_period, in all
+-- queues.
+-- Column ordered: whether its jobs of each key run one at a time, in their order.
+-- Column on_dead: whether a key goes on when a job of an ordered kind is dead: continue, or hold.
 -- Column keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
 -- Column keep_dead: the same for dead jobs.
 -- Column keep_cancelled: the same for cancelled jobs.
@@ -889,8 +901,25 @@ returns table (
     timeout interval,
     lease interval,
     retry_preset text,
+    retry_strategy text,
+    retry_initial_delay interval,
+    retry_max_delay interval,
+    retry_jitter double precision,
     dedup text,
+    dedup_period interval,
+    dedup_max_wait interval,
+    reuse_key_after_failure boolean,
     concurrency_key text[],
+    max_running integer,
+    rate_limit integer,
+    rate_period interval,
+    rate_burst integer,
+    key_max_running integer,
+    key_rate_limit integer,
+    key_rate_period interval,
+    key_rate_burst integer,
+    ordered boolean,
+    on_dead text,
     keep_succeeded interval,
     keep_dead interval,
     keep_cancelled interval,
@@ -909,8 +938,11 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         k.kind, k.queue, k.priority::integer, k.max_attempts, k.timeout, k.lease, k.retry_preset,
-        k.dedup, k.concurrency_key, k.keep[1], k.keep[2], k.keep[3], k.run,
-        k.retry_on,
+        k.retry_strategy, k.retry_initial_delay, k.retry_max_delay, k.retry_jitter,
+        k.dedup, k.dedup_period, k.dedup_max_wait, k.reuse_key_after_failure,
+        k.concurrency_key, k.max_running, k.rate_limit, k.rate_period, k.rate_burst,
+        k.key_max_running, k.key_rate_limit, k.key_rate_period, k.key_rate_burst,
+        k.ordered, k.on_dead, k.keep[1], k.keep[2], k.keep[3], k.run, k.retry_on,
         exists (select from jobq_private.endpoint as e where e.endpoint = k.kind),
         coalesce(k.json_schema, k.payload_schema), k.version, k.updated_at
     from jobq_private.kind as k

@@ -200,6 +200,18 @@ create table jobq_private.kind (
 
 comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it.';
 
+comment on constraint kind_retry_on_check on jobq_private.kind is
+'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two';
+
+comment on constraint kind_keep_check on jobq_private.kind is
+'keep_succeeded must not be negative; keep_dead and keep_cancelled must be at least 1 hour';
+
+comment on constraint kind_concurrency_key_check on jobq_private.kind is
+'concurrency_key must be a path of 1 to 16 members';
+
+comment on constraint kind_ordered_check on jobq_private.kind is
+'on_dead is only for kinds that are ordered';
+
 create type jobq_private.settings as (
     queue text,
     priority integer,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -17,13 +20,15 @@ from waiting import until
 from worker_process import HERE, working
 
 from jobq import Client
-from jobq.cli import main
+from jobq.cli import main, terminal
+from jobq.cli.kinds import OPTIONS
 from jobq.errors import NotFound
 from jobq.http import create_key
+from jobq.http.kinds import NewKind
+from jobq.models import DeclaredKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -491,6 +496,48 @@ def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
         ("q", 9, None),
     ]
     assert said(jobq("workers", "--json")) == ""
+
+
+def test_all_that_a_kind_may_say_is_declared_and_listed_by_every_door(
+    jobq: Any, client: Client
+) -> None:
+    said_of_a_kind = {*inspect.signature(Client.put_kind).parameters} - {"self"}
+    assert {name.replace("-", "_") for name, *_ in OPTIONS} == said_of_a_kind - {"kind"}
+    assert {name.removesuffix("_ms") for name in NewKind.__struct_fields__} == said_of_a_kind
+    assert said_of_a_kind <= {*DeclaredKind.__dataclass_fields__}
+    options = ("--ordered", "true", "--on-dead", "hold", "--concurrency-key", "customer")
+    said(jobq("declare", "k", *options, "--key-max-running", "2", "--key-rate-limit", "9"))
+    [kind] = client.list_kinds()
+    assert (kind.ordered, kind.on_dead, kind.key_max_running) == (True, "hold", 2)
+    assert (kind.concurrency_key, kind.key_rate_limit) == (["customer"], 9)
+
+
+def test_what_producers_write_gives_a_terminal_no_orders(jobq: Any, client: Client) -> None:
+    evil = "a\x1b[2J\x1b]0;title\x07\x9b31m\r\x7f\u202eb"
+    client.put_kind(evil, queue=evil)
+    client.pause(evil, evil)
+    job = client.enqueue(evil, {evil: evil}, queue=evil, metadata={"a": evil})
+    for arguments in (
+        ("jobs",), ("jobs", "--json"), ("show", str(job.job_id)), ("explain", str(job.job_id)),
+        ("kinds",), ("queues",), ("queues", "--declared"), ("queues", "--json"), ("doctor",),
+        ("top", "--once"), ("change", str(job.job_id), "--to-queue", evil * 9),
+    ):  # fmt: skip
+        done = jobq(*arguments)
+        printed = done.stdout + done.stderr
+        assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", printed) is None, arguments
+        assert "\\u001b[2J" in printed or arguments[0] in {"doctor", "change", "top"}, arguments
+        if "--json" in arguments:
+            assert evil in json.loads(printed).values()
+
+
+def test_commands_print_by_what_escapes() -> None:
+    free = {"terminal.py", "completion.py", "deploy.py", "console.py", "watch.py"}
+    found = [
+        path.name
+        for path in Path(terminal.__file__).parent.glob("*.py")
+        if path.name not in free and re.search(r"click\.echo|\bprint\(", path.read_text())
+    ]
+    assert found == ["top.py"]  # by rich, whose cells are escaped
 
 
 def test_a_worker_ends_when_nothing_is_due(jobq: Any, client: Client) -> None:

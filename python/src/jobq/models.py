@@ -220,6 +220,8 @@ class DeclaredKind:
 
     Attributes:
         concurrency_key: the path in the payload at which each job's concurrency key stands.
+        ordered: whether its jobs of each key run one at a time, in their order.
+        on_dead: ``continue``, or ``hold``: a dead job of an ordered kind holds its key.
         keep_succeeded: how long its jobs are kept that succeeded; 0 leaves no trace.
         run: the function of the database that does its jobs; None where workers do.
         is_endpoint: whether its jobs are delivered to an endpoint.
@@ -233,8 +235,25 @@ class DeclaredKind:
     timeout: timedelta | None
     lease: timedelta | None
     retry_preset: str | None
+    retry_strategy: str | None
+    retry_initial_delay: timedelta | None
+    retry_max_delay: timedelta | None
+    retry_jitter: float | None
     dedup: str | None
+    dedup_period: timedelta | None
+    dedup_max_wait: timedelta | None
+    reuse_key_after_failure: bool | None
     concurrency_key: list[str] | None
+    max_running: int | None
+    rate_limit: int | None
+    rate_period: timedelta | None
+    rate_burst: int | None
+    key_max_running: int | None
+    key_rate_limit: int | None
+    key_rate_period: timedelta | None
+    key_rate_burst: int | None
+    ordered: bool | None
+    on_dead: str | None
     keep_succeeded: timedelta | None
     keep_dead: timedelta | None
     keep_cancelled: timedelta | None

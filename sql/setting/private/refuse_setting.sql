@@ -1,5 +1,5 @@
 -- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises; called from an exception handler. No constraint is violated by
+-- Invariant: always raises, in the words of the constraint's comment where it has one; called from an exception handler. No constraint is violated by
 -- a priority that its column cannot hold. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
@@ -12,7 +12,10 @@ as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
         (
-            select format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            select coalesce(
+                obj_description(c.oid, 'pg_constraint'),
+                format('%s: %s', violated, pg_get_constraintdef(c.oid))
+            )
             from pg_catalog.pg_constraint as c
             where c.conrelid = relation and c.conname = violated
         ),

@@ -1,6 +1,6 @@
 -- Kinds, queues and workers as lists.
 begin;
-select plan(6);
+select plan(10);
 
 select is_empty('select * from jobq.list_kinds()', 'no kind is declared at first');
 select jobq.put_kind(
@@ -47,6 +47,50 @@ select results_eq(
     $$ values ('w', '{q}'::text[], true, 0::bigint, '{a}'::text[], null::text) $$,
     'and each worker is told'
 );
+
+select jobq.put_kind(
+    'c', concurrency_key => '{a}', ordered => true, on_dead => 'hold', key_max_running => 2,
+    key_rate_limit => 3, key_rate_period => '4 s', key_rate_burst => 5, max_running => 6,
+    rate_limit => 7, rate_period => '8 s', rate_burst => 9, dedup_period => '10 s',
+    dedup_max_wait => '11 s', retry_strategy => 'fixed', retry_initial_delay => '12 s',
+    retry_max_delay => '13 s', retry_jitter => 0.5, reuse_key_after_failure => true
+);
+select results_eq(
+    $$
+    select
+        ordered, on_dead, key_max_running, key_rate_limit, key_rate_period, key_rate_burst,
+        max_running, rate_limit, rate_period, rate_burst, dedup_period, dedup_max_wait,
+        retry_strategy, retry_initial_delay, retry_max_delay, retry_jitter, reuse_key_after_failure
+    from jobq.list_kinds()
+    where kind = 'c'
+    $$,
+    $$
+    values (
+        true, 'hold', 2, 3, '4 s'::interval, 5, 6, 7, '8 s'::interval, 9, '10 s'::interval,
+        '11 s'::interval, 'fixed', '12 s'::interval, '13 s'::interval, 0.5::double precision, true
+    )
+    $$,
+    'limits, order, retries and dedup of a kind as well'
+);
+create function pg_temp.detail(statement text) returns text language plpgsql as $$
+declare
+    _detail text;
+begin
+    execute statement;
+    return null;
+exception when others then
+    get stacked diagnostics _detail = pg_exception_detail;
+    return _detail;
+end
+$$;
+select is(
+    pg_temp.detail(format('select jobq.put_kind(''d'', %s)', v.said)), v.detail, v.said || ' is refused in words'
+)
+from (values
+    ('retry_on => ''{x}''', 'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two'),
+    ('keep_dead => ''1 s''', 'keep_succeeded must not be negative; keep_dead and keep_cancelled must be at least 1 hour'),
+    ('on_dead => ''hold''', 'on_dead is only for kinds that are ordered')
+) as v (said, detail);
 
 select * from finish();
 rollback;

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from jobq import router
-from jobq.cli.terminal import Url, as_json, database, plainly, show_json, show_rows
+from jobq.cli.terminal import Url, as_json, database, plainly, say, show_json, show_rows
 
 __all__ = ["cluster"]
 
@@ -45,7 +45,7 @@ def init(shards: tuple[str, ...], database_url: str) -> None:
     """Make the router, and give each shard its number; again after an upgrade of the shards."""
     with plainly():
         numbers = router.init(database_url, shards)
-    click.echo(f"the router knows the shards {', '.join(map(str, numbers))}")
+    say(f"the router knows the shards {', '.join(map(str, numbers))}")
 
 
 @cluster.command()
@@ -60,9 +60,9 @@ def add(shard: str, wait: float, login: str, database_url: str) -> None:
     with plainly():
         number = router.add(database_url, shard, login, wait)
         missing = router.check(database_url, login)
-    click.echo(f"it is shard {number}, and gets new keys in {wait:g} s")
+    say(f"it is shard {number}, and gets new keys in {wait:g} s")
     for each in missing:
-        click.echo(f"{each.type} {each.name} {each.finding}")
+        say(f"{each.type} {each.name} {each.finding}")
 
 
 @cluster.command("list")
@@ -91,7 +91,7 @@ def check(is_json: bool, login: str, database_url: str) -> None:
         show_json(asdict(each) for each in found)
     else:
         for each in found:
-            click.echo(f"{each.type} {each.name} {each.finding}")
+            say(f"{each.type} {each.name} {each.finding}")
         if not found:
-            click.echo("the shards agree")
+            say("the shards agree")
     sys.exit(1 if found else 0)

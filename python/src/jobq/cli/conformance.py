@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobq.cli.terminal import Seconds, plainly
+from jobq.cli.terminal import Seconds, plainly, say
 
 if TYPE_CHECKING:
     from jobq.conformance.suite import Outcome
@@ -41,11 +41,11 @@ def conformance(
     def report(outcome: Outcome) -> None:
         if outcome.scenario.level not in shown:
             shown.add(outcome.scenario.level)
-            click.echo(outcome.scenario.level)
+            say(outcome.scenario.level)
         verdict = {"holds": "ok"}.get(outcome.verdict, outcome.verdict.upper())
-        click.echo(f"  {verdict:<8}  {outcome.seconds:5.1f} s  {outcome.scenario.name}")
+        say(f"  {verdict:<8}  {outcome.seconds:5.1f} s  {outcome.scenario.name}")
         for line in outcome.reason.splitlines():
-            click.echo(f"            {line}")
+            say(f"            {line}")
 
     with plainly():
         outcomes = suite.run(command, level, only, patience, report, is_traced=is_traced)
@@ -55,5 +55,5 @@ def conformance(
         f"{verdicts.count(verdict)} {word}"
         for verdict, word in (("holds", "hold"), ("fails", "fail"), ("left out", "left out"))
     )
-    click.echo(counts if only else f"{counts}; levels: {' '.join(levels) or 'none'}")
+    say(counts if only else f"{counts}; levels: {' '.join(levels) or 'none'}")
     sys.exit(0 if verdicts and "fails" not in verdicts else 1)

@@ -19,7 +19,7 @@ def deploy(is_verify: bool, is_adopt: bool, database_url: str) -> None:
     with plainly():
         if is_verify or is_adopt:
             act = sqitch.verify if is_verify else sqitch.adopt
-            click.echo(act(database_url).rstrip())
+            say(act(database_url).rstrip())
         else:
             sqitch.deploy(database_url, say)
 

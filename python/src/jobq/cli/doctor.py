@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, show_json
+from jobq.cli.terminal import as_json, asking, database, say, show_json
 from jobq.doctor import examine
 
 __all__ = ["doctor"]
@@ -26,5 +26,5 @@ def doctor(*, is_json: bool, database_url: str) -> None:
         for finding in findings:
             remedy = f"; {finding.remedy}" if finding.remedy else ""
             mark = "ok " if finding.is_ok else "BAD"
-            click.echo(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
+            say(f"{mark}  {finding.subject:<20}  {finding.finding}{remedy}")
     sys.exit(0 if all(finding.is_ok for finding in findings) else 1)

@@ -16,6 +16,7 @@ from jobq.cli.terminal import (
     database_option,
     needing,
     parsed,
+    say,
     show_rows,
 )
 
@@ -89,7 +90,7 @@ def preview(endpoint: str, payload: Any, database_url: str) -> None:  # noqa: AN
     with asking(database_url) as client, needing("delivery"):
         found = client.run(get_delivery(endpoint, None, None))
         message = shown(endpoint, found, json.dumps(payload))
-    click.echo(json.dumps(message, indent=2, ensure_ascii=False))
+    say(json.dumps(message, indent=2, ensure_ascii=False))
 
 
 @endpoints.command()
@@ -108,4 +109,4 @@ def test(endpoint: str, payload: Any, timeout: float, database_url: str) -> None
             result = client.result(job_id, timeout)
         except TimeoutError as error:
             raise click.ClickException(f"job {job_id} has not ended in {timeout:g} s") from error
-    click.echo(json.dumps(result, ensure_ascii=False))
+    say(json.dumps(result, ensure_ascii=False))

@@ -19,6 +19,7 @@ from jobq.cli.terminal import (
     in_utc,
     parsed,
     plain,
+    say,
     show_json,
     show_table,
 )
@@ -87,12 +88,12 @@ def enqueue(
         run_at = datetime.now(UTC) + timedelta(seconds=delay)
     with asking(database_url) as client:
         job = client.enqueue(kind, payload, run_at=run_at, **options)
-        click.echo(job.job_id)
+        say(job.job_id)
         if not job.created:
-            click.echo("this job was there already", err=True)
+            say("this job was there already", err=True)
         if wait is not None:
             try:
-                click.echo(json.dumps(client.result(job.job_id, timeout=wait)))
+                say(json.dumps(client.result(job.job_id, timeout=wait)))
             except TimeoutError as error:
                 raise click.ClickException(str(error)) from error
 
@@ -125,7 +126,7 @@ def jobs(
         found = client.list_jobs(state, kind, queue, before, max_jobs=limit)
         list_found(found, is_json=is_json)
         if found.cursor and len(found) < limit:
-            click.echo(f"looked at 100,000 jobs; go on with --before {found.cursor}", err=True)
+            say(f"looked at 100,000 jobs; go on with --before {found.cursor}", err=True)
         seen = {job.job_id: (job.state, job.attempt) for job in found}
         while follow:
             time.sleep(1)
@@ -183,26 +184,26 @@ def show(job_id: str, is_json: bool, database_url: str) -> None:
         return
     for name, value in asdict(job).items():
         if value not in (None, {}):
-            click.echo(f"{name:<20} {plain(value)}")
+            say(f"{name:<20} {plain(value)}")
     if attempts:
-        click.echo()
+        say("")
         rows = [
             (a.attempt, a.state, a.started_at, a.duration or "", a.worker or "", a.error or "")
             for a in attempts
         ]
         show_table(("attempt", "state", "started_at", "duration", "worker", "error"), rows)
     if steps:
-        click.echo()
+        say("")
         done = [(s.name, s.attempt, s.saved_at, plain(s.value)) for s in steps]
         show_table(("step", "attempt", "saved_at", "value"), done)
     if graph["edges"]:
-        click.echo()
+        say("")
         for branch in drawn(graph):
-            click.echo(branch)
+            say(branch)
     if logs:
-        click.echo()
+        say("")
     for line in logs:
-        click.echo(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
+        say(f"{line.logged_at:%H:%M:%S.%f} {line.level:<5} {line.message}")
 
 
 @click.command()
@@ -217,7 +218,7 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
         show_json(asdict(reason) for reason in reasons)
         return
     for reason in reasons:
-        click.echo(f"{reason.reason}: {reason.explanation}")
+        say(f"{reason.reason}: {reason.explanation}")
 
 
 @click.command()
@@ -251,11 +252,11 @@ def redrive(
     with asking(database_url) as client:
         if job_id is not None and tree is not None:
             for redriven in client.redrive_tree(job_id, tree):
-                click.echo(redriven)
+                say(redriven)
             return
         if job_id is not None:
             client.redrive(job_id)
-            click.echo(job_id)
+            say(job_id)
             return
         for redriven in client.redrive_many(queue, kind, since, error_code, limit):
-            click.echo(redriven)
+            say(redriven)

@@ -10,7 +10,7 @@ import click
 import psycopg
 from psycopg.rows import dict_row
 
-from jobq.cli.terminal import as_json, database, plainly, show_rows
+from jobq.cli.terminal import as_json, database, plainly, say, show_rows
 from jobq.database import conninfo
 from jobq.errors import translate
 from jobq.http.auth import SCOPES
@@ -57,7 +57,7 @@ def create(
             expires_at=expires_at,
             requests_per_second=requests_per_second,
         )
-    click.echo(key)
+    say(key)
 
 
 @keys.command("list")
@@ -77,7 +77,7 @@ def revoke(name: str, database_url: str) -> None:
     """Take the key called NAME out of use."""
     with session(database_url) as connection:
         connection.execute("select jobq_http.revoke_api_key(%s)", [name])
-    click.echo(f"{name} is revoked; servers forget it within 5 seconds")
+    say(f"{name} is revoked; servers forget it within 5 seconds")
 
 
 @contextmanager

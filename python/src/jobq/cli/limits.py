@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, show_rows
+from jobq.cli.terminal import as_json, asking, database, say, show_rows
 
 __all__ = ["limits"]
 
@@ -101,4 +101,4 @@ def release(queue: str, key: str, database_url: str) -> None:
     """Let the jobs of a held KEY start again."""
     with asking(database_url) as client:
         was_held = client.release_key(queue, key)
-    click.echo("released" if was_held else "it was not held")
+    say("released" if was_held else "it was not held")

@@ -18,6 +18,7 @@ from jobq.cli.terminal import (
     object_parsed,
     parsed,
     plain,
+    say,
     show_json,
     show_table,
 )
@@ -109,7 +110,7 @@ def create(name: str, kind: str, database_url: str, **options: Any) -> None:  # 
     Once more with the same options it changes nothing, with others it is a new version.
     """
     with asking(database_url) as client:
-        click.echo(client.create_schedule(name, kind, **options))
+        say(client.create_schedule(name, kind, **options))
 
 
 @schedules.command()
@@ -122,9 +123,9 @@ def show(schedule: str, database_url: str) -> None:
         status = client.schedule_status(found.schedule_id)
     for name, value in asdict(found).items():
         if value not in (None, {}):
-            click.echo(f"{name:<20} {plain(value)}")
+            say(f"{name:<20} {plain(value)}")
     for name in ("health", "last_execution", "active_executions", "stats"):
-        click.echo(f"{name:<20} {plain(status[name])}")
+        say(f"{name:<20} {plain(status[name])}")
 
 
 @schedules.command()
@@ -184,7 +185,7 @@ def pause(schedule: str, reason: str | None, database_url: str) -> None:
 def run_now(schedule: str, database_url: str) -> None:
     """Run what SCHEDULE runs once more, now, and print the id of the job."""
     with asking(database_url) as client:
-        click.echo(client.run_schedule(schedule))
+        say(client.run_schedule(schedule))
 
 
 @schedules.command()

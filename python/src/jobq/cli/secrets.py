@@ -7,7 +7,7 @@ import sys
 import click
 
 from jobq import definitions
-from jobq.cli.terminal import as_json, asking, database, show_rows
+from jobq.cli.terminal import as_json, asking, database, say, show_rows
 from jobq.delivery.secret import KEY_FILE, KEYS, Keyring, new_key
 
 __all__ = ["secrets"]
@@ -21,7 +21,7 @@ def secrets() -> None:
 @secrets.command()
 def key() -> None:
     """Print a new key for secrets."""
-    click.echo(new_key())
+    say(new_key())
 
 
 @secrets.command()
@@ -32,7 +32,7 @@ def put(name: str, database_url: str) -> None:
     value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read()
     with asking(database_url) as client:
         stored = client.put_secret(name, value.removesuffix("\n"))
-    click.echo(f"{name} is stored as version {stored['version']}")
+    say(f"{name} is stored as version {stored['version']}")
 
 
 @secrets.command("list")
@@ -57,7 +57,7 @@ def rotate(database_url: str) -> None:
         for stored in client.run(definitions.list_ciphertexts()):
             if stored.key_id != current:
                 count += client.run(definitions.rotate_secret(keyring, stored))
-    click.echo(f"{count} secrets are encrypted anew, with key {current}")
+    say(f"{count} secrets are encrypted anew, with key {current}")
 
 
 @secrets.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jobq.cli.terminal import asking, database, in_utc, parsed
+from jobq.cli.terminal import asking, database, in_utc, parsed, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +89,7 @@ def change(
             payload=payload,
             **jobs,
         ):
-            click.echo(job_id)
+            say(job_id)
 
 
 @click.command()
@@ -104,7 +104,7 @@ def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # no
             cancel_one(client, jobs["job_ids"][0], jobs["reason"])
             return
         for job in client.cancel_many(state=state, **jobs):
-            click.echo(f"{job.job_id} {job.outcome}")
+            say(f"{job.job_id} {job.outcome}")
 
 
 def is_one(jobs: dict[str, Any], state: str | None) -> bool:
@@ -116,7 +116,7 @@ def is_one(jobs: dict[str, Any], state: str | None) -> bool:
 def cancel_one(client: Client, job_id: str, reason: str | None) -> None:
     """Cancel one job and print what came of it; status 1 where it had ended."""
     outcome = client.cancel(job_id, reason)
-    click.echo(outcome)
+    say(outcome)
     if outcome == "already_finished":
         sys.exit(1)
 
@@ -134,4 +134,4 @@ def delete(*, state: str | None, database_url: str, **which: Any) -> None:  # no
     jobs = chosen(which)
     with asking(database_url) as client:
         for job_id in client.delete_many(state=state, **jobs):
-            click.echo(job_id)
+            say(job_id)

@@ -20,6 +20,7 @@ from jobq.database import conninfo, use_json
 from jobq.deploy import DeployError
 from jobq.embedded import ServerError
 from jobq.errors import JobqError, translate
+from jobq.unseen import in_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -169,21 +170,26 @@ def plainly() -> Iterator[None]:
         yield
     except JobqError as error:
         hint = f"; {error.hint}" if error.hint else ""
-        raise click.ClickException(f"{error.code}: {error}{hint}") from error
+        raise click.ClickException(visible(f"{error.code}: {error}{hint}")) from error
     except (DeployError, ServerError) as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(visible(str(error))) from error
 
 
-def say(line: str) -> None:
-    """Print a line of a report at once, whoever reads it."""
-    click.echo(line)
+def say(line: object, *, err: bool = False) -> None:
+    """Print a line of a report at once, whoever reads it; its values give no terminal orders.
+
+    Args:
+        line: what is printed.
+        err: whether it is a remark, for standard error.
+    """
+    click.echo(visible(str(line)), err=err)
     sys.stdout.flush()
 
 
 def show_json(rows: Iterable[dict[str, Any]]) -> None:
     """Print records as JSON, a line for each."""
     for row in rows:
-        click.echo(json.dumps(row, default=str, ensure_ascii=False))
+        say(json.dumps(row, default=str, ensure_ascii=False))
 
 
 def show_rows(rows: Sequence[dict[str, Any]], names: Sequence[str], *, is_json: bool) -> None:
@@ -196,11 +202,11 @@ def show_rows(rows: Sequence[dict[str, Any]], names: Sequence[str], *, is_json: 
 
 def show_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print rows under their names, if any are given, in columns as wide as needed."""
-    cells = [*([names] if names else []), *[[str(value) for value in row] for row in rows]]
+    cells = [*([names] if names else []), *[[in_line(str(v)) for v in row] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(padded).rstrip())
+        say("  ".join(padded).rstrip())
 
 
 def plain(value: object) -> str:

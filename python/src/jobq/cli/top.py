@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobq.cli.terminal import Seconds, asking, database, needing, plain
+from jobq.unseen import in_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,5 +110,5 @@ def table(title: str, names: Sequence[str], rows: Sequence[Sequence[object]]) ->
         is_number = any(isinstance(row[place], int) for row in rows)
         made.add_column(name, justify="right" if is_number else "left")
     for row in rows:
-        made.add_row(*(Text(plain(value)) for value in row))
+        made.add_row(*(Text(in_line(plain(value))) for value in row))
     return made

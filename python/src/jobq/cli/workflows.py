@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jobq.cli.terminal import asking, database, object_parsed, parsed
+from jobq.cli.terminal import asking, database, object_parsed, parsed, say
 
 __all__ = ["cancel_tree", "emit", "graph", "signal"]
 
@@ -42,7 +42,7 @@ def graph(graph: dict[str, Any], database_url: str) -> None:
     """Add the jobs of GRAPH, a JSON text or - for standard input; print names and ids."""
     with asking(database_url) as client:
         for name, job_id in client.enqueue_graph(graph).items():
-            click.echo(f"{job_id} {name}")
+            say(f"{job_id} {name}")
 
 
 @click.command("cancel-tree")
@@ -54,8 +54,8 @@ def cancel_tree(job_id: str, downstream: bool, reason: str | None, database_url:
     """Cancel JOB_ID with all that hangs together with it; print the jobs."""
     with asking(database_url) as client:
         for job in client.cancel_tree(job_id, reason, "downstream" if downstream else "all"):
-            click.echo(f"{job.job_id} {job.outcome}")
+            say(f"{job.job_id} {job.outcome}")
 
 
 def _say(*, is_first: bool) -> None:
-    click.echo("emitted" if is_first else "was there already: the first payload stays")
+    say("emitted" if is_first else "was there already: the first payload stays")

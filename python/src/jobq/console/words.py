@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
@@ -10,17 +9,12 @@ from urllib.parse import urlencode
 import msgspec
 
 import jobq
+from jobq.unseen import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
-# What shows nothing, looks like another space, or changes the direction of what stands beside it.
-UNSEEN: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
-    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
-    "\ufff0-\ufffb\U000e0000-\U000e0fff]"
-)
 NOTHING: Final = "\N{EN DASH}"
 MOST_TEXT: Final = 64 * 1024
 
@@ -105,14 +99,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 def plain(text: object, most: int = MOST_TEXT) -> str:
     """Return what others wrote with what is unseen in it made visible, and cut."""
-    whole = str(text)
-    return UNSEEN.sub(lambda found: escaped(found.group()), whole[:most])
-
-
-def escaped(letter: str) -> str:
-    """Return a letter as JSON and SQL escape it."""
-    units = letter.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return visible(str(text)[:most])
 
 
 def json(value: object) -> str:
@@ -124,7 +111,7 @@ def sql(text: object) -> str:
     """Return a text as a literal of SQL."""
     whole = str(text)
     quoted = whole.replace("'", "''").replace("\\", "\\\\")
-    shown = UNSEEN.sub(lambda found: escaped(found.group()), quoted)
+    shown = visible(quoted)
     return f"E'{shown}'" if "\\" in shown else f"'{shown}'"
 
 

@@ -59,6 +59,15 @@ class NewKind(Request, kw_only=True):
     rate_limit: Annotated[float, Meta(ge=1, le=1_000_000, multiple_of=1)] | None = None
     rate_period_ms: Milliseconds | None = None
     rate_burst: Places | None = None
+    key_max_running: Places | None = None
+    key_rate_limit: Annotated[float, Meta(ge=1, le=1_000_000, multiple_of=1)] | None = None
+    key_rate_period_ms: Milliseconds | None = None
+    key_rate_burst: Places | None = None
+    ordered: (
+        Annotated[bool, Meta(description="Its jobs of each key run one at a time, in their order.")]
+        | None
+    ) = None
+    on_dead: Literal["continue", "hold"] | None = None
     keep_succeeded_ms: (
         Annotated[
             float,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from msgspec import Meta, Raw, Struct
@@ -28,8 +28,25 @@ class Kind(Struct):
     timeout_ms: int | None
     lease_ms: int | None
     retry_preset: str | None
+    retry_strategy: str | None
+    retry_initial_delay_ms: int | None
+    retry_max_delay_ms: int | None
+    retry_jitter: float | None
     dedup: str | None
+    dedup_period_ms: int | None
+    dedup_max_wait_ms: int | None
+    reuse_key_after_failure: bool | None
     concurrency_key: list[str] | None
+    max_running: int | None
+    rate_limit: int | None
+    rate_period_ms: int | None
+    rate_burst: int | None
+    key_max_running: int | None
+    key_rate_limit: int | None
+    key_rate_period_ms: int | None
+    key_rate_burst: int | None
+    ordered: bool | None
+    on_dead: str | None
     keep_succeeded_ms: Annotated[int | None, Meta(description="0: they leave no trace.")]
     keep_dead_ms: int | None
     keep_cancelled_ms: int | None
@@ -39,6 +56,9 @@ class Kind(Struct):
     payload_schema: JsonObject | None
     version: Annotated[int | None, Meta(description="Of the program that declared it.")]
     updated_at: Moment
+
+
+_SPANS: Final = {name for name in Kind.__struct_fields__ if name.endswith("_ms")}
 
 
 class Kinds(Struct):
@@ -91,9 +111,8 @@ async def list_workers(call: Call) -> Response:
 
 def _in_ms(row: dict[str, Any]) -> dict[str, Any]:
     """Give durations in milliseconds, as everywhere in the API."""
-    spans = {"timeout", "lease", "keep_succeeded", "keep_dead", "keep_cancelled"}
     given: dict[str, Any] = {
-        f"{name}_ms" if name in spans else name: value // timedelta(milliseconds=1)
+        f"{name}_ms" if f"{name}_ms" in _SPANS else name: value // timedelta(milliseconds=1)
         if isinstance(value, timedelta)
         else value
         for name, value in row.items()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 
 from jobq.redaction import redacted
+from jobq.unseen import in_line, visible
 
 if TYPE_CHECKING:
     from jobq.worker.held import Held
@@ -127,7 +128,7 @@ class PrettyFormatter(logging.Formatter):
         known = {k: v for k, v in fields_of(record).items() if v is not None}
         rest = " ".join(f"{name}={value}" for name, value in known.items())
         text = f"{time:%H:%M:%S}.{time.microsecond // 1000:03} {record.levelname:<7} "
-        text += redacted(record.getMessage()) + (f"  {rest}" if rest else "")
+        text += in_line(redacted(record.getMessage()) + (f"  {rest}" if rest else ""))
         if record.exc_info:
-            text += "\n" + redacted(self.formatException(record.exc_info))
+            text += "\n" + visible(redacted(self.formatException(record.exc_info)))
         return text
