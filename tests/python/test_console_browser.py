@@ -480,8 +480,16 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> Non
     async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
         page, api, wrong,
     ):  # fmt: skip
-        api.run("select jobq.enqueue(repeat('k', 128), queue => repeat('q', 128))")
-        for path in ("jobs", "queues"):
+        api.run(
+            "select jobq.enqueue(repeat('k', 128), queue => repeat('q', 128)),"
+            " jobq.pause_queue(repeat('q', 128), repeat('r', 200)),"
+            " jobq.put_endpoint(repeat('e', 120), 'HTTP', jsonb_build_object('url',"
+            " 'https://api.example/' || repeat('p', 200))),"
+            " jobq.create_schedule(repeat('s', 120), repeat('k', 128), '0 3 * * *',"
+            " time_zone => 'America/Argentina/ComodRivadavia')"
+        )
+        api.run("select jobq.heartbeat(repeat('w', 120), '{}', '{}', array[repeat('q', 128)])")
+        for path in ("jobs", "queues", "schedules", "workers", "endpoints", "audit"):
             await page.goto(f"/console/{path}")
             for style in ("", WIDE_FONT):
                 table, room = await page.locator("table").evaluate(WIDTHS, style)
