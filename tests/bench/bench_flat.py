@@ -1,6 +1,7 @@
 """Print what a claim and a completion cost beside much that does not concern them.
 
-Usage: make bench PART=flat ARGS="[--finished 10000000] [--tomorrow 1000000] [case ...]"
+Usage: make bench PART=flat ARGS="[--finished 10000000] [--tomorrow 1000000] [--calls 100]
+    [case ...]"
 
 The cases: `tomorrow`, jobs of the same queue that are due tomorrow; `finished`, jobs kept in
 the archive; `queues`, a thousand other queues with jobs that are ready. Each is compared with
@@ -76,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--finished", type=int, default=10_000_000)
     parser.add_argument("--tomorrow", type=int, default=1_000_000)
+    parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("cases", nargs="*", default=["tomorrow", "finished", "queues"])
     options = parser.parse_args()
     ballast: dict[str, tuple[str, Callable[[Connection], None]]] = {
@@ -87,14 +89,17 @@ def main() -> None:
             f"{options.finished:,} finished jobs kept",
             partial(keep_finished, jobs=options.finished),
         ),
-        "queues": ("1,000 other queues", partial(add, fields=OF_A_THOUSAND, jobs=100_000)),
+        "queues": (
+            "1,000 other queues",
+            partial(add, fields=OF_A_THOUSAND, jobs=1000 * options.calls),
+        ),
     }
     with database() as (connection, _):
         for case in options.cases:
             what, load = ballast[case]
-            empty = costs(connection)
+            empty = costs(connection, options.calls)
             load(connection)
-            compare(what, empty, costs(connection))
+            compare(what, empty, costs(connection, options.calls))
             clear(connection)
 
 
@@ -116,14 +121,14 @@ def keep_finished(connection: Connection, jobs: int) -> None:
     connection.execute("reset session_replication_role")
 
 
-def costs(connection: Connection) -> dict[str, Cost]:
-    """Return what each call costs now, by its name."""
-    bulk(connection, 25_000)
+def costs(connection: Connection, calls: int) -> dict[str, Cost]:
+    """Return what each call costs now, by its name, of so many calls with batches."""
+    bulk(connection, 250 * calls)
     connection.execute(STATISTICS)
     connection.execute("checkpoint")
-    single = [cost(connection, CLAIM.format(1)) for _ in range(300)]
+    single = [cost(connection, CLAIM.format(1)) for _ in range(3 * calls)]
     batch, settled = [], []
-    for _ in range(100):
+    for _ in range(calls):
         batch.append(cost(connection, CLAIM.format(100)))
         running = connection.execute(RUNNING).fetchone()
         settled.append(cost(connection, COMPLETE, running))

@@ -31,17 +31,17 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
         ),
         (
             "flat",
-            "--finished 100 --tomorrow 100",
+            "--finished 100 --tomorrow 100 --calls 5",
             [r"100 jobs due tomorrow +claim of 1 +\d+ buffers", r"completion of 100 .* times\)"],
         ),
         (
             "drain",
-            "--rounds 1 --tomorrow 100 --pinned 2000",
+            "--rounds 1 --jobs 1000 --tomorrow 100 --pinned 2000",
             [r"last tenth [\d,]+ jobs/s, [\d.]+ times", r"beside 100 due tomorrow [\d,]+ jobs/s"],
         ),
         (
             "flow",
-            "--jobs 300 --lanes 20 --saturated 50 --small 10 --rounds 1",
+            "--jobs 300 --lanes 20 --saturated 50 --large 300 --small 10 --rounds 1",
             [
                 r"20 lanes, limit 1 +[\d,]+ jobs/s, [\d.]+ of plain",
                 r"50 saturated lanes [\d.]+ ms, [\d.]+ times",

@@ -34,7 +34,8 @@ COMPLETE = "select jobq.complete(job_id, attempt) from jobq.claim_job(%s, 'w')"
 IS_ANNOUNCED = """
     select exists (
         select from pg_locks as l
-        where l.locktype = 'advisory' and l.mode = 'ShareLock' and l.classid = jobq_private.lock_class('awaiting_events')::oid
+        where l.locktype = 'advisory' and l.mode = 'ShareLock'
+        and l.classid = jobq_private.lock_class('awaiting_events')::oid
         and l.database = (select d.oid from pg_database as d where d.datname = current_database())
     )
 """
