@@ -20,6 +20,13 @@ begin
 end
 $$;
 
+-- Calls are short, and the planner cannot know it: it would compile a batch's statement each time.
+do $$
+begin
+    execute format('alter database %I set jit = off', current_database());
+end
+$$;
+
 drop schema if exists jobq, jobq_router cascade;
 create schema jobq;
 create schema jobq_router;
@@ -155,14 +162,35 @@ begin
 end
 $$;
 
+-- In PL/pgSQL, which plans it once a session, not at each call.
 create function jobq_router.lot()
 returns integer
-language sql
+language plpgsql
 volatile
 as $$
-    select jobq_router.partition_of(jobq.choose_shard(e.shard_ids))
-    from jobq_private.living_epoch as e
-    limit 1
+declare
+    _shard_ids integer[];
+begin
+    select e.shard_ids into _shard_ids
+    from jobq_private.shard_epoch as e
+    where e.began_at <= now() or e.epoch = 1
+    order by e.epoch desc
+    limit 1;
+    return jobq_router.partition_of(
+        _shard_ids[1 + floor(random() * cardinality(_shard_ids))::integer]
+    );
+end
+$$;
+
+-- What choose_shard() says of a key. It is planned into the query that calls it.
+create function jobq_router.by_key(shard_ids integer[], key text)
+returns table (partition integer)
+language sql
+stable
+as $$
+    select substr(max((md5(s.shard_id || ':' || by_key.key) || s.partition) collate "C"), 33)::integer
+    from jobq_private.shard as s
+    where s.shard_id = any (by_key.shard_ids)
 $$;
 
 -- A new job goes where its keys say, unless its idempotency key is held where an epoch before had it.
@@ -174,24 +202,37 @@ language plpgsql
 volatile
 as $$
 declare
-    _shard_ids integer[];
+    _key constant text := coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key);
+    _epoch integer;
     _partition integer;
-    _first integer;
+    _earlier integer;
 begin
-    for _shard_ids in select e.shard_ids from jobq_private.living_epoch as e loop
-        _partition := jobq_router.partition_of(jobq.choose_shard(
-            _shard_ids, place.concurrency_key, place.idempotency_key, place.dedup_key, place.after,
-            place.batch_id
-        ));
-        if _first is null then
-            _first := _partition;
-            exit when place.idempotency_key is null;
-        elsif _partition <> _first
-        and jobq_router.find_job(_partition, place.kind, place.idempotency_key) is not null then
-            return _partition;
+    if place.batch_id is not null or place.after[1] is not null then
+        return jobq_router.partition_of(jobq.shard_of(coalesce(place.batch_id, place.after[1])));
+    elsif _key is null then
+        return jobq_router.lot();
+    end if;
+    select e.epoch, k.partition into _epoch, _partition
+    from jobq_private.shard_epoch as e
+    cross join lateral jobq_router.by_key(e.shard_ids, _key) as k
+    where e.began_at <= now() or e.epoch = 1
+    order by e.epoch desc
+    limit 1;
+    if place.idempotency_key is null or _epoch = 1 then
+        return _partition;
+    end if;
+    for _earlier in
+        select k.partition
+        from jobq_private.living_epoch as e
+        cross join lateral jobq_router.by_key(e.shard_ids, _key) as k
+        where e.epoch < _epoch and k.partition <> _partition
+        order by e.epoch desc
+    loop
+        if jobq_router.find_job(_earlier, place.kind, place.idempotency_key) is not null then
+            return _earlier;
         end if;
     end loop;
-    return _first;
+    return _partition;
 end
 $$;
 

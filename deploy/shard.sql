@@ -145,6 +145,7 @@ as $$
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
                 then format('table (%s)', array_to_string(called.output_columns, ', '))
+                when w.way = 'one' and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
         from (
@@ -317,7 +318,7 @@ $template$,
         when called.answer = 'record' then format(
             'select * from %s into %s;', c.call, array_to_string(called.outputs, ', ')
         )
-        else format('return (select a from %s as a);', c.call)
+        else format('return %s;', c.call)
     end)) as n (merged)
     cross join lateral (values (replace(
         n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')

@@ -281,3 +281,4 @@ def test_init_again_keeps_the_map_and_heals_the_functions(routed: Routed) -> Non
     routed.run("drop function jobq.get_job")
     assert routed.init() == "the router knows the shards 0, 1\n"
     assert routed.run("select state from jobq.get_job(%s)", job_id) == [("queued",)]
+    assert routed.run("show jit") == [("off",)]

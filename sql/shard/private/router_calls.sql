@@ -35,6 +35,7 @@ as $$
                 when called.answer = 'set' then called.result
                 when called.answer = 'record'
                 then format('table (%s)', array_to_string(called.output_columns, ', '))
+                when w.way = 'one' and called.answer = 'value' then called.result
                 else 'setof ' || called.result
             end as result
         from (

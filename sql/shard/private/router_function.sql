@@ -122,7 +122,7 @@ $template$,
         when called.answer = 'record' then format(
             'select * from %s into %s;', c.call, array_to_string(called.outputs, ', ')
         )
-        else format('return (select a from %s as a);', c.call)
+        else format('return %s;', c.call)
     end)) as n (merged)
     cross join lateral (values (replace(
         n.merged, '<merge>', coalesce(nullif(called.detail, ''), 'select * from answers')
