@@ -1471,6 +1471,16 @@ create type jobq_private.lane_rule as (
 
 comment on type jobq_private.lane_rule is 'What holds for a lane.';
 
+-- What holds for each lane of an array: how many jobs may run, how many may start now, and which
+-- goes before all others.
+create type jobq_private.lane_bounds as (
+    max_running integer[],
+    starts integer[],
+    heads uuid[]
+);
+
+comment on type jobq_private.lane_bounds is 'What holds for each of some lanes.';
+
 create type jobq_private.queue_look as (
     is_paused boolean,
     is_limited boolean,
@@ -3773,9 +3783,7 @@ comment on function jobq_private.barrier is
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
--- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
--- Raises: nothing.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[], keys text[]
 )
@@ -3786,6 +3794,9 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
@@ -3793,7 +3804,6 @@ declare
     _lanes uuid[];
     _of text[];
     _seen boolean[];
-    _others text[];
     _called text[];
 begin
     select
@@ -3808,17 +3818,18 @@ begin
         where g.lane_id is not null
         offset 0
     ) as u;
-    if exists (select from jobq_private.kind_gate as k) then
-        _others := jobq_private.call_key_lanes(kinds, keys);
-    end if;
-    with called as (
-        insert into jobq_private.lane_call as c (queue, lane_id)
-        select u.queue, u.lane_id
-        from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
-        where not u.is_seen
-        or exists (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id
+    if false = any (_seen) or exists (
+        select from jobq_private.lane as l where l.lane_id = any (_lanes) and l.state <> 'open'
+    ) then
+        with called as (
+            insert into jobq_private.lane_call as c (queue, lane_id)
+            select u.queue, u.lane_id
+            from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
+            where not u.is_seen
+            union
+            select l.queue, l.lane_id
+            from jobq_private.lane as l
+            where l.lane_id = any (_lanes)
             and (
                 l.state = 'full'
                 or l.state = 'later' and (
@@ -3829,35 +3840,21 @@ begin
                     )
                 )
             )
+            returning c.queue
         )
-        returning c.queue
-    )
-    select array_agg(distinct w.queue) into _called
-    from (
-        select c.queue from called as c
-        union all
-        select unnest(_others)
-        union all
+        select array_agg(c.queue) into _called from called as c;
+    end if;
+    if exists (select from jobq_private.kind_gate as k) then
+        _called := _called || jobq_private.call_key_lanes(kinds, keys)
+            || jobq_private.waiting_queues(queues, kinds);
+    end if;
+    _called := _called || array(
         select q.queue
         from jobq_private.queue as q
         where q.queue = any (call_full_lanes.queues) and q.max_running is not null
-        union all
-        select l.queue
-        from jobq_private.gate as g
-        join jobq_private.lane as l on l.gate_id = g.gate_id
-        where g.kind = any (call_full_lanes.kinds) and g.queue is null
-        union all
-        select u.queue
-        from (
-            select distinct g.queue, g.kind
-            from unnest(call_full_lanes.queues, call_full_lanes.kinds) as g (queue, kind)
-        ) as u
-        where exists (
-            select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
-        )
-    ) as w;
-    if _called is not null then
-        perform jobq_private.wake(_called);
+    );
+    if _called <> '{}' then
+        perform jobq_private.wake(array(select distinct w.queue from unnest(_called) as w (queue)));
     end if;
 end
 $$;
@@ -4356,33 +4353,56 @@ revoke all on function jobq_private.check_concurrency_keys from public;
 comment on function jobq_private.check_concurrency_keys is
 'Refuses payloads that have no concurrency key where their kinds look for it.';
 
--- Purpose: whether rates or an order bind lanes of a queue.
--- Invariant: two index probes. Raises: nothing.
-create or replace function jobq_private.has_rules(queue text)
-returns boolean
+-- Purpose: what holds for each of these lanes now: how many jobs may run, how many may start by its
+-- rate, zero while it is held, and which waits again, so that no other may start: the last of an ordered
+-- lane, or that of an ordered kind (heads).
+-- Invariant: exact for who holds the gates of those with a rate or an order. Raises: nothing.
+create or replace function jobq_private.lane_bounds(
+    lanes jobq_private.lane[], heads uuid[], now timestamptz
+)
+returns jobq_private.lane_bounds
 language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
+declare
+    _bounds jobq_private.lane_bounds;
 begin
-    return exists (
-        select from jobq_private.queue as q
-        where q.queue = has_rules.queue and (q.key_rate_limit is not null or q.ordered)
-    )
-    or exists (
-        select from jobq_private.key_limit as l
-        where l.queue = has_rules.queue and l.rate_limit is not null
-    );
+    select
+        array_agg(r.max_running order by l.ordinality),
+        array_agg(
+            case
+                when g.held_until > lane_bounds.now then 0
+                else jobq_private.tokens(
+                    g.passed_until, r.spacing, r.burst, lane_bounds.now
+                )
+            end
+            order by l.ordinality
+        ),
+        array_agg(h.job_id order by l.ordinality)
+    into _bounds
+    from unnest(lane_bounds.lanes) with ordinality as l
+    cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+    left join jobq_private.gate as g on g.gate_id = l.lane_id
+    left join jobq_private.job as h
+        on h.job_id = case
+            when r.is_ordered then g.head_job_id else lane_bounds.heads[l.ordinality]
+        end
+        and h.lane_id = l.lane_id;
+    return _bounds;
 end
 $$;
 
-revoke all on function jobq_private.has_rules from public;
+revoke all on function jobq_private.lane_bounds from public;
 
-comment on function jobq_private.has_rules is
-'Whether rates or an order bind lanes of a queue.';
+comment on function jobq_private.lane_bounds is
+'What holds for each of these lanes now.';
 
 -- Purpose: lease runnable jobs of a queue's lanes to a worker: those of a higher priority
 -- than the given one, at which a claim finds jobs without a lane, and half of what it wants
@@ -4390,7 +4410,8 @@ comment on function jobq_private.has_rules is
 -- excepted, null for any: where another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
--- was found is closed, and no other is written to. Raises: nothing.
+-- was found is closed, and no other is written to. The time of a start is read after what runs
+-- was counted, so that no end of what made room is later. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
     has_gates boolean, kinds text[] default null, except_kinds text[] default null
@@ -4407,9 +4428,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _has_rules constant boolean := jobq_private.has_rules(queue);
     _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
     _now constant timestamptz := clock_timestamp();
+    _rules record;
+    _bounds jobq_private.lane_bounds;
     _left integer := max_jobs;
     _level integer := 32768;
     _width integer;
@@ -4423,7 +4445,9 @@ declare
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
+    _started_at timestamptz;
 begin
+    select r.* into _rules from jobq_private.lane_rules(queue, _now) as r;
     perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
         select l.priority into _level
@@ -4441,16 +4465,19 @@ begin
             _lanes := jobq_private.pick_lanes(queue, _level, _width);
             exit when _lanes = '{}';
             _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
-            if _has_rules and _lanes <> '{}' then
+            if _rules.has_rules and _lanes <> '{}' then
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
             end if;
             continue when _lanes = '{}';
             if has_gates then
                 _heads := jobq_private.lane_heads(_lanes);
             end if;
+            if _heads is not null or not _rules.are_alike then
+                _bounds := jobq_private.lane_bounds(_lanes, _heads, clock_timestamp());
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, clock_timestamp(), _left, _needs_places, _heads
+                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -4478,18 +4505,23 @@ begin
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
             end if;
-            if has_gates or _has_rules then
+            if has_gates or _rules.has_rules then
                 _ids := array(
                     select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
                 );
             end if;
+            _started_at := clock_timestamp();
             return query
             with taken as (
                 update jobq_private.job as j
                 set
                     state = 'running', worker = claim_lanes.worker,
-                    place = _places[array_position(_jobs, j.ctid)]
-                where j.ctid = any (_jobs)
+                    previous_state = j.state, attempt = j.attempt + 1,
+                    lane = pg_backend_pid() & 1023,
+                    claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
+                    place = t.place
+                from unnest(_jobs, _places) as t (job, place)
+                where j.ctid = t.job
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,
@@ -4892,7 +4924,7 @@ revoke all on function jobq_private.find_place from public;
 comment on function jobq_private.find_place is
 'Finds the place of a job that is to start, or what keeps it from that.';
 
--- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
+-- Purpose: the free places of a lane below its limit, the lowest, as many as are wanted
 -- and may be taken; null without a limit.
 -- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
 -- ended in whatever way is free. What runs above a limit that was lowered counts too. One
@@ -4908,20 +4940,24 @@ parallel safe
 security invoker
 rows 1
 as $$
-    select case when max_running is not null then array(
-        select n::smallint
-        from pg_catalog.generate_series(
-            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
-        ) as n
-        where n <> all (t.places)
-        order by n
-        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
-    ) end
+    select case
+        when max_running is null then null
+        when t.places = '{}' and wanted = 1 then '{1}'::smallint[]
+        else array(
+            select n::smallint
+            from pg_catalog.generate_series(
+                1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
+            ) as n
+            where n <> all (t.places)
+            limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
+        )
+    end
     from (
         select array(
             select j.place
             from jobq_private.job as j
-            where j.queue = free_places.queue
+            where max_running is not null
+            and j.queue = free_places.queue
             and j.lane_id = free_places.lane_id
             and j.place is not null
         ) as places
@@ -5484,6 +5520,45 @@ revoke all on function jobq_private.lane_heads from public;
 comment on function jobq_private.lane_heads is
 'Of each of these lanes the job of an ordered kind that goes first.';
 
+-- Purpose: whether rates or an order bind lanes of a queue; whether all lanes with a key are alike, none with
+-- limits of its own or held; and how many jobs each may then run.
+-- Invariant: what a queue says for each key is what holds for the empty one, which no job has; the
+-- caller holds off a change of the queue's limits. Raises: nothing.
+create or replace function jobq_private.lane_rules(
+    queue text, now timestamptz,
+    out has_rules boolean, out are_alike boolean, out max_running integer
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+as $$
+begin
+    select
+        r.spacing is not null or r.is_ordered or coalesce(o.has_rates, false),
+        r.spacing is null and not r.is_ordered and o.has_rates is null
+        and not exists (
+            select from jobq_private.gate as g
+            where g.queue = lane_rules.queue and g.held_until > lane_rules.now
+        ),
+        r.max_running
+    into lane_rules.has_rules, lane_rules.are_alike, lane_rules.max_running
+    from jobq_private.lane_rule(lane_rules.queue, '') as r
+    cross join (
+        select bool_or(l.rate_limit is not null) as has_rates
+        from jobq_private.key_limit as l
+        where l.queue = lane_rules.queue
+    ) as o;
+end
+$$;
+
+revoke all on function jobq_private.lane_rules from public;
+
+comment on function jobq_private.lane_rules is
+'Whether rates or an order bind lanes of a queue, and whether all are alike.';
+
 -- Purpose: which of 256 advisory locks guards the closing of a lane.
 -- Invariant: few enough that no batch takes all of the server's. No SET clause, so that it
 -- is inlined. Raises: nothing.
@@ -5872,7 +5947,7 @@ begin
         where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
     );
     _lanes := jobq_private.lock_lanes(array(
-        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
+        select c.lane_id from unnest(_calls) as c where c.call_id in (select unnest(_free))
     ));
     _new := array(
         select u.lane_id
@@ -5893,16 +5968,19 @@ begin
             and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
         );
     end if;
+    _calls := array(
+        select c
+        from unnest(_calls) as c
+        where c.call_id in (select unnest(_free)) and c.lane_id in (select unnest(_lanes))
+    );
     delete from jobq_private.lane_call as d
     using unnest(_calls) as c
-    where d.queue = c.queue and d.call_id = c.call_id
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
+    where d.queue = c.queue and d.call_id = c.call_id;
 
     insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
     select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
     from unnest(_calls) as c
     where c.priority is not null
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
     order by c.lane_id, c.priority
     on conflict on constraint lane_pkey do update
     set state = 'open', open_at = '-infinity', gate_id = null
@@ -5910,7 +5988,7 @@ begin
 
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id = any (_lanes)
+    where l.lane_id in (select c.lane_id from unnest(_calls) as c)
     and (
         l.state = 'full'
         or l.state = 'later' and l.lane_id in (
@@ -6445,12 +6523,12 @@ comment on function jobq_private.store_hold is
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
 -- lanes in which there was none, or that may not start one.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
--- ordered lane's last job waits again, or that of an ordered kind (heads), no other may start. Places are told below zero, as the
+-- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
+-- its bounds say, null for what the queue says of each key. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean,
-    heads uuid[]
+    lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
+    now timestamptz, wanted integer, needs_places boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -6468,6 +6546,10 @@ declare
         when least(wanted, 100) then 1
         else ceil(wanted::numeric / cardinality(lanes))
     end;
+    _default constant integer := case when needs_places then 32767 end;
+    _max_running constant integer[] := bounds.max_running;
+    _starts constant integer[] := bounds.starts;
+    _heads constant uuid[] := bounds.heads;
     _batch jobq_private.lane_batch;
 begin
     with tried as materialized (
@@ -6479,33 +6561,28 @@ begin
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_from_lanes.now
-            and (h.job_id is null or j.job_id = h.job_id)
+            and (_heads[l.ordinality] is null or j.job_id = _heads[l.ordinality])
             order by j.run_at, j.job_id
             limit least(
-                _share,
-                case when g.held_until > take_from_lanes.now then 0 end,
-                jobq_private.tokens(
-                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
-                ),
-                case
-                    when needs_places or r.max_running is not null
-                    then coalesce(cardinality(p.places), 0)
-                end
+                _share, _starts[l.ordinality],
+                case when m.max_running is not null then coalesce(cardinality(p.places), 0) end
             )
             for update skip locked
         ) as jobs
         from unnest(take_from_lanes.lanes) with ordinality as l
-        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral (
+            select coalesce(
+                case
+                    when _starts is not null then _max_running[l.ordinality]
+                    when l.concurrency_key is not null then take_from_lanes.max_running
+                end,
+                _default
+            ) as max_running
+            offset 0
+        ) as m
         cross join lateral jobq_private.free_places(
-            l.queue, l.lane_id,
-            coalesce(r.max_running, case when needs_places then 32767 end), _share
+            l.queue, l.lane_id, m.max_running, _share
         ) as p (places)
-        left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h
-            on h.job_id = case
-                when r.is_ordered then g.head_job_id else heads[l.ordinality]
-            end
-            and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
@@ -6657,6 +6734,36 @@ revoke all on function jobq_private.wait_for_gates from public;
 
 comment on function jobq_private.wait_for_gates is
 'Locks the gates that a job passes, and its lane.';
+
+-- Purpose: after jobs of these kinds have ended in these queues: the queues in which others may start now
+-- because of their kinds' limits: those in which lanes wait for a gate of them.
+-- Invariant: a claim under way may be about to have lanes wait, which nobody sees yet: so
+-- the queues in which jobs of such kinds have ended are among them in any case. Raises: nothing.
+create or replace function jobq_private.waiting_queues(queues text[], kinds text[])
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select array_agg(distinct w.queue)
+    from (
+        select l.queue
+        from jobq_private.gate as g
+        join jobq_private.lane as l on l.gate_id = g.gate_id
+        where g.kind = any (waiting_queues.kinds) and g.queue is null
+        union all
+        select e.queue
+        from unnest(waiting_queues.queues, waiting_queues.kinds) as e (queue, kind)
+        join jobq_private.gate as g on g.kind = e.kind and g.queue is null
+    ) as w
+$$;
+
+revoke all on function jobq_private.waiting_queues from public;
+
+comment on function jobq_private.waiting_queues is
+'The queues in which others may start now after jobs of these kinds have ended.';
 
 -- Purpose: of these lanes those of which no other claim has a row, of whatever priority: what runs in
 -- a lane is counted for all priorities.

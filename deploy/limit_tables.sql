@@ -164,6 +164,16 @@ create type jobq_private.lane_rule as (
 
 comment on type jobq_private.lane_rule is 'What holds for a lane.';
 
+-- What holds for each lane of an array: how many jobs may run, how many may start now, and which
+-- goes before all others.
+create type jobq_private.lane_bounds as (
+    max_running integer[],
+    starts integer[],
+    heads uuid[]
+);
+
+comment on type jobq_private.lane_bounds is 'What holds for each of some lanes.';
+
 create type jobq_private.queue_look as (
     is_paused boolean,
     is_limited boolean,

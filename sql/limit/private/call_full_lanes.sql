@@ -1,9 +1,7 @@
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). A claim under way may be about to have lanes wait for the
--- gate of a kind, which nobody sees yet: so where one has ended, its own queue is woken in any case.
--- Raises: nothing.
+-- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[], keys text[]
 )
@@ -14,6 +12,9 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
@@ -21,7 +22,6 @@ declare
     _lanes uuid[];
     _of text[];
     _seen boolean[];
-    _others text[];
     _called text[];
 begin
     select
@@ -36,17 +36,18 @@ begin
         where g.lane_id is not null
         offset 0
     ) as u;
-    if exists (select from jobq_private.kind_gate as k) then
-        _others := jobq_private.call_key_lanes(kinds, keys);
-    end if;
-    with called as (
-        insert into jobq_private.lane_call as c (queue, lane_id)
-        select u.queue, u.lane_id
-        from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
-        where not u.is_seen
-        or exists (
-            select from jobq_private.lane as l
-            where l.lane_id = u.lane_id
+    if false = any (_seen) or exists (
+        select from jobq_private.lane as l where l.lane_id = any (_lanes) and l.state <> 'open'
+    ) then
+        with called as (
+            insert into jobq_private.lane_call as c (queue, lane_id)
+            select u.queue, u.lane_id
+            from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
+            where not u.is_seen
+            union
+            select l.queue, l.lane_id
+            from jobq_private.lane as l
+            where l.lane_id = any (_lanes)
             and (
                 l.state = 'full'
                 or l.state = 'later' and (
@@ -57,35 +58,21 @@ begin
                     )
                 )
             )
+            returning c.queue
         )
-        returning c.queue
-    )
-    select array_agg(distinct w.queue) into _called
-    from (
-        select c.queue from called as c
-        union all
-        select unnest(_others)
-        union all
+        select array_agg(c.queue) into _called from called as c;
+    end if;
+    if exists (select from jobq_private.kind_gate as k) then
+        _called := _called || jobq_private.call_key_lanes(kinds, keys)
+            || jobq_private.waiting_queues(queues, kinds);
+    end if;
+    _called := _called || array(
         select q.queue
         from jobq_private.queue as q
         where q.queue = any (call_full_lanes.queues) and q.max_running is not null
-        union all
-        select l.queue
-        from jobq_private.gate as g
-        join jobq_private.lane as l on l.gate_id = g.gate_id
-        where g.kind = any (call_full_lanes.kinds) and g.queue is null
-        union all
-        select u.queue
-        from (
-            select distinct g.queue, g.kind
-            from unnest(call_full_lanes.queues, call_full_lanes.kinds) as g (queue, kind)
-        ) as u
-        where exists (
-            select from jobq_private.gate as g where g.kind = u.kind and g.queue is null
-        )
-    ) as w;
-    if _called is not null then
-        perform jobq_private.wake(_called);
+    );
+    if _called <> '{}' then
+        perform jobq_private.wake(array(select distinct w.queue from unnest(_called) as w (queue)));
     end if;
 end
 $$;

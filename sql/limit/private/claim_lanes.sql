@@ -4,7 +4,8 @@
 -- excepted, null for any: where another goes first in a lane, that is left.
 -- Invariant: bounded in lanes; SKIP LOCKED; what a lane may run is counted after its lock was
 -- had, under the lock of the queue's limits that look_at() has taken. A lane in which nothing
--- was found is closed, and no other is written to. Raises: nothing.
+-- was found is closed, and no other is written to. The time of a start is read after what runs
+-- was counted, so that no end of what made room is later. Raises: nothing.
 create or replace function jobq_private.claim_lanes(
     queue text, worker text, max_jobs integer, priority integer, is_limited boolean,
     has_gates boolean, kinds text[] default null, except_kinds text[] default null
@@ -21,9 +22,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _has_rules constant boolean := jobq_private.has_rules(queue);
     _needs_places constant boolean := coalesce(is_limited, false) or has_gates;
     _now constant timestamptz := clock_timestamp();
+    _rules record;
+    _bounds jobq_private.lane_bounds;
     _left integer := max_jobs;
     _level integer := 32768;
     _width integer;
@@ -37,7 +39,9 @@ declare
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
+    _started_at timestamptz;
 begin
+    select r.* into _rules from jobq_private.lane_rules(queue, _now) as r;
     perform jobq_private.open_lanes(queue, _now, has_gates);
     loop
         select l.priority into _level
@@ -55,16 +59,19 @@ begin
             _lanes := jobq_private.pick_lanes(queue, _level, _width);
             exit when _lanes = '{}';
             _lanes := jobq_private.whole_lanes(_lanes, queue, _level);
-            if _has_rules and _lanes <> '{}' then
+            if _rules.has_rules and _lanes <> '{}' then
                 _lanes := jobq_private.hold_ruled_lanes(_lanes);
             end if;
             continue when _lanes = '{}';
             if has_gates then
                 _heads := jobq_private.lane_heads(_lanes);
             end if;
+            if _heads is not null or not _rules.are_alike then
+                _bounds := jobq_private.lane_bounds(_lanes, _heads, clock_timestamp());
+            end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, clock_timestamp(), _left, _needs_places, _heads
+                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -92,18 +99,23 @@ begin
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
             end if;
-            if has_gates or _has_rules then
+            if has_gates or _rules.has_rules then
                 _ids := array(
                     select j.job_id from jobq_private.job as j where j.ctid = any (_jobs)
                 );
             end if;
+            _started_at := clock_timestamp();
             return query
             with taken as (
                 update jobq_private.job as j
                 set
                     state = 'running', worker = claim_lanes.worker,
-                    place = _places[array_position(_jobs, j.ctid)]
-                where j.ctid = any (_jobs)
+                    previous_state = j.state, attempt = j.attempt + 1,
+                    lane = pg_backend_pid() & 1023,
+                    claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
+                    place = t.place
+                from unnest(_jobs, _places) as t (job, place)
+                where j.ctid = t.job
                 returning
                     j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
                     j.max_attempts, j.timeout, j.lease_expires_at, j.run_at::timestamptz, j.created_at,

@@ -1,4 +1,4 @@
--- Purpose: the free places of a lane below its limit, the lowest first, as many as are wanted
+-- Purpose: the free places of a lane below its limit, the lowest, as many as are wanted
 -- and may be taken; null without a limit.
 -- Invariant: counts what runs, from job_place_idx, with the snapshot of the statement: what
 -- ended in whatever way is free. What runs above a limit that was lowered counts too. One
@@ -14,20 +14,24 @@ parallel safe
 security invoker
 rows 1
 as $$
-    select case when max_running is not null then array(
-        select n::smallint
-        from pg_catalog.generate_series(
-            1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
-        ) as n
-        where n <> all (t.places)
-        order by n
-        limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
-    ) end
+    select case
+        when max_running is null then null
+        when t.places = '{}' and wanted = 1 then '{1}'::smallint[]
+        else array(
+            select n::smallint
+            from pg_catalog.generate_series(
+                1, least(max_running, pg_catalog.cardinality(t.places) + wanted)
+            ) as n
+            where n <> all (t.places)
+            limit greatest(0, least(wanted, max_running - pg_catalog.cardinality(t.places)))
+        )
+    end
     from (
         select array(
             select j.place
             from jobq_private.job as j
-            where j.queue = free_places.queue
+            where max_running is not null
+            and j.queue = free_places.queue
             and j.lane_id = free_places.lane_id
             and j.place is not null
         ) as places

@@ -40,7 +40,7 @@ begin
         where pg_try_advisory_xact_lock_shared(_closing, jobq_private.lane_slot(c.lane_id))
     );
     _lanes := jobq_private.lock_lanes(array(
-        select c.lane_id from unnest(_calls) as c where c.call_id = any (_free)
+        select c.lane_id from unnest(_calls) as c where c.call_id in (select unnest(_free))
     ));
     _new := array(
         select u.lane_id
@@ -61,16 +61,19 @@ begin
             and not exists (select from jobq_private.lane as l where l.lane_id = u.lane_id)
         );
     end if;
+    _calls := array(
+        select c
+        from unnest(_calls) as c
+        where c.call_id in (select unnest(_free)) and c.lane_id in (select unnest(_lanes))
+    );
     delete from jobq_private.lane_call as d
     using unnest(_calls) as c
-    where d.queue = c.queue and d.call_id = c.call_id
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes));
+    where d.queue = c.queue and d.call_id = c.call_id;
 
     insert into jobq_private.lane as l (lane_id, priority, queue, concurrency_key)
     select distinct c.lane_id, c.priority, c.queue, c.concurrency_key
     from unnest(_calls) as c
     where c.priority is not null
-    and c.call_id = any (_free) and c.lane_id in (select unnest(_lanes))
     order by c.lane_id, c.priority
     on conflict on constraint lane_pkey do update
     set state = 'open', open_at = '-infinity', gate_id = null
@@ -78,7 +81,7 @@ begin
 
     update jobq_private.lane as l
     set state = 'open', open_at = '-infinity', gate_id = null
-    where l.lane_id = any (_lanes)
+    where l.lane_id in (select c.lane_id from unnest(_calls) as c)
     and (
         l.state = 'full'
         or l.state = 'later' and l.lane_id in (

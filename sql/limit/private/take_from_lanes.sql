@@ -1,12 +1,12 @@
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
 -- lanes in which there was none, or that may not start one.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, else equal shares. Where an
--- ordered lane's last job waits again, or that of an ordered kind (heads), no other may start. Places are told below zero, as the
+-- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
+-- its bounds say, null for what the queue says of each key. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
-    lanes jobq_private.lane[], now timestamptz, wanted integer, needs_places boolean,
-    heads uuid[]
+    lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
+    now timestamptz, wanted integer, needs_places boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -24,6 +24,10 @@ declare
         when least(wanted, 100) then 1
         else ceil(wanted::numeric / cardinality(lanes))
     end;
+    _default constant integer := case when needs_places then 32767 end;
+    _max_running constant integer[] := bounds.max_running;
+    _starts constant integer[] := bounds.starts;
+    _heads constant uuid[] := bounds.heads;
     _batch jobq_private.lane_batch;
 begin
     with tried as materialized (
@@ -35,33 +39,28 @@ begin
             and j.priority = l.priority
             and j.state in ('queued', 'retrying')
             and j.run_at <= take_from_lanes.now
-            and (h.job_id is null or j.job_id = h.job_id)
+            and (_heads[l.ordinality] is null or j.job_id = _heads[l.ordinality])
             order by j.run_at, j.job_id
             limit least(
-                _share,
-                case when g.held_until > take_from_lanes.now then 0 end,
-                jobq_private.tokens(
-                    g.passed_until, r.spacing, r.burst, take_from_lanes.now
-                ),
-                case
-                    when needs_places or r.max_running is not null
-                    then coalesce(cardinality(p.places), 0)
-                end
+                _share, _starts[l.ordinality],
+                case when m.max_running is not null then coalesce(cardinality(p.places), 0) end
             )
             for update skip locked
         ) as jobs
         from unnest(take_from_lanes.lanes) with ordinality as l
-        cross join lateral jobq_private.lane_rule(l.queue, l.concurrency_key) as r
+        cross join lateral (
+            select coalesce(
+                case
+                    when _starts is not null then _max_running[l.ordinality]
+                    when l.concurrency_key is not null then take_from_lanes.max_running
+                end,
+                _default
+            ) as max_running
+            offset 0
+        ) as m
         cross join lateral jobq_private.free_places(
-            l.queue, l.lane_id,
-            coalesce(r.max_running, case when needs_places then 32767 end), _share
+            l.queue, l.lane_id, m.max_running, _share
         ) as p (places)
-        left join jobq_private.gate as g on g.gate_id = l.lane_id
-        left join jobq_private.job as h
-            on h.job_id = case
-                when r.is_ordered then g.head_job_id else heads[l.ordinality]
-            end
-            and h.lane_id = l.lane_id
     ),
     taken as materialized (
         select u.job, t.places[u.k] as place
