@@ -235,7 +235,9 @@ async def test_every_page_and_action(database: str) -> None:
         await page.goto("/console/audit")
         await expect(page.locator("tbody")).to_contain_text("a test")
 
-        payload = psycopg.types.json.Jsonb({"html": HOSTILE, "large": "x" * 900_000})
+        payload = psycopg.types.json.Jsonb(
+            {"html": HOSTILE, "nul": r"\u0000 \x00", "large": "x" * 900_000}
+        )
         [(job_id,)] = api.run(
             "select jobq.enqueue(%s, %s, queue => %s)", HOSTILE[:120], payload, HOSTILE[:120]
         )
@@ -245,6 +247,9 @@ async def test_every_page_and_action(database: str) -> None:
         for path in (f"jobs/{job_id}", "", "queues", "jobs", "dead", "workers"):
             await page.goto(f"/console/{path}")
             await expect(page).not_to_have_title("owned")
+            if str(job_id) in path:
+                await expect(page.get_by_label("Payload")).to_contain_text(r"\u0000")
+                await expect(page.get_by_label("Payload")).to_contain_text("<script>")
         assert wrong == []
 
 
