@@ -139,6 +139,8 @@ values
  'create it as f(jsonb) returns jsonb, and name its schema'),
 ('FUNCTION_DENIED', '42501', 403, 'who declares a kind must be allowed to execute its function',
  'grant execute on the function, and usage on its schema'),
+('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
+ 'have the queue granted to the log-in, to work'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
@@ -8448,13 +8450,15 @@ declare
     _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _late text;
 begin
     if changes is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
-    elsif jsonb_typeof(changes) <> 'object' or changes = '{}' or changes - _known <> '{}'
+    elsif jsonb_typeof(changes) <> 'object' or changes - _known <> '{}'
+        or jsonb_strip_nulls(changes) = '{}'
     then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'changes must be an object with members among %s', _known
+            'changes must be an object with members among %s, one of them not null', _known
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
@@ -8472,6 +8476,18 @@ begin
         end if;
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
+    if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
+        select min(j.job_id::text) into _late
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and coalesce(_set.run_at, j.run_at) > clock_timestamp()
+        and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at);
+        if _late is not null then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                'expires_at must be after run_at: job_id %s', _late
+            ));
+        end if;
+    end if;
     if _set.queue is not null then
         perform jobq_private.check_queue_depth(array(
             select row(
@@ -8918,6 +8934,45 @@ revoke all on function jobq_private.check_queue_depth from public;
 comment on function jobq_private.check_queue_depth is
 'Refuses a batch of new jobs when a queue would pass its max_depth.';
 
+-- Purpose: refuse to change or delete jobs of queues that whoever has logged in may not work, at a
+-- dry run as well.
+-- Invariant: reads only; looks at no job while queue grants are not enforced. Raises: 42501.
+create or replace function jobq_private.check_worked(job_ids uuid[], queue text default null)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _worked text[];
+    _denied text;
+begin
+    _worked := jobq_private.worked_queues();
+    if _worked is null then
+        return;
+    end if;
+    select min(q.queue) into _denied
+    from (
+        select check_worked.queue
+        union all
+        select j.queue from jobq_private.job as j where j.job_id = any(check_worked.job_ids)
+        union all
+        select a.queue from jobq_private.job_archive as a where a.job_id = any(check_worked.job_ids)
+    ) as q
+    where q.queue <> all(_worked);
+    if _denied is not null then
+        perform jobq_private.raise_error('QUEUE_DENIED', 'queue ' || _denied);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_worked from public;
+
+comment on function jobq_private.check_worked is
+'Refuses to change or delete jobs of queues that the log-in may not work.';
+
 -- Purpose: lock the jobs that an operator has chosen, and return their ids.
 -- Invariant: bounded, oldest first, locked in the order of ids, live jobs before finished
 -- ones. Jobs named by id must all be there in one of the states; a filter takes those that
@@ -8943,9 +8998,9 @@ begin
         or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
-    elsif num_nonnulls(job_ids, queue, kind, metadata) = 0 then
+    elsif num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata'
+            'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata, which must not be empty'
         );
     elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
         perform jobq_private.raise_error(
@@ -11448,9 +11503,10 @@ comment on function jobq.cancel_many is
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
 -- passed over. The payload of a job that has run once stays what it was. A job that waits
 -- for an event is due at its deadline at the latest.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload, timeout and expires_at; what it does not name, or names as null, stays.
+-- payload, timeout and expires_at; what it does not name, or names as null, stays. A job that
+-- expires must be due before.
 -- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -11487,6 +11543,7 @@ begin
         change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
     );
     _set := jobq_private.check_change(change_many.changes, _chosen);
+    perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
         if _set.queue is not null then
             perform jobq_private.call_left_lanes(_chosen, _set.queue);
@@ -11516,7 +11573,9 @@ begin
         perform jobq_private.call_lanes(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
-            'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
+            'change ' || array_to_string(array(
+                select c.key from jsonb_each(change_many.changes) as c where c.value <> 'null'
+            ), ', '),
             c.job_id::text, change_many.reason
         )
         from unnest(_chosen) as c (job_id);
@@ -11534,7 +11593,7 @@ comment on function jobq.change_many is
 -- Purpose: delete jobs that wait or have ended, with all that is known of them: attempts, log,
 -- steps and idempotency keys, which are free again.
 -- Invariant: all or none; no job that runs. Clients that wait for one learn that it is not
--- there. Raises: 22004, 22023, JQ001, JQ002.
+-- there. Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Filters beside it narrow it
 -- down.
 -- Argument queue: only jobs of this queue; null means all.
@@ -11583,6 +11642,7 @@ begin
             else _waiting
         end
     );
+    perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
         perform jobq_private.forget_jobs(_chosen);
         perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)

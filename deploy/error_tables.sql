@@ -74,6 +74,8 @@ values
  'create it as f(jsonb) returns jsonb, and name its schema'),
 ('FUNCTION_DENIED', '42501', 403, 'who declares a kind must be allowed to execute its function',
  'grant execute on the function, and usage on its schema'),
+('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
+ 'have the queue granted to the log-in, to work'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',

@@ -75,6 +75,7 @@ drop function if exists jobq_private.event_cursor;
 drop function if exists jobq_private.drop_partitions;
 drop function if exists jobq_private.cursor_place;
 drop function if exists jobq_private.choose_jobs;
+drop function if exists jobq_private.check_worked;
 drop function if exists jobq_private.check_queue_depth;
 drop function if exists jobq_private.check_payload_schemas;
 drop function if exists jobq_private.payload_schema_problem;

@@ -35,6 +35,7 @@ begin
         ('function', 'jobq_private.check_new_jobs', '', 1),
         ('function', 'jobq_private.check_payload_schemas', '', 1),
         ('function', 'jobq_private.check_queue_depth', '', 1),
+        ('function', 'jobq_private.check_worked', '', 1),
         ('function', 'jobq_private.choose_jobs', '', 1),
         ('function', 'jobq_private.cursor_place', '', 1),
         ('function', 'jobq_private.drop_partitions', '', 1),

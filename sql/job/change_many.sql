@@ -2,9 +2,10 @@
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
 -- passed over. The payload of a job that has run once stays what it was. A job that waits
 -- for an event is due at its deadline at the latest.
--- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
--- payload, timeout and expires_at; what it does not name, or names as null, stays.
+-- payload, timeout and expires_at; what it does not name, or names as null, stays. A job that
+-- expires must be due before.
 -- Argument job_ids: these jobs; each must wait. Filters given beside it narrow it down.
 -- Argument queue: only jobs of this queue; null means all.
 -- Argument kind: only jobs of this kind; null means all.
@@ -41,6 +42,7 @@ begin
         change_many.max_jobs, change_many.dry_run, change_many.reason, '{queued,retrying}'
     );
     _set := jobq_private.check_change(change_many.changes, _chosen);
+    perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
         if _set.queue is not null then
             perform jobq_private.call_left_lanes(_chosen, _set.queue);
@@ -70,7 +72,9 @@ begin
         perform jobq_private.call_lanes(_chosen);
         perform jobq_private.wake(coalesce(_queues, '{}'));
         perform jobq_private.record_audit(
-            'change ' || array_to_string(array(select jsonb_object_keys(change_many.changes)), ', '),
+            'change ' || array_to_string(array(
+                select c.key from jsonb_each(change_many.changes) as c where c.value <> 'null'
+            ), ', '),
             c.job_id::text, change_many.reason
         )
         from unnest(_chosen) as c (job_id);

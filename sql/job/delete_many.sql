@@ -1,7 +1,7 @@
 -- Purpose: delete jobs that wait or have ended, with all that is known of them: attempts, log,
 -- steps and idempotency keys, which are free again.
 -- Invariant: all or none; no job that runs. Clients that wait for one learn that it is not
--- there. Raises: 22004, 22023, JQ001, JQ002.
+-- there. Raises: 22004, 22023, 42501, JQ001, JQ002.
 -- Argument job_ids: these jobs, waiting or ended; none may run. Filters beside it narrow it
 -- down.
 -- Argument queue: only jobs of this queue; null means all.
@@ -50,6 +50,7 @@ begin
             else _waiting
         end
     );
+    perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
         perform jobq_private.forget_jobs(_chosen);
         perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)

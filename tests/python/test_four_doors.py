@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 NOBODY = str(uuid4())
 JOB = "the job"
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,21 @@ CASES = {
         lambda c, _: c.change_many(run_now=True),
         ("POST", "/jobs:change", {"changes": {"run_now": True}}, 400),
         ["change", "--now"], usage=True,
+    ),
+    "nothing is to change": Case(
+        "INVALID_ARGUMENT", "22023",
+        f"select * from jobq.change_many('{{\"run_at\": null}}', '{{{JOB}}}')",
+        lambda c, job: c.change_many([job]),
+        ("POST", "/jobs:change", {"job_ids": [JOB], "changes": {"run_at": None}}, 400),
+        ["change", JOB], usage=True,
+    ),
+    "now and later": Case(
+        "INVALID_ARGUMENT", "22023",
+        f"select * from jobq.change_many('{{\"run_at\": \"now\", \"run_now\": 1}}', '{{{JOB}}}')",
+        lambda c, job: c.change_many([job], run_now=True, run_at=LATER),
+        ("POST", "/jobs:change",
+            {"job_ids": [JOB], "changes": {"run_now": True, "run_at": LATER.isoformat()}}, 400),
+        ["change", JOB, "--now", "--run-at", "2100-01-01"], usage=True,
     ),
     "cancel without saying which": Case(
         "INVALID_ARGUMENT", "22023",

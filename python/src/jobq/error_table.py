@@ -39,6 +39,11 @@ ERROR_TABLE: Final = {
         403,
         "who declares a kind must be allowed to execute its function",
     ),
+    "QUEUE_DENIED": ErrorRow(
+        "42501",
+        403,
+        "who changes or deletes jobs must be allowed to work their queue",
+    ),
     "BATCH_NOT_FOUND": ErrorRow(
         "JQ001",
         404,

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from jobq.arguments import as_jsonb, as_text, as_uuid
 from jobq.call import Call
+from jobq.errors import InvalidArgument
 from jobq.models import Json, Steered, record
 
 __all__ = ["cancel_many", "change_many", "delete_many"]
@@ -59,8 +60,12 @@ def change_many(
         IllegalState: a job named by its id does not wait, or has run and would get a payload.
         PayloadInvalid: the payload does not fit the schema of a job's kind.
         QueueFull: the queue takes no more.
-        InvalidArgument: nothing chooses jobs, or nothing is to change.
+        InvalidArgument: nothing chooses jobs, nothing is to change, or a job would expire before
+            it is due.
+        NotPermitted: a job's queue, or ``to_queue``, is not this user's to work.
     """
+    if run_now and run_at is not None:
+        raise InvalidArgument("give run_now or run_at, not both")
     changes = {
         "run_at": "now" if run_now else run_at,
         "priority": priority,
@@ -137,6 +142,7 @@ def delete_many(
         JobNotFound: one of the ids is of no job.
         IllegalState: a job named by its id runs.
         InvalidArgument: nothing chooses jobs.
+        NotPermitted: a job's queue is not this user's to work.
     """
     which = _which(job_ids, queue, kind, metadata, max_jobs, dry_run=dry_run, reason=reason)
     return Call("delete_many", {**which, "state": state}, _ids)

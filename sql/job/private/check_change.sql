@@ -14,13 +14,15 @@ declare
     _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _late text;
 begin
     if changes is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'changes');
-    elsif jsonb_typeof(changes) <> 'object' or changes = '{}' or changes - _known <> '{}'
+    elsif jsonb_typeof(changes) <> 'object' or changes - _known <> '{}'
+        or jsonb_strip_nulls(changes) = '{}'
     then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'changes must be an object with members among %s', _known
+            'changes must be an object with members among %s, one of them not null', _known
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
@@ -38,6 +40,18 @@ begin
         end if;
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
+    if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
+        select min(j.job_id::text) into _late
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and coalesce(_set.run_at, j.run_at) > clock_timestamp()
+        and coalesce(_set.expires_at, j.expires_at) <= coalesce(_set.run_at, j.run_at);
+        if _late is not null then
+            perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+                'expires_at must be after run_at: job_id %s', _late
+            ));
+        end if;
+    end if;
     if _set.queue is not null then
         perform jobq_private.check_queue_depth(array(
             select row(

@@ -23,9 +23,9 @@ begin
         or exists (select from unnest(job_ids) as g (job_id) where g.job_id is null)
     then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_ids, max_jobs and dry_run');
-    elsif num_nonnulls(job_ids, queue, kind, metadata) = 0 then
+    elsif num_nonnulls(job_ids, queue, kind, nullif(metadata, '{}')) = 0 then
         perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata'
+            'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata, which must not be empty'
         );
     elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
         perform jobq_private.raise_error(

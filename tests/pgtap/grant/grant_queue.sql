@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(39);
+select plan(45);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -87,6 +87,17 @@ set session authorization adder;
 select jobq.enqueue('x', queue => 'q') as mine \gset
 select jobq.enqueue('q.known', idempotency_key => 'k', dedup_key => 'd') as keyed \gset
 select jobq.enqueue('q.known', dedup_key => 'd', dedup => 'replace') as second \gset
+select is(
+    pg_temp.refusal(format('select jobq.%s, array[%L::uuid], dry_run => %L)', v.call, :'mine', d.dry)),
+    '42501 QUEUE_DENIED', format('who may only enqueue may not %s), dry run: %s', v.call, d.dry)
+)
+from (values ('change_many(''{"priority": 1}'''), ('change_many(''{"queue": "other"}''')) as v (call),
+    (values (true), (false)) as d (dry);
+select is(
+    pg_temp.refusal(format('select jobq.delete_many(array[%L::uuid], dry_run => %L)', :'mine', d.dry)),
+    '42501 QUEUE_DENIED', 'nor delete, dry run: ' || d.dry
+)
+from (values (true), (false)) as d (dry);
 select is(
     (select j.state from jobq.get_job(:'keyed') as j), 'cancelled',
     'who may enqueue may replace'

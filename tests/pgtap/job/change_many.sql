@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(32);
+select plan(41);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -155,6 +155,31 @@ from (
     ('''{"priority": 1}'', array[pg_temp.id(1), pg_temp.id(2)], max_jobs => 1', '22023 INVALID_ARGUMENT'),
     ('''{"priority": 1}'', queue => ''q'', dry_run => null', '22004 NULL_ARGUMENT')
 ) as a (arguments, refusal);
+
+-- What expires, what changes nothing, and what chooses nothing
+select jobq.enqueue('ends', queue => 'ends', expires_at => now() + interval '1 h') as ends \gset
+select is(
+    pg_temp.refusal(format('select jobq.change_many(%L, array[%L::uuid], dry_run => %L)', v.changes, :'ends', v.dry)),
+    v.refusal, v.claim
+)
+from (
+    values
+    (jsonb_build_object('run_at', now() + interval '2 h'), false, '22023 INVALID_ARGUMENT',
+        'a job is not put off past its expiry'),
+    (jsonb_build_object('run_at', now() + interval '2 h'), true, '22023 INVALID_ARGUMENT',
+        'which a dry run says, too'),
+    (jsonb_build_object('run_at', now() + interval '2 h', 'expires_at', now() + interval '3 h'),
+        false, 'none', 'unless that moves as well'),
+    (jsonb_build_object('expires_at', now() + interval '1 h'), false, '22023 INVALID_ARGUMENT',
+        'nor does it come to expire before it is due'),
+    ('{"run_at": "now"}', false, 'none', 'it may run sooner'),
+    ('{"priority": null}', false, '22023 INVALID_ARGUMENT', 'null alone changes nothing')
+) as v (changes, dry, refusal, claim);
+select is(
+    pg_temp.refusal(format('select jobq.%s metadata => ''{}'')', v.call)), '22023 INVALID_ARGUMENT',
+    'empty metadata chooses no jobs: ' || v.call
+)
+from (values ('change_many(''{"priority": 1}'','), ('delete_many('), ('cancel_many(')) as v (call);
 
 select * from finish();
 rollback;

@@ -10,7 +10,7 @@ import click
 from jobq.cli.terminal import asking, database, in_utc, parsed, say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from jobq.client import Client
@@ -77,9 +77,11 @@ def change(
     changes = (run_at, priority, to_queue, timeout, expires_at, payload)
     if not run_now and all(change is None for change in changes):
         raise click.UsageError("say what is to change")
+    if run_now and run_at is not None:
+        raise click.UsageError("give --now or --run-at, not both")
     jobs = chosen(which)
     with asking(database_url) as client:
-        for job_id in client.change_many(
+        changed = client.change_many(
             run_now=run_now,
             run_at=run_at,
             priority=priority,
@@ -88,8 +90,8 @@ def change(
             expires_at=expires_at,
             payload=payload,
             **jobs,
-        ):
-            say(job_id)
+        )
+    show_ids(changed, jobs["max_jobs"])
 
 
 @click.command()
@@ -103,8 +105,8 @@ def cancel(*, state: str | None, database_url: str, **which: Any) -> None:  # no
         if is_one(jobs, state):
             cancel_one(client, jobs["job_ids"][0], jobs["reason"])
             return
-        for job in client.cancel_many(state=state, **jobs):
-            say(f"{job.job_id} {job.outcome}")
+        outcomes = client.cancel_many(state=state, **jobs)
+    show_ids([f"{job.job_id} {job.outcome}" for job in outcomes], jobs["max_jobs"])
 
 
 def is_one(jobs: dict[str, Any], state: str | None) -> bool:
@@ -133,5 +135,13 @@ def delete(*, state: str | None, database_url: str, **which: Any) -> None:  # no
     """Delete jobs that wait or have ended, with all that is known of them; print their ids."""
     jobs = chosen(which)
     with asking(database_url) as client:
-        for job_id in client.delete_many(state=state, **jobs):
-            say(job_id)
+        deleted = client.delete_many(state=state, **jobs)
+    show_ids(deleted, jobs["max_jobs"])
+
+
+def show_ids(lines: Sequence[object], limit: int) -> None:
+    """Print a line for each job, and that there may be more where the limit is reached."""
+    for line in lines:
+        say(line)
+    if len(lines) == limit:
+        say(f"the limit of {limit} jobs is reached: there may be more (--limit)", err=True)

@@ -63,6 +63,10 @@ class Changes(Request, kw_only=True):
     timeout_ms: Milliseconds | None = None
     expires_at: Moment | None = None
 
+    def __post_init__(self) -> None:
+        if self.run_now and self.run_at is not None:
+            raise ValueError("give run_now or run_at, not both")
+
 
 class Change(Which, kw_only=True):
     """Which waiting jobs to change, and what of them."""
@@ -162,6 +166,7 @@ OPERATIONS = (
         ("operate",),
         {200: Answer("The jobs that were changed.", Chosen)},
         {
+            403: ["QUEUE_DENIED"],
             404: ["JOB_NOT_FOUND"],
             409: ["ILLEGAL_STATE", "IMMUTABLE"],
             413: ["MESSAGE_TOO_LARGE"],
@@ -191,7 +196,7 @@ OPERATIONS = (
         "Delete jobs that wait or have ended",
         ("operate",),
         {200: Answer("The jobs that were deleted.", Chosen)},
-        {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE"]},
+        {403: ["QUEUE_DENIED"], 404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE"]},
         tag="operators",
         body=Delete,
         examples={"purge a queue": {"queue": "mail"}},
