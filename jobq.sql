@@ -1494,6 +1494,14 @@ create type jobq_private.queue_look as (
 
 comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
 
+create type jobq_private.barred_lane as (
+    lane_id uuid,
+    kind text,
+    concurrency_key text
+);
+
+comment on type jobq_private.barred_lane is 'A lane whose next job is of a kind that may start no more of its key.';
+
 create type jobq_private.lane_batch as (
     jobs tid[],
     places smallint[],
@@ -4444,6 +4452,7 @@ declare
     _others integer;
     _heads uuid[];
     _closed bigint;
+    _full jobq_private.barred_lane[];
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -4479,7 +4488,8 @@ begin
             end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places
+                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places,
+                not has_gates and num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) = 0
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -4494,15 +4504,14 @@ begin
                 and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
             _closed := 0;
+            _full := null;
             if has_gates and _jobs <> '{}' then
-                select p.jobs, p.places, p.closed into _jobs, _places, _closed
-                from jobq_private.pass_keys(
-                    queue, _level, clock_timestamp(), _jobs, _places
-                ) as p;
+                select p.jobs, p.places, p.barred into _jobs, _places, _full
+                from jobq_private.pass_keys(queue, clock_timestamp(), _jobs, _places) as p;
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
                 from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
-                _closed := _closed + cardinality(_barred);
+                _closed := cardinality(_barred);
                 if _barred <> '{}' then
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
@@ -4537,6 +4546,9 @@ begin
             if _ids <> '{}' then
                 perform jobq_private.charge_gates(_ids);
             end if;
+            if _full is not null then
+                _closed := _closed + jobq_private.close_key_lanes(queue, _level, _full);
+            end if;
             exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;
         end loop;
@@ -4555,7 +4567,7 @@ comment on function jobq_private.claim_lanes is
 -- room in other queues too. open_at says of a full one from when the job waits, so that
 -- who adds one that goes before it calls. Raises: nothing.
 create or replace function jobq_private.close_key_lanes(
-    queue text, priority integer, lanes uuid[], kinds text[], keys text[]
+    queue text, priority integer, lanes jobq_private.barred_lane[]
 )
 returns bigint
 language plpgsql
@@ -4577,8 +4589,7 @@ begin
     end if;
     _mine := array(
         select b.lane_id
-        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
-            as b (lane_id, kind, concurrency_key)
+        from unnest(close_key_lanes.lanes) as b
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(b.lane_id))
         and pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(
             jobq_private.key_gate_id(b.kind, b.concurrency_key)
@@ -4602,8 +4613,7 @@ begin
                 order by j.run_at
                 limit 1
             ) as run_at
-        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
-            as b (lane_id, kind, concurrency_key)
+        from unnest(close_key_lanes.lanes) as b
         cross join (select clock_timestamp()) as n (now)
         cross join lateral jobq_private.key_room(b.kind, b.concurrency_key, n.now) as r
         left join jobq_private.job as h on h.job_id = r.head_job_id
@@ -6059,12 +6069,12 @@ comment on function jobq_private.open_lanes is
 'Opens the lanes of a queue that were called for, and those whose time has come.';
 
 -- Purpose: of jobs that a claim has locked in lanes of a queue, those that the limits of their kinds for each key let
--- pass; the lanes of the others are closed.
+-- pass; and the lanes of the others.
 -- Invariant: what a key may start is counted after its gate's lock was had. Where another holds it, the
 -- lane stays open. Raises: nothing.
 create or replace function jobq_private.pass_keys(
-    queue text, priority integer, now timestamptz, inout jobs tid[], inout places smallint[],
-    out closed bigint
+    queue text, now timestamptz, inout jobs tid[], inout places smallint[],
+    out barred jobq_private.barred_lane[]
 )
 language plpgsql
 volatile
@@ -6079,11 +6089,7 @@ declare
     _kinds text[];
     _gates uuid[];
     _held uuid[];
-    _lanes uuid[];
-    _barring text[];
-    _keys text[];
 begin
-    closed := 0;
     _kinds := array(
         select k.kind
         from jobq_private.kind as k
@@ -6143,13 +6149,8 @@ begin
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
         (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
-        (select array_agg(b.lane_id order by b.lane_id) from barred as b),
-        (select array_agg(b.kind order by b.lane_id) from barred as b),
-        (select array_agg(b.concurrency_key order by b.lane_id) from barred as b)
-    into pass_keys.jobs, pass_keys.places, _lanes, _barring, _keys;
-    if _lanes is not null then
-        closed := jobq_private.close_key_lanes(queue, priority, _lanes, _barring, _keys);
-    end if;
+        (select array_agg(b::jobq_private.barred_lane) from barred as b)
+    into pass_keys.jobs, pass_keys.places, pass_keys.barred;
 end
 $$;
 
@@ -6523,14 +6524,15 @@ comment on function jobq_private.store_hold is
 'Holds the gate of a lane or a kind until a time.';
 
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or that may not start one.
+-- lanes in which there was none, or that may not start one; and, for a caller that starts all of
+-- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
 -- its bounds say, null for what the queue says of each key. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
-    now timestamptz, wanted integer, needs_places boolean
+    now timestamptz, wanted integer, needs_places boolean, takes_all boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -6596,7 +6598,13 @@ begin
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
         (select array_agg(coalesce(-t.place, 0)) from taken as t),
-        array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
+        array(
+            select take_from_lanes.lanes[t.n]
+            from tried as t
+            where t.jobs = '{}'
+            or takes_all and cardinality(t.jobs) < _share
+            and (select count(*) from taken as k) < wanted
+        )
     into _batch;
     return _batch;
 end

@@ -185,6 +185,14 @@ create type jobq_private.queue_look as (
 
 comment on type jobq_private.queue_look is 'What a claim must know of a queue.';
 
+create type jobq_private.barred_lane as (
+    lane_id uuid,
+    kind text,
+    concurrency_key text
+);
+
+comment on type jobq_private.barred_lane is 'A lane whose next job is of a kind that may start no more of its key.';
+
 create type jobq_private.lane_batch as (
     jobs tid[],
     places smallint[],

@@ -36,6 +36,7 @@ declare
     _others integer;
     _heads uuid[];
     _closed bigint;
+    _full jobq_private.barred_lane[];
     _barred uuid[];
     _gates uuid[];
     _ids uuid[];
@@ -71,7 +72,8 @@ begin
             end if;
             select b.jobs, b.places, b.idle into _jobs, _places, _idle
             from jobq_private.take_from_lanes(
-                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places
+                _lanes, _rules.max_running, _bounds, clock_timestamp(), _left, _needs_places,
+                not has_gates and num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) = 0
             ) as b;
             _others := 0;
             if num_nonnulls(claim_lanes.kinds, claim_lanes.except_kinds) > 0 and _jobs <> '{}'
@@ -86,15 +88,14 @@ begin
                 and (claim_lanes.except_kinds is null or j.kind <> all (claim_lanes.except_kinds));
             end if;
             _closed := 0;
+            _full := null;
             if has_gates and _jobs <> '{}' then
-                select p.jobs, p.places, p.closed into _jobs, _places, _closed
-                from jobq_private.pass_keys(
-                    queue, _level, clock_timestamp(), _jobs, _places
-                ) as p;
+                select p.jobs, p.places, p.barred into _jobs, _places, _full
+                from jobq_private.pass_keys(queue, clock_timestamp(), _jobs, _places) as p;
                 select p.jobs, p.places, p.barred, p.gates
                 into _jobs, _places, _barred, _gates
                 from jobq_private.pass_kinds(clock_timestamp(), _jobs, _places) as p;
-                _closed := _closed + cardinality(_barred);
+                _closed := cardinality(_barred);
                 if _barred <> '{}' then
                     perform jobq_private.bar_lanes(_barred, _gates, queue, _level);
                 end if;
@@ -128,6 +129,9 @@ begin
             _width := least(100, case when _jobs = '{}' then _width * 2 else _left end);
             if _ids <> '{}' then
                 perform jobq_private.charge_gates(_ids);
+            end if;
+            if _full is not null then
+                _closed := _closed + jobq_private.close_key_lanes(queue, _level, _full);
             end if;
             exit when jobq_private.close_lanes(_idle, has_gates) + _closed = 0
                 and _jobs = '{}' and 2 * _others < _width;

@@ -3,7 +3,7 @@
 -- room in other queues too. open_at says of a full one from when the job waits, so that
 -- who adds one that goes before it calls. Raises: nothing.
 create or replace function jobq_private.close_key_lanes(
-    queue text, priority integer, lanes uuid[], kinds text[], keys text[]
+    queue text, priority integer, lanes jobq_private.barred_lane[]
 )
 returns bigint
 language plpgsql
@@ -25,8 +25,7 @@ begin
     end if;
     _mine := array(
         select b.lane_id
-        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
-            as b (lane_id, kind, concurrency_key)
+        from unnest(close_key_lanes.lanes) as b
         where pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(b.lane_id))
         and pg_try_advisory_xact_lock(_closing, jobq_private.lane_slot(
             jobq_private.key_gate_id(b.kind, b.concurrency_key)
@@ -50,8 +49,7 @@ begin
                 order by j.run_at
                 limit 1
             ) as run_at
-        from unnest(close_key_lanes.lanes, close_key_lanes.kinds, close_key_lanes.keys)
-            as b (lane_id, kind, concurrency_key)
+        from unnest(close_key_lanes.lanes) as b
         cross join (select clock_timestamp()) as n (now)
         cross join lateral jobq_private.key_room(b.kind, b.concurrency_key, n.now) as r
         left join jobq_private.job as h on h.job_id = r.head_job_id

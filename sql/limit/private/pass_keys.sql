@@ -1,10 +1,10 @@
 -- Purpose: of jobs that a claim has locked in lanes of a queue, those that the limits of their kinds for each key let
--- pass; the lanes of the others are closed.
+-- pass; and the lanes of the others.
 -- Invariant: what a key may start is counted after its gate's lock was had. Where another holds it, the
 -- lane stays open. Raises: nothing.
 create or replace function jobq_private.pass_keys(
-    queue text, priority integer, now timestamptz, inout jobs tid[], inout places smallint[],
-    out closed bigint
+    queue text, now timestamptz, inout jobs tid[], inout places smallint[],
+    out barred jobq_private.barred_lane[]
 )
 language plpgsql
 volatile
@@ -19,11 +19,7 @@ declare
     _kinds text[];
     _gates uuid[];
     _held uuid[];
-    _lanes uuid[];
-    _barring text[];
-    _keys text[];
 begin
-    closed := 0;
     _kinds := array(
         select k.kind
         from jobq_private.kind as k
@@ -83,13 +79,8 @@ begin
     select
         coalesce((select array_agg(j.job order by j.n) from judged as j where j.may_pass), '{}'),
         (select array_agg(j.place order by j.n) from judged as j where j.may_pass),
-        (select array_agg(b.lane_id order by b.lane_id) from barred as b),
-        (select array_agg(b.kind order by b.lane_id) from barred as b),
-        (select array_agg(b.concurrency_key order by b.lane_id) from barred as b)
-    into pass_keys.jobs, pass_keys.places, _lanes, _barring, _keys;
-    if _lanes is not null then
-        closed := jobq_private.close_key_lanes(queue, priority, _lanes, _barring, _keys);
-    end if;
+        (select array_agg(b::jobq_private.barred_lane) from barred as b)
+    into pass_keys.jobs, pass_keys.places, pass_keys.barred;
 end
 $$;
 

@@ -1,12 +1,13 @@
 -- Purpose: of each of these lanes, its next due jobs and the places that they get; with the
--- lanes in which there was none, or that may not start one.
+-- lanes in which there was none, or that may not start one; and, for a caller that starts all of
+-- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
 -- its bounds say, null for what the queue says of each key. Places are told below zero, as the
 -- trigger takes them from a claim. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
-    now timestamptz, wanted integer, needs_places boolean
+    now timestamptz, wanted integer, needs_places boolean, takes_all boolean
 )
 returns jobq_private.lane_batch
 language plpgsql
@@ -72,7 +73,13 @@ begin
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
         (select array_agg(coalesce(-t.place, 0)) from taken as t),
-        array(select take_from_lanes.lanes[t.n] from tried as t where t.jobs = '{}')
+        array(
+            select take_from_lanes.lanes[t.n]
+            from tried as t
+            where t.jobs = '{}'
+            or takes_all and cardinality(t.jobs) < _share
+            and (select count(*) from taken as k) < wanted
+        )
     into _batch;
     return _batch;
 end
