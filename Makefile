@@ -50,7 +50,7 @@ bench-peers: $(VENV)/.test ## Measure jobq and other queues side by side; ARGS="
 
 setup-patroni: $(VENV)/.test ## Install what `make fault ARGS=patroni` needs besides: etcd and Patroni
 	@.ci/packages patroni
-	@$(BIN)/pip install -q --disable-pip-version-check 'patroni[etcd3,psycopg3]==4.1.5'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'patroni[etcd3,psycopg3]==4.1.5'
 
 snapshot: ## Render sql/ into deploy/, revert/, verify/, sqitch.plan and jobq.sql
 	@$(PYTHON) sql/snapshot.py
@@ -67,22 +67,14 @@ clean: ## Remove the Python environment, caches, and the embedded database with 
 		echo "the embedded database is running: stop 'make run' first" >&2; exit 1; fi
 	@rm -rf $(VENV) .site .jobq .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/python/.pytest_cache
 
-$(VENV)/.run: python/pyproject.toml .ci/packages
+$(VENV)/.run: python/pyproject.toml .ci/packages .ci/environment
 	@.ci/packages run
-	@$(call install,http$(,)delivery$(,)examples$(,)embedded)
+	@$(PYTHON) .ci/environment http,delivery,examples,embedded
+	@touch $@
 
-$(VENV)/.test: python/pyproject.toml .ci/packages clients/typescript/package.json
+$(VENV)/.test: python/pyproject.toml .ci/packages .ci/environment clients/typescript/package.json
 	@.ci/packages run
 	@.ci/packages test
-	@$(call install,dev)
+	@$(PYTHON) .ci/environment dev
 	@if command -v npm >/dev/null; then cd clients/typescript && npm install --silent --no-audit --no-fund; fi
-	@touch $(VENV)/.run
-
-, := ,
-# install EXTRAS: make the environment if need be, and put jobq with its extras there.
-define install
-test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) || { echo "missing: a working python3 -m venv" >&2; exit 1; }
-echo "installing jobq[$(1)] into $(VENV)"
-$(BIN)/pip install -q --disable-pip-version-check --no-compile -e 'python[$(1)]' || { echo "missing: Python packages that pip could not install, see above" >&2; exit 1; }
-touch $@
-endef
+	@touch $(VENV)/.run $@

@@ -292,6 +292,8 @@ class Intruder:
             and c.relkind in ('r', 'p') and not c.relispartition"""
         )
         self.all = " union all ".join(f"select t::text from {t} as t" for (t,) in tables)
+        # state() names every table, and would be compiled anew at each of many calls.
+        connection.execute("set jit = off")
         with connection.transaction():
             connection.execute("set local session authorization mine")
             connection.execute(STAND_INS)
