@@ -367,6 +367,7 @@ def test_every_command_that_lists_has_json(database: str, client: Client) -> Non
     job_id = str(client.enqueue("a").job_id)
     client.create_schedule("nightly", "a", "0 3 * * *")
     client.grant_queue("jobq_worker", "default", "work")
+    client.put_limit("default", "k", 1)
     with psycopg.connect(database) as connection:
         create_key(connection, "ci")
     for command in (
@@ -380,10 +381,13 @@ def test_every_command_that_lists_has_json(database: str, client: Client) -> Non
         "keys list",
         f"explain {job_id}",
         f"show {job_id}",
+        "settings a",
+        "limits list",
     ):
         words = command.split()
         words.insert(
-            2 if words[1:] and words[0] in {"schedules", "grants", "keys"} else 1, "--json"
+            2 if words[1:] and words[0] in {"schedules", "grants", "keys", "limits"} else 1,
+            "--json",
         )
         done = CliRunner().invoke(main, words, env={"DATABASE_URL": database})
         assert done.exit_code == 0, (command, done.output)
@@ -496,6 +500,18 @@ def test_kinds_queues_and_workers_are_lists(jobq: Any, client: Client) -> None:
         ("q", 9, None),
     ]
     assert said(jobq("workers", "--json")) == ""
+
+
+def test_settings_show_what_holds(jobq: Any, client: Client) -> None:
+    client.put_kind("mail", queue="q", keep_succeeded=timedelta(hours=1))
+    client.put_queue("q", max_attempts=7)
+    rows = dict(line.split(maxsplit=1) for line in said(jobq("settings", "mail")).splitlines()
+                if " " in line)  # fmt: skip
+    assert (rows["queue"], rows["max_attempts"], rows["keep_succeeded"]) == ("q", "7", "01:00:00")
+    assert json.loads(said(jobq("settings", "--json"))) == client.settings()
+    assert json.loads(said(jobq("settings", "mail", "--queue", "z", "--json"))) == client.settings(
+        "mail", "z"
+    )
 
 
 def test_all_that_a_kind_may_say_is_declared_and_listed_by_every_door(

@@ -56,6 +56,8 @@ async def test_what_the_console_shows_is_there_for_every_client(api: Api) -> Non
     assert [counts[1:3] for counts in history["counts"]] == [["bill", 3]] and history["latency"]
     [deed] = (await answered(api, "/audit", "/audit?subject=money"))["items"]
     assert (deed["action"], deed["reason"]) == ("pause_queue", "audit")
+    holds = await answered(api, "/settings", "/settings?kind=bill&queue=money")
+    assert (holds["queue"], holds["max_attempts"], holds["retention"]) == ("money", 5, "30 days")
 
 
 async def test_jobs_are_found_by_all_that_the_console_filters_by(api: Api) -> None:

@@ -18,7 +18,7 @@ from jobq.cli.events import events
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
-from jobq.cli.kinds import declare, kinds
+from jobq.cli.kinds import declare, kinds, settings
 from jobq.cli.limits import limits
 from jobq.cli.new import new
 from jobq.cli.queues import pause, queues, resume, workers
@@ -63,6 +63,7 @@ COMMANDS = (
     resume,
     run,
     schedules,
+    settings,
     show,
     signal,
     work,

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, parsed, show_rows
+from jobq.cli.terminal import (
+    as_json,
+    asking,
+    database,
+    parsed,
+    plain,
+    show_json,
+    show_rows,
+    show_table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["declare", "kinds"]
+__all__ = ["declare", "kinds", "settings"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -70,6 +79,21 @@ def kinds(is_json: bool, database_url: str) -> None:
     """List the kinds that are declared."""
     with asking(database_url) as client:
         show_rows([asdict(kind) for kind in client.list_kinds()], COLUMNS, is_json=is_json)
+
+
+@click.command()
+@click.argument("kind", required=False)
+@click.option("--queue", help="In this queue; the kind's own by default.")
+@as_json
+@database
+def settings(kind: str | None, queue: str | None, is_json: bool, database_url: str) -> None:
+    """Show what holds for a job of KIND: what it says, else its queue, else the default."""
+    with asking(database_url) as client:
+        holds = client.settings(kind, queue)
+    if is_json:
+        show_json([holds])
+    else:
+        show_table((), [(name, plain(holds[name])) for name in sorted(holds)])
 
 
 @click.command()

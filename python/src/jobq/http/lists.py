@@ -9,8 +9,8 @@ from uuid import UUID
 from msgspec import Meta, Raw, Struct
 
 from jobq.http import examples
-from jobq.http.operation import Answer, Operation, encoded
-from jobq.http.values import JsonObject, Moment
+from jobq.http.operation import Answer, Operation, encoded, json
+from jobq.http.values import JsonObject, Moment, Name
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -67,6 +67,19 @@ class Kinds(Struct):
     items: list[Kind]
 
 
+class OfWhat(Struct, forbid_unknown_fields=True):
+    """Whose settings: those of a kind, in a queue; without them the defaults."""
+
+    kind: Name | None = None
+    queue: Name | None = None
+
+
+Settings = Annotated[
+    dict[str, Any],
+    Meta(description="By name, as `settings` of the database says; times are intervals."),
+]
+
+
 class OldestJob(Struct):
     """A job that is running."""
 
@@ -103,6 +116,16 @@ async def list_kinds(call: Call) -> Response:
     return encoded({"items": [_in_ms(row) for row in await call.fetch_named("list_kinds")]})
 
 
+async def show_settings(call: Call) -> Response:
+    """Return what would hold for a new job: what its kind says, else its queue, else the default.
+
+    The limits of a kind have `kind_` before their names.
+    """
+    wanted = call.query(OfWhat)
+    [(document,)] = await call.fetch("settings", kind=wanted.kind, queue=wanted.queue)
+    return json(document)
+
+
 async def list_workers(call: Call) -> Response:
     """Return the workers that were seen of late."""
     [(document,)] = await call.fetch("jobq_http.show_workers")
@@ -130,6 +153,16 @@ OPERATIONS = (
         ("read", "operate"),
         {200: Answer("All kinds, by name.", Kinds, example=examples.KINDS)},
         tag="queues",
+    ),
+    Operation(
+        "GET",
+        "/settings",
+        show_settings,
+        "Show what holds for a new job",
+        ("read", "operate"),
+        {200: Answer("What holds.", Settings)},
+        tag="queues",
+        query=OfWhat,
     ),
     Operation(
         "GET",
