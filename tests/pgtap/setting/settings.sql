@@ -1,7 +1,7 @@
 -- What jobq.settings() promises, and that a job gets what it shows: the call's
 -- argument, else the kind's word, else the queue's, else the global default.
 begin;
-select plan(149);
+select plan(150);
 
 -- A new job of this kind in this queue, as it is stored.
 create function pg_temp.made(kind text, queue text)
@@ -18,7 +18,7 @@ $$;
 -- Defaults
 select is(
     jobq.settings() - array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
-    'dedup_max_wait']
+    'dedup_max_wait', 'run']
     - array['max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
     'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst', 'kind_key_max_running', 'kind_key_rate_limit',
@@ -43,7 +43,7 @@ select is(
     jobq.settings() -> array_element, 'null',
     format('%s is not set by default', array_element)
 )
-from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key',
+from unnest(array['payload_schema', 'json_schema', 'max_depth', 'concurrency_key', 'run',
     'max_running', 'rate_limit', 'rate_period', 'rate_burst', 'key_max_running',
     'key_rate_limit', 'key_rate_period', 'key_rate_burst', 'ordered', 'on_dead',
     'kind_max_running', 'kind_rate_limit', 'kind_rate_period', 'kind_rate_burst', 'kind_key_max_running', 'kind_key_rate_limit',
@@ -134,7 +134,7 @@ select is_empty(
     select k.key from jsonb_object_keys(jobq.settings()) as k (key)
     where k.key not in (
         'queue', 'max_expiries', 'retention', 'key_retention', 'redact_emails',
-        'keep_succeeded', 'keep_dead', 'keep_cancelled'
+        'keep_succeeded', 'keep_dead', 'keep_cancelled', 'run'
     )
     and k.key not in (select e.setting from expected as e)
     $$,

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(42);
+select plan(43);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -38,6 +38,7 @@ set local session authorization ops_declarer;
 select lives_ok(
     $$select jobq.put_kind('refresh', run => 'analytics.refresh')$$, 'a kind can be a function'
 );
+select is(jobq.settings('refresh') ->> 'run', 'analytics.refresh', 'settings() shows it');
 select throws_ok(
     format('select jobq.put_kind(''refresh'', run => %L)', run), 'JQ007', null, claim
 )
