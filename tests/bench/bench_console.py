@@ -325,20 +325,21 @@ class Reader:
     """A reader with a connection, so small that the server's time is what is measured."""
 
     def __init__(
-        self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], cookie: str
+        self, streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], port: int, cookie: str
     ) -> None:
         self._answers, self._requests = streams
-        self._cookie = cookie
+        self._headers = f"Host: 127.0.0.1:{port}\r\nCookie: {cookie}"
 
     @classmethod
     async def open(cls, port: int, cookie: str) -> Reader:
         """Connect."""
-        return cls(await asyncio.open_connection("127.0.0.1", port, limit=2**24), cookie)
+        streams = await asyncio.open_connection("127.0.0.1", port, limit=2**24)
+        return cls(streams, port, cookie)
 
     async def look(self, page: str) -> float:
         """Return the milliseconds that a page takes."""
         started = time.perf_counter()
-        request = f"GET {page} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: {self._cookie}\r\n\r\n"
+        request = f"GET {page} HTTP/1.1\r\n{self._headers}\r\n\r\n"
         self._requests.write(request.encode())
         head = (await self._answers.readuntil(b"\r\n\r\n")).decode().lower()
         assert head.startswith("http/1.1 200"), f"{page}: {head}"
