@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -314,16 +315,55 @@ async def test_a_sleep_goes_on_behind_the_steps(
     assert after - before >= timedelta(seconds=0.3)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [{1, object()}, "\0", "x" * 1_048_600],
-    ids=["not JSON", "NUL", "too large"],
-)
+UNRECORDABLE: dict[str, Any] = {
+    "not JSON": {1, object()},
+    "NUL": "\0",
+    "too large": "x" * 1_048_600,
+    "too deep": json.loads("[" * 200 + "]" * 200),
+    "huge": 10**400,
+}
+
+
+@pytest.mark.parametrize("value", UNRECORDABLE.values(), ids=UNRECORDABLE)
 async def test_a_step_that_cannot_be_recorded_kills_its_job(
     database: str, client: AsyncClient, value: object
 ) -> None:
     job = await outcome_of(database, client, registered("coroutine", lambda _context: value))
     assert (job.state, job.last_error_code, job.attempt) == ("dead", "STEP_INVALID", 1)
+
+
+def returned(value: object, _context: JobContext) -> object:
+    return value
+
+
+def test_such_steps_kill_their_jobs_in_run_due_too(database: str) -> None:
+    with psycopg.connect(database) as connection:
+        for value in UNRECORDABLE.values():
+            job_id = Client(connection).enqueue("flow").job_id
+            [ran] = run_due(connection, registered("thread", partial(returned, value)))
+            assert isinstance(ran.error, StepInvalid)
+            assert Client(connection).get(job_id).last_error_code == "STEP_INVALID"
+
+
+def test_a_name_that_is_taken_gets_a_number_that_is_free(database: str) -> None:
+    registry = Registry()
+
+    @registry.handler("flow")
+    def flow(_payload: Any, context: JobContext) -> list[str]:
+        asked = ["r", "r#2", "r", "r", "r#2", "r#3"]
+        values = [context.step(name, str, n) for n, name in enumerate(asked)]
+        with pytest.raises(StepInvalid):
+            [context.step("x" * 256, dict) for _ in range(2)]
+        return values
+
+    with psycopg.connect(database) as connection:
+        Client(connection).enqueue("flow")
+        [ran] = run_due(connection, registry)
+        assert ran.result == list("012345")
+        names = connection.execute("select name from jobq_private.step").fetchall()
+        assert {n for (n,) in names} == {
+            "r", "r#2", "r#3", "r#4", "r#2#2", "r#3#2", "x" * 256
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, "event:paid", "a\0", None])
@@ -358,7 +398,7 @@ async def test_a_value_that_the_database_alone_refuses_harms_no_other_step(
         ended = [await done(client, job_id) for job_id in jobs[::2]]
         bad = await in_state(client, jobs[1], "retrying", "dead")
     assert [job.result for job in ended] == [10, 20]
-    assert bad.last_error_code == "PAYLOAD_TOO_LARGE"
+    assert (bad.state, bad.last_error_code) == ("dead", "STEP_INVALID")
 
 
 async def test_bad_events_are_refused(client: AsyncClient) -> None:

@@ -11,7 +11,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from jobq.arguments import encode
-from jobq.errors import EventTimeout, InvalidArgument, StepInvalid
+from jobq.errors import (
+    EventTimeout,
+    InvalidArgument,
+    JobqError,
+    PayloadInvalid,
+    PayloadTooLarge,
+    StepInvalid,
+    translate,
+)
 from jobq.models import Input
 from jobq.settlement import MAX_RESULT, Suspended, moment_of
 
@@ -84,13 +92,13 @@ class Steps:
         self._work = _awaited if is_awaited else _done
         self._known: Mapping[str, Json] | None = {} if attempt == 1 else None
         self._counts: dict[str, int] = {}
+        self._names: set[str] = set()
         self._sleeps = 0
 
     def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
         """Do a step, or return what it has come to before."""
         _check_name("step", name)
-        count = self._counts[name] = self._counts.get(name, 0) + 1
-        return self._work(self._step(name if count == 1 else f"{name}#{count}", call))
+        return self._work(self._step(self._own_name(name), call))
 
     def sleep(self, until: datetime | timedelta) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait for a moment: for an event that nobody emits, by the database's clock."""
@@ -111,6 +119,18 @@ class Steps:
         """Return what the jobs have come to that this one waited for."""
         return self._work(self._inputs())
 
+    def _own_name(self, name: str) -> str:
+        """Return a name that no step has had in this attempt: with a number, where it is taken."""
+        count = self._counts.get(name, 0) + 1
+        own = name if count == 1 else f"{name}#{count}"
+        while own in self._names:
+            count += 1
+            own = f"{name}#{count}"
+        _check_name("step", own)
+        self._counts[name] = count
+        self._names.add(own)
+        return own
+
     def _inputs(self) -> Work:
         return (yield self.journal.inputs(self._job_id))
 
@@ -119,7 +139,12 @@ class Steps:
         if name in known:
             return known[name]
         text = _text_of(name, (yield call()))
-        return (yield self.journal.save(self._job_id, self._attempt, name, text))
+        try:
+            return (yield self.journal.save(self._job_id, self._attempt, name, text))
+        except (InvalidArgument, PayloadInvalid, PayloadTooLarge) as error:
+            raise StepInvalid(
+                "what a step returned cannot be recorded", detail=f"{name}: {error}"
+            ) from error
 
     def _sleep(self, event: str, pause: timedelta) -> Work:
         yield from self._waited(event, pause)
@@ -158,22 +183,26 @@ class SyncJournal:
 
     def load(self, job_id: UUID) -> dict[str, Json]:
         """Return what earlier attempts have recorded."""
-        return dict(self._connection.execute(LIST_STEPS, [job_id]).fetchall())
+        with translate():
+            return dict(self._connection.execute(LIST_STEPS, [job_id]).fetchall())
 
     def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
         """Record what a step has come to."""
-        rows = self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
-        return rows.fetchall()[0][0]
+        with translate():
+            rows = self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
+            return rows.fetchall()[0][0]
 
     def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Wait:
         """Wait for an event; where the job is given back, it is with the commit."""
-        rows = self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
-        [(outcome, payload)] = rows.fetchall()
-        return outcome, payload
+        with translate():
+            rows = self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
+            [(outcome, payload)] = rows.fetchall()
+            return outcome, payload
 
     def inputs(self, job_id: UUID) -> list[Input]:
         """Return what the jobs have come to that this one waited for."""
-        return [Input(*row) for row in self._connection.execute(LIST_INPUTS, [job_id])]
+        with translate():
+            return [Input(*row) for row in self._connection.execute(LIST_INPUTS, [job_id])]
 
 
 class AsyncJournal:
@@ -188,24 +217,28 @@ class AsyncJournal:
 
     async def load(self, job_id: UUID) -> dict[str, Json]:
         """Return what earlier attempts have recorded."""
-        rows = await self._connection.execute(LIST_STEPS, [job_id])
-        return dict(await rows.fetchall())
+        with translate():
+            rows = await self._connection.execute(LIST_STEPS, [job_id])
+            return dict(await rows.fetchall())
 
     async def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
         """Record what a step has come to."""
-        rows = await self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
-        return (await rows.fetchall())[0][0]
+        with translate():
+            rows = await self._connection.execute(SAVE_STEP, (job_id, attempt, name, value))
+            return (await rows.fetchall())[0][0]
 
     async def wait(self, job_id: UUID, attempt: int, event: str, within: timedelta | None) -> Wait:
         """Wait for an event; where the job is given back, it is with the commit."""
-        rows = await self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
-        [(outcome, payload)] = await rows.fetchall()
-        return outcome, payload
+        with translate():
+            rows = await self._connection.execute(WAIT_FOR, (job_id, attempt, event, within))
+            [(outcome, payload)] = await rows.fetchall()
+            return outcome, payload
 
     async def inputs(self, job_id: UUID) -> list[Input]:
         """Return what the jobs have come to that this one waited for."""
-        rows = await self._connection.execute(LIST_INPUTS, [job_id])
-        return [Input(*row) for row in await rows.fetchall()]
+        with translate():
+            rows = await self._connection.execute(LIST_INPUTS, [job_id])
+            return [Input(*row) for row in await rows.fetchall()]
 
 
 def _done(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
@@ -226,7 +259,12 @@ async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
     try:
         wanted = next(work)
         while True:
-            wanted = work.send(await _of(wanted) if inspect.isawaitable(wanted) else wanted)
+            try:
+                came = await _of(wanted) if inspect.isawaitable(wanted) else wanted
+            except JobqError as error:
+                wanted = work.throw(error)
+            else:
+                wanted = work.send(came)
     except StopIteration as end:
         return end.value
 

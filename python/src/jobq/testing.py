@@ -459,8 +459,9 @@ class _Journal(SyncJournal):
         self._saved: list[tuple[UUID, int, str, str]] = []
 
     def save(self, job_id: UUID, attempt: int, name: str, value: str) -> Json:
+        recorded = super().save(job_id, attempt, name, value)
         self._saved.append((job_id, attempt, name, value))
-        return super().save(job_id, attempt, name, value)
+        return recorded
 
     def keep(self, handler: Handler | None) -> None:
         """Record again what the savepoint's end undid, unless it belongs to those rows."""
