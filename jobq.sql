@@ -141,6 +141,8 @@ values
  'grant execute on the function, and usage on its schema'),
 ('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
  'have the queue granted to the log-in, to work'),
+('ALL_QUEUES_NEEDED', '42501', 403, 'whoever does this must hold all queues while grants by queue are enforced',
+ 'grant them: select jobq.grant_queue(role, ''*'', ''enqueue''); or tell one job, with jobq.signal()'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
@@ -8294,6 +8296,9 @@ begin
     if new.state = 'blocked' then
         perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
+    if new.last_error_code = 'EVENT_TIMEOUT' then
+        perform jobq_private.forget_timeouts(array[new.job_id]);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end
@@ -10726,6 +10731,7 @@ declare
     _waiting uuid[];
     _back uuid[];
     _blocked uuid[];
+    _timed_out uuid[];
     _queues text[];
     _has_lanes boolean;
 begin
@@ -10759,13 +10765,14 @@ begin
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
-        returning job_id, state, queue, lane_id
+        returning job_id, state, queue, lane_id, last_error_code
     )
     select
         array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
+        array_agg(b.job_id) filter (where b.last_error_code = 'EVENT_TIMEOUT'),
         array_agg(distinct b.queue order by b.queue),
         count(b.lane_id) > 0
-    into _back, _blocked, _queues, _has_lanes
+    into _back, _blocked, _timed_out, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
     insert into jobq_private.look (about, id)
@@ -10789,6 +10796,9 @@ begin
         and g.hold_reason = format('job %s is dead', j.job_id)
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
+    end if;
+    if _timed_out is not null then
+        perform jobq_private.forget_timeouts(_timed_out);
     end if;
     if _blocked is not null then
         perform jobq_private.look_again(_blocked, _back);
@@ -15490,7 +15500,7 @@ comment on function jobq.retire_schedule is
 
 -- Purpose: run what a schedule runs once more, now.
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
--- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
+-- no slot, so that the schedule fires as if nobody had asked, and schedule_status() does not count it. While a live job holds the
 -- schedule's dedup key, that job is returned. A paused schedule can be run too.
 -- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
 -- JOB_NOT_FOUND, BATCH_NOT_FOUND.
@@ -24537,6 +24547,8 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _problem text[];
 begin
     if num_nulls(check_event.event, check_event.payload) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'event and payload');
@@ -24545,9 +24557,14 @@ begin
             'INVALID_ARGUMENT', 'event must have 1 to 256 characters'
         );
     end if;
-    perform jobq_private.check_results(
-        '{00000000-0000-0000-0000-000000000000}', '{0}', jsonb_build_array(check_event.payload)
-    );
+    select jobq_private.value_problem(
+        check_event.payload, jobq_private.json_size(check_event.payload), g.max_payload_bytes,
+        g.max_payload_depth
+    ) into _problem
+    from jobq_private.setting as g;
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], 'payload: ' || _problem[2]);
+    end if;
 end
 $$;
 
@@ -24637,7 +24654,7 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'name %s: 1 to 256 characters that do not begin with event:', left(_name, 300)
+            'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(_name, 300)
         ));
     end if;
 end
@@ -25082,7 +25099,7 @@ begin
         cross join lateral unnest(j.after) as a (parent)
         where a.parent is null
     ) then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'a job_id in after');
     elsif exists (
         select from unnest(follow.jobs) as j where cardinality(j.after) > 100000
     ) then
@@ -25147,6 +25164,35 @@ revoke all on function jobq_private.follows from public;
 
 comment on function jobq_private.follows is
 'What follows for a blocked job when one that it waits for has ended.';
+
+-- Purpose: let redriven jobs that died because an event did not come in time wait for it anew.
+-- Invariant: of each the wait that ended last is forgotten, which nobody has caught; those
+-- that a handler went on from stay as they ended. Raises: nothing.
+create or replace function jobq_private.forget_timeouts(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.step as s
+    using (
+        select distinct on (t.job_id) t.job_id, t.name
+        from jobq_private.step as t
+        where t.job_id = any(forget_timeouts.job_ids)
+        and t.name like 'event:%'
+        and t.name not like 'event:sleep:%'
+        and t.value ->> 'outcome' = 'timed_out'
+        order by t.job_id, t.saved_at desc
+    ) as l
+    where s.job_id = l.job_id and s.name = l.name
+$$;
+
+revoke all on function jobq_private.forget_timeouts from public;
+
+comment on function jobq_private.forget_timeouts is
+'Lets redriven jobs wait anew for what did not come in time.';
 
 -- Purpose: who waits for whom, by places: of the new jobs first, then of the others.
 -- Invariant: among the others, only as far as one that is held up leads to one that is waited
@@ -26874,7 +26920,8 @@ comment on function jobq.cancel_tree is
 -- Invariant: joins the caller's transaction, and is undone with it. The first emit of an
 -- event stays: true for that one, false for those that follow. An event is kept as long as
 -- finished jobs are, and longer while a job waits for it.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- While grants by queue are enforced, it takes all queues, since jobs of any may wait.
+-- Raises: 22004, 22023, 42501, JQ005, JQ006.
 -- Argument payload: what comes with it, for those that wait: any JSON up to max_payload_bytes
 -- Returns: true for the first emit of the event
 -- Example: select jobq.emit('payment:42', '{"euro": 5}');
@@ -26888,6 +26935,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_event(emit.event, emit.payload);
+    if row_security_active('jobq_private.event') and not exists (
+        select from jobq_private.held_queue as h where h.any_of && array['*']
+    ) then
+        perform jobq_private.raise_error(
+            'ALL_QUEUES_NEEDED', format('event %s', left(emit.event, 64))
+        );
+    end if;
     return jobq_private.store_event(
         emit.event, '00000000-0000-0000-0000-000000000000', emit.payload
     );

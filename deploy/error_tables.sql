@@ -76,6 +76,8 @@ values
  'grant execute on the function, and usage on its schema'),
 ('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
  'have the queue granted to the log-in, to work'),
+('ALL_QUEUES_NEEDED', '42501', 403, 'whoever does this must hold all queues while grants by queue are enforced',
+ 'grant them: select jobq.grant_queue(role, ''*'', ''enqueue''); or tell one job, with jobq.signal()'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',

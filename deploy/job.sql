@@ -347,6 +347,9 @@ begin
     if new.state = 'blocked' then
         perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
+    if new.last_error_code = 'EVENT_TIMEOUT' then
+        perform jobq_private.forget_timeouts(array[new.job_id]);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end
@@ -2779,6 +2782,7 @@ declare
     _waiting uuid[];
     _back uuid[];
     _blocked uuid[];
+    _timed_out uuid[];
     _queues text[];
     _has_lanes boolean;
 begin
@@ -2812,13 +2816,14 @@ begin
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
-        returning job_id, state, queue, lane_id
+        returning job_id, state, queue, lane_id, last_error_code
     )
     select
         array_agg(b.job_id), array_agg(b.job_id) filter (where b.state = 'blocked'),
+        array_agg(b.job_id) filter (where b.last_error_code = 'EVENT_TIMEOUT'),
         array_agg(distinct b.queue order by b.queue),
         count(b.lane_id) > 0
-    into _back, _blocked, _queues, _has_lanes
+    into _back, _blocked, _timed_out, _queues, _has_lanes
     from back as b;
     perform set_config('jobq.redrives', '', true);
     insert into jobq_private.look (about, id)
@@ -2842,6 +2847,9 @@ begin
         and g.hold_reason = format('job %s is dead', j.job_id)
         and g.held_until = 'infinity';
         perform jobq_private.call_lanes(_back);
+    end if;
+    if _timed_out is not null then
+        perform jobq_private.forget_timeouts(_timed_out);
     end if;
     if _blocked is not null then
         perform jobq_private.look_again(_blocked, _back);

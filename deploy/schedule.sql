@@ -1638,7 +1638,7 @@ comment on function jobq.retire_schedule is
 
 -- Purpose: run what a schedule runs once more, now.
 -- Invariant: a job of its own, with the schedule's kind, payload, queue and options; it takes
--- no slot, so that the schedule fires as if nobody had asked. While a live job holds the
+-- no slot, so that the schedule fires as if nobody had asked, and schedule_status() does not count it. While a live job holds the
 -- schedule's dedup key, that job is returned. A paused schedule can be run too.
 -- Raises: 22004, JQ002, JQ004, JQ005, JQ006, JQ007, JQ010. Never: INVALID_ARGUMENT,
 -- JOB_NOT_FOUND, BATCH_NOT_FOUND.

@@ -2,7 +2,8 @@
 -- Invariant: joins the caller's transaction, and is undone with it. The first emit of an
 -- event stays: true for that one, false for those that follow. An event is kept as long as
 -- finished jobs are, and longer while a job waits for it.
--- Raises: 22004, 22023, JQ005, JQ006.
+-- While grants by queue are enforced, it takes all queues, since jobs of any may wait.
+-- Raises: 22004, 22023, 42501, JQ005, JQ006.
 -- Argument payload: what comes with it, for those that wait: any JSON up to max_payload_bytes
 -- Returns: true for the first emit of the event
 -- Example: select jobq.emit('payment:42', '{"euro": 5}');
@@ -16,6 +17,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     perform jobq_private.check_event(emit.event, emit.payload);
+    if row_security_active('jobq_private.event') and not exists (
+        select from jobq_private.held_queue as h where h.any_of && array['*']
+    ) then
+        perform jobq_private.raise_error(
+            'ALL_QUEUES_NEEDED', format('event %s', left(emit.event, 64))
+        );
+    end if;
     return jobq_private.store_event(
         emit.event, '00000000-0000-0000-0000-000000000000', emit.payload
     );

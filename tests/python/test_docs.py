@@ -165,6 +165,10 @@ async def test_jobs_that_wait_do_as_the_guide_says(database: str, workflows: Any
             tiled = (await client.enqueue_graph(parts))["join_tiles"]
             assert await client.result(tiled, timeout=60) == [0, 10, 20]
             await asyncio.to_thread(workflows.declare, shared)
+            first = await client.run_schedule("balance")
+            nodes: Any = (await client.graph(first))["nodes"]
+            [last] = [node["job_id"] for node in nodes if node["kind"] == "balance"]
+            assert await client.result(last, timeout=60) == 10
             batch = await asyncio.to_thread(workflows.mail_all, shared, ["a@b.c", "d@e.f"])
             done = (await client.batch(batch)).on_success
             assert done is not None

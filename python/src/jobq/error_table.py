@@ -34,6 +34,11 @@ ERROR_TABLE: Final = {
         400,
         "this call is for one database, not for a cluster",
     ),
+    "ALL_QUEUES_NEEDED": ErrorRow(
+        "42501",
+        403,
+        "whoever does this must hold all queues while grants by queue are enforced",
+    ),
     "FUNCTION_DENIED": ErrorRow(
         "42501",
         403,

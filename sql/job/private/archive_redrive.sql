@@ -60,6 +60,9 @@ begin
     if new.state = 'blocked' then
         perform jobq_private.look_again(array[new.job_id], array[new.job_id]);
     end if;
+    if new.last_error_code = 'EVENT_TIMEOUT' then
+        perform jobq_private.forget_timeouts(array[new.job_id]);
+    end if;
     perform jobq_private.wake(array[new.queue]);
     return new;
 end

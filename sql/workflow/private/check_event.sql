@@ -8,6 +8,8 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _problem text[];
 begin
     if num_nulls(check_event.event, check_event.payload) > 0 then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'event and payload');
@@ -16,9 +18,14 @@ begin
             'INVALID_ARGUMENT', 'event must have 1 to 256 characters'
         );
     end if;
-    perform jobq_private.check_results(
-        '{00000000-0000-0000-0000-000000000000}', '{0}', jsonb_build_array(check_event.payload)
-    );
+    select jobq_private.value_problem(
+        check_event.payload, jobq_private.json_size(check_event.payload), g.max_payload_bytes,
+        g.max_payload_depth
+    ) into _problem
+    from jobq_private.setting as g;
+    if _problem is not null then
+        perform jobq_private.raise_error(_problem[1], 'payload: ' || _problem[2]);
+    end if;
 end
 $$;
 

@@ -34,7 +34,7 @@ begin
     limit 1;
     if found then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
-            'name %s: 1 to 256 characters that do not begin with event:', left(_name, 300)
+            'name must have 1 to 256 characters, and not begin with ''event:'': ''%s''', left(_name, 300)
         ));
     end if;
 end

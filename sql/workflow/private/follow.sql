@@ -32,7 +32,7 @@ begin
         cross join lateral unnest(j.after) as a (parent)
         where a.parent is null
     ) then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'after');
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'a job_id in after');
     elsif exists (
         select from unnest(follow.jobs) as j where cardinality(j.after) > 100000
     ) then

@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(45);
+select plan(46);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -155,6 +155,8 @@ reset session authorization;
 
 set session authorization doer;
 select ok(jobq.complete(:'second', 1), 'who may work may complete');
+select is(pg_temp.refusal('select jobq.emit(''e'')'), '42501 ALL_QUEUES_NEEDED',
+    'an event is for all queues');
 select lives_ok(format('select jobq.redrive(%L)', :'later'), 'and redrive');
 select lives_ok('select jobq.pause_queue(''q'')', 'and pause');
 reset session authorization;

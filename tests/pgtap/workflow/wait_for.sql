@@ -1,6 +1,6 @@
 -- What wait_for(), emit() and signal() promise.
 begin;
-select plan(27);
+select plan(31);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -113,6 +113,22 @@ select is(
     pg_temp.refusal(format('select jobq.signal(%L, ''x'')', :'job_id')),
     'JQ002 ILLEGAL_STATE', 'nor does one that has ended'
 );
+
+-- A job that died since an event did not come, and is redriven.
+select jobq.enqueue('late') as late \gset
+select from jobq.claim_job(:'late', 'w');
+select from jobq.wait_for(:'late', 1, 'caught', '0 s');
+select is(outcome, 'timed_out', 'an event does not come in time')
+from jobq.wait_for(:'late', 1, 'late answer', '0 s');
+select from jobq.fail(:'late', 1, 'late', 'EVENT_TIMEOUT', retryable => false);
+select jobq.redrive(:'late');
+select ok(jobq.signal(:'late', 'late answer', '"yes"'), 'it comes after a redrive');
+select from jobq.claim_job(:'late', 'w');
+select is(payload, '"yes"', 'for which the job waits anew')
+from jobq.wait_for(:'late', 2, 'late answer', '0 s');
+select is(outcome, 'timed_out', 'but not for that which it went on from')
+from jobq.wait_for(:'late', 2, 'caught', '1 h');
+select from jobq.complete(:'late', 2);
 
 -- Retention.
 update jobq_private.event set emitted_at = now() - interval '40 days';

@@ -1,0 +1,28 @@
+-- Purpose: let redriven jobs that died because an event did not come in time wait for it anew.
+-- Invariant: of each the wait that ended last is forgotten, which nobody has caught; those
+-- that a handler went on from stay as they ended. Raises: nothing.
+create or replace function jobq_private.forget_timeouts(job_ids uuid[])
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    delete from jobq_private.step as s
+    using (
+        select distinct on (t.job_id) t.job_id, t.name
+        from jobq_private.step as t
+        where t.job_id = any(forget_timeouts.job_ids)
+        and t.name like 'event:%'
+        and t.name not like 'event:sleep:%'
+        and t.value ->> 'outcome' = 'timed_out'
+        order by t.job_id, t.saved_at desc
+    ) as l
+    where s.job_id = l.job_id and s.name = l.name
+$$;
+
+revoke all on function jobq_private.forget_timeouts from public;
+
+comment on function jobq_private.forget_timeouts is
+'Lets redriven jobs wait anew for what did not come in time.';
