@@ -463,6 +463,15 @@ def test_json_is_a_tree_of_text(text: str, shown: str) -> None:
     assert drawn.is_whole == ("more" not in shown)
 
 
+async def test_counts_end_at_ten_thousand(browser: Browser) -> None:
+    browser.api.run("select jobq.enqueue('many') from generate_series(1, 10001)")
+    await browser.sign_in(["operate"])
+    for path in ("jobs?kind=many", "jobs/bulk?action=cancel&kind=many", "", "queues"):
+        page = (await browser.get(f"/console/{path}")).text
+        assert ">10,000+<" in page, path
+        assert "10,001" not in page, path
+
+
 async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
     await browser.sign_in(["read"])
     for path, status in {
