@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import json
+import string
+from html.entities import codepoint2name
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -47,6 +49,10 @@ CHARACTERS: list[Callable[[str], str]] = [
     lambda c: "".join(f"\\x{byte:02x}" for byte in c.encode()),
     lambda c: f"&#{ord(c)};",
     lambda c: f"&#X{ord(c):X};",
+    lambda c: "".join(f"\\{byte:03o}" for byte in c.encode()),
+    lambda c: f"%u{ord(c):04x}" if ord(c) < 0x10000 else c,
+    lambda c: f"\\{c}" if c in string.punctuation else c,
+    lambda c: f"&{codepoint2name[ord(c)]};" if ord(c) in codepoint2name else c,
     html.escape,
 ]
 TEXTS: list[Callable[[str], str]] = [
@@ -76,6 +82,43 @@ def test_a_secret_is_hidden_in_escapes_within_escapes(
 ) -> None:
     written = "".join(escapes[at % len(escapes)](character) for at, character in enumerate(secret))
     assert Mask([secret]).text(f"<{around(written)}>") == "<***>"
+
+
+ADDRESS = "https://key-1:hunter2%21@hooks.example/services/T02B01/9fQw7ZsecretpartXYZ?token=tok12345&v=2#frag"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/services/T02B01/9fQw7ZsecretpartXYZ?token=tok12345&v=2",
+        "/services/T02B01/9fQw7ZsecretpartXYZ",
+        "9fQw7ZsecretpartXYZ",
+        "token=tok12345&v=2",
+        "tok12345",
+        "key-1:hunter2!",
+        "hunter2!",
+        "hunter2%21",
+        "&sol;services&sol;T02B01&sol;9fQw7ZsecretpartXYZ",
+    ],
+)
+def test_what_a_target_tells_of_a_secret_address_is_hidden(text: str) -> None:
+    assert Mask([ADDRESS]).text(f"Cannot POST <{text}>") == "Cannot POST <***>"
+
+
+def test_what_is_no_secret_of_an_address_is_left() -> None:
+    mask = Mask(["https://hooks.example/", "https://hooks.example/v1", "redis://:pass@r.example/0"])
+    assert mask.text("GET / /v1 hooks.example 0 default") == "GET / /v1 hooks.example 0 default"
+    assert mask.text("bad pass") == "bad ***"
+
+
+@pytest.mark.parametrize("text", ["whsec_QUJDREVG", "QUJDREVG", "whsec_R0hJSktM", "plain-one"])
+def test_each_of_several_secrets_is_hidden(text: str) -> None:
+    mask = Mask(["whsec_QUJDREVG whsec_R0hJSktM plain-one"])
+    assert mask.text(f"want {text}!") == "want ***!"
+
+
+def test_a_number_of_html_needs_no_end() -> None:
+    assert Mask(["a/x&y"]).text("<a&#47x&#x26y>") == "<***>"
 
 
 def test_a_secret_within_another_leaves_nothing_of_that() -> None:

@@ -1,31 +1,33 @@
-"""Escapes, as URLs, JSON, HTML and the literals of many languages write a text."""
+"""Escapes, as URLs, JSON, HTML, shells and the literals of many languages write a text."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from html.entities import html5
 from typing import Final
 
 __all__ = ["LONGEST", "Unescaped", "as_bytes", "as_characters"]
 
-# The most characters for one byte, as in &#x00041; or \U00000041.
-LONGEST: Final = 10
+# The most characters for one byte as &amp;amp;#x00041; is, thrice within HTML.
+LONGEST: Final = 20
 ESCAPE: Final = re.compile(
     r"""(?xi)
     %   (?P<percent>[0-9a-f]{2})
     | (?-i:\\U) (?P<long>[0-9a-f]{8})
     | (?-i:\\u) (?P<high>d[89ab][0-9a-f]{2}) \\u (?P<low>d[c-f][0-9a-f]{2})
     | (?-i:\\u) (?P<short>[0-9a-f]{4})
+    | %u (?P<percent_unit>[0-9a-f]{4})
     | \\u\{ (?P<braced>[0-9a-f]{1,6}) \}
     | \\x (?P<byte>[0-9a-f]{2})
-    | \\  (?P<letter>[bfnrt\\/"'])
-    | &\# (?P<decimal>[0-9]{1,7}) ;
-    | &\#x (?P<hex>[0-9a-f]{1,6}) ;
-    | &   (?P<name>amp|lt|gt|quot|apos) ;
+    | \\ (?P<octal>[0-3][0-7]{2})
+    | \\  (?P<letter>[bfnrt]|[!-/:-@[-`{-~\ ])
+    | &\# (?P<decimal>[0-9]{1,7}) ;?
+    | &\#x (?P<hex>[0-9a-f]{1,6}) ;?
+    | &   (?P<name>[a-z][a-z0-9]{1,30};)
     """
 )
 LETTERS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-NAMES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 LAST: Final = 0x10FFFF
 
 
@@ -90,7 +92,10 @@ def resolved(escape: re.Match[str]) -> str | None:
         case "letter":
             return LETTERS.get(digits.lower(), digits)
         case "name":
-            return NAMES[digits.lower()]
+            known = html5.get(digits) or html5.get(digits.lower())
+            return None if known is None else as_bytes(known)
+        case "octal":
+            return chr(int(digits, 8))
         case "low":
             pair = bytes.fromhex(escape["high"] + digits)
             return as_bytes(pair.decode("utf-16-be"))

@@ -6,6 +6,7 @@ text and the secrets are compared with their escapes resolved, up to three times
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from jobq.delivery.escapes import LONGEST, Unescaped, as_bytes, as_characters
@@ -21,6 +22,10 @@ __all__ = ["Mask"]
 
 MASK: Final = "***"
 LEVELS: Final = 3
+SIGNING: Final = "whsec_"
+MOST_PARTS: Final = 100
+# From how many characters on a part is hidden: of a log-in, of others, of a path's.
+SHORT, LONG, TOKEN = 4, 8, 16
 
 
 class Mask:
@@ -30,7 +35,7 @@ class Mask:
         secrets: what nobody may see.
 
     Attributes:
-        longest: the most characters that a secret takes, escaped once.
+        longest: how many characters a secret may take, escaped, to be found across an end.
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
@@ -124,9 +129,37 @@ class _Named:
         return f"{type(self._error).__name__}: {self._mask.text(str(self._error))}"
 
 
+def parts_of(secret: str) -> Iterator[str]:
+    """Yield the parts of a secret that a target may tell without the rest.
+
+    Of several with blanks between them each one, without the mark of signing secrets too; of
+    what may be an address the log-in, and what the target is asked for.
+    """
+    words = secret.split()
+    if len(words) > MOST_PARTS:
+        return
+    for word in words:
+        yield from of_length(LONG, (word, word.removeprefix(SIGNING)))
+        login, at, _ = re.split(r"[/?#]", word.partition("://")[2], maxsplit=1)[0].rpartition("@")
+        if at:
+            yield from of_length(SHORT, (login, login.partition(":")[2]))
+        _, slash, target = word.partition("://")[2 if "://" in word else 0].partition("/")
+        path, _, query = target.partition("#")[0].partition("?")
+        yield from of_length(
+            LONG, (slash + target, slash + target.partition("#")[0], slash + path, query)
+        )
+        yield from of_length(LONG, (field.partition("=")[2] for field in query.split("&")))
+        yield from of_length(TOKEN, path.split("/"))
+
+
+def of_length(least: int, texts: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of so many characters."""
+    return (text for text in texts if len(text) >= least)
+
+
 def forms_of(secret: str) -> Iterator[str]:
-    """Yield a secret as it is and as less escapes write it, with and without blanks around."""
-    for text in {secret, secret.strip()} - {""}:
+    """Yield a secret and its parts as they are and as less escapes write them."""
+    for text in {secret, secret.strip(), *parts_of(secret)} - {""}:
         form = as_bytes(text)
         for _ in range(LEVELS + 1):
             yield spaced(form)
