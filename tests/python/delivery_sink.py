@@ -46,6 +46,10 @@ class Sink:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    async def has_said_more(self) -> bool:
+        """Tell whether ``/twice-later`` has gone on after it was told to."""
+        return not self.hold.is_set()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         number = self.connections
@@ -80,6 +84,17 @@ class Sink:
             case ["twice"]:
                 write(writer, 200, b"once")
                 write(writer, 200, b"again")
+                return True
+            case ["twice-at-once"]:
+                head = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
+                writer.writelines((head + b"on", head + b"no"))
+                return True
+            case ["twice-later"]:
+                write(writer, 200, b"once")
+                await writer.drain()
+                await self.hold.wait()
+                write(writer, 200, b"again")
+                self.hold.clear()
                 return True
             case ["redirect"]:
                 write(writer, 302, b"", f"location: {self.url}/inside\r\n")

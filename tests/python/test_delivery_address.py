@@ -203,5 +203,15 @@ def test_sockets_are_allowed_by_their_path() -> None:
     Guard.allowing("unix:/run/redis.sock").check_socket("/run/redis.sock")
     Guard.allowing("unix:").check_socket("/run/other.sock")
     for allowed in ("", "127.0.0.1", "unix:/run/redis.sock"):
-        with pytest.raises(AddressRefused):
-            Guard.allowing(allowed).check_socket("/run/other.sock")
+        for path in (
+            "/run/other.sock",
+            "/run/redis.sock2",
+            "/run/redis.sock/../other.sock",
+            "run/redis.sock",
+            "",
+        ):
+            with pytest.raises(AddressRefused):
+                Guard.allowing(allowed).check_socket(path)
+    for entry in ("unix:/run/redis/", "unix:redis.sock", "unix:/run/../redis.sock"):
+        with pytest.raises(InvalidArgument, match="whole path"):
+            Guard.allowing(entry)

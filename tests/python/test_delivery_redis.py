@@ -20,6 +20,7 @@ from jobq.delivery import Guard, Keyring
 from jobq.delivery.mask import Mask
 from jobq.delivery.message import Message
 from jobq.delivery.redis_stream import RedisStreamSender
+from jobq.outcomes import Permanent, Retry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -169,6 +170,49 @@ async def test_a_full_server_is_tried_again(post: Post, redis: Redis, redis_url:
     await post.endpoint("full", spec_for(redis_url), type="REDIS_STREAM", max_attempts=2)
     job = await post.deliver("full", INPUT)
     assert (job.last_error_code, job.attempts) == ("STREAM_ERROR", 2)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b"$500000000\r\n" + b"x" * 4_000_000, b"+" + b"x" * 4_000_000,
+     b"*400000\r\n" + b":1\r\n" * 400_000, b"*1\r\n" * 200_000, b"$-5\r\n", b"$many\r\n",
+     b"*0\r\n", b":5\r\n", b"$-1\r\n", b"%1\r\n+a\r\n+b\r\n", b"+\xff\xfe\r\n", b"-MOVED\r\n",
+     b"$3\r\n1-1\r\n$6\r\nFORGED\r\n"],
+)  # fmt: skip
+async def test_a_server_that_answers_nonsense_is_a_stream_error(reply: bytes) -> None:
+    """It is read no further than an answer of Redis would go."""
+    taken = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        try:
+            while data := await reader.read(65536):
+                answer = reply if b"XADD" in data else b"+OK\r\n" * data.count(b"*")
+                for start in range(0, len(answer), 65536):
+                    writer.write(answer[start : start + 65536])
+                    await writer.drain()
+                    taken += 65536
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    sender = RedisStreamSender(LOCAL)
+    message = Message(
+        uuid4(), 1, spec_for(f"redis://127.0.0.1:{port}", timeout_ms=60_000), {}, Mask([])
+    )
+    async with server:
+        if reply.endswith(b"FORGED\r\n"):
+            outputs = [await sender.send(message) for _ in range(2)]
+            assert [output["message_id"] for output in outputs] == ["1-1", "1-1"]
+        else:
+            with pytest.raises((Retry, Permanent)) as failure:
+                await sender.send(message)
+            assert getattr(failure.value, "code", None) == "STREAM_ERROR"
+        await sender.close()
+    assert taken < 20_000_000
 
 
 async def test_nobody_listening_is_a_connection_error(post: Post, tmp_path: Path) -> None:

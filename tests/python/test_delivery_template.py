@@ -111,11 +111,25 @@ def test_values_in_urls_are_encoded(url: str, value: Any, made: str) -> None:
         ("https://a.example/x/{{input.v}}", "../y"),
         ("https://a.example/x/{{input.v}}", "y\\\\.."),
         ("https://a.example/x/{{input.v}}", "%2e%2e%252fy"),
+        ("https://a.example/x/{{input.v}}/y", "..?x"),
+        ("https://a.example/x/{{input.v}}/y", "..#"),
+        ("https://a.example/x/{{input.v}}/y", "..;x"),
+        ("https://a.example/x/{{input.v}}/y", "..%00"),
+        ("https://a.example/x/{{input.v}}/y", "%u002e%u002E"),
+        ("https://a.example/x/{{input.v}}/y", "%c0%ae%E0%80%ae"),
+        ("https://a.example/x/{{input.v}}/y", "z%c0%af\uff0e."),
     ],
 )
 def test_input_reaches_no_host_and_leads_nowhere_up(url: str, value: Any) -> None:
     with pytest.raises(TemplateError):
         Rendering({**SCOPE, "input": {"v": value}}, 1000).url(url)
+
+
+@pytest.mark.parametrize(
+    "value", ["a..b", "...", "..a?x", ".a", "?..", "v1.2", "\u2026", "%", "%zz"]
+)
+def test_other_dots_of_input_are_sent(value: str) -> None:
+    assert Rendering({"input": value}, 1000).url("https://a.example/x/{{input}}/y?q={{input}}")
 
 
 @pytest.mark.parametrize("index", ["9" * 5000, "9", "²", "-1"])

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from delivery_sink import LOCAL, Sink, posting
+from waiting import until_async
 
 from jobq.delivery.address import Guard
 from jobq.delivery.connections import trusting
@@ -130,6 +131,27 @@ async def test_a_target_with_a_good_certificate_is_delivered_to(
             assert (job.state, job.result["body"]) == ("succeeded", "OK")
         assert [r.body for r in post.sink.received] == [b"1", b"1"]
         assert post.sink.connections == 1
+
+
+@pytest.mark.parametrize("way", ["at-once", "later"])
+async def test_an_answer_that_nobody_asked_for_is_no_other_jobs(
+    database: str, authority: Authority, way: str
+) -> None:
+    """As another record of TLS: in the same packet, or after the answer was read."""
+    async with (
+        posting(database) as post,
+        secure(post.sink, authority.server("127.0.0.1")) as port,
+    ):
+        for path in (f"twice-{way}", "keep"):
+            await post.endpoint(path, {"url": f"https://127.0.0.1:{port}/{path}"})
+        first = await post.deliver(f"twice-{way}")
+        if way == "later":
+            post.sink.hold.set()
+            await until_async(post.sink.has_said_more, "for another answer")
+        second = await post.deliver("keep")
+    assert first.result["body"] in ("on", "once")
+    assert second.result["body"] == "OK"
+    assert [request.path for request in post.sink.received] == [f"/twice-{way}", "/keep"]
 
 
 @pytest.mark.parametrize("fault", ["stranger", "expired", "other name"])

@@ -89,44 +89,44 @@ class Guard:
         networks: allowed although they are not public.
         hosts: names that are allowed wherever they lead, with or without ``:port``.
         resolve: returns the addresses of a host.
-        sockets: beginnings of paths of UNIX sockets that are allowed.
+        sockets: paths of UNIX sockets that are allowed; an empty one allows all.
     """
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
     resolve: Callable[[str, int], Awaitable[list[str]]] = field(default=system_resolve)
-    sockets: tuple[str, ...] = ()
+    sockets: frozenset[str] = frozenset()
 
     @classmethod
     def allowing(cls, text: str) -> Guard:
         """Make a guard of a list such as ``10.0.0.0/8, hooks.internal, localhost:8080``.
 
         Raises:
-            InvalidArgument: something in it is neither a network nor a host.
+            InvalidArgument: something in it is neither a network, a host nor a socket.
         """
         networks: list[Network] = []
         hosts: set[str] = set()
-        sockets: list[str] = []
+        sockets: set[str] = set()
         for entry in text.replace(",", " ").split():
             if entry == "*":
                 logger.warning("deliveries may connect to every address")
                 networks += EVERYTHING
-                sockets.append("")
+                sockets.add("")
             elif entry.startswith(SOCKET):
-                sockets.append(entry.removeprefix(SOCKET))
+                sockets.add(socket_of(entry))
             else:
                 try:
                     networks.append(ip_network(entry, strict=False))
                 except ValueError:
                     hosts.add(host_of(entry))
-        return cls(tuple(networks), frozenset(hosts), sockets=tuple(sockets))
+        return cls(tuple(networks), frozenset(hosts), sockets=frozenset(sockets))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Guard:
         """Make a guard of what JOBQ_DELIVERY_ALLOW allows.
 
         Raises:
-            InvalidArgument: something in it is neither a network nor a host.
+            InvalidArgument: something in it is neither a network, a host nor a socket.
         """
         return cls.allowing(environment.get(ALLOW, ""))
 
@@ -157,7 +157,7 @@ class Guard:
         Raises:
             AddressRefused: it is not allowed.
         """
-        if not path.startswith(self.sockets or "\0"):
+        if self.sockets.isdisjoint({"", path}):
             raise AddressRefused("the target is a socket of the worker's machine")
 
 
@@ -174,6 +174,21 @@ def host_of(entry: str) -> str:
             detail=f"{ALLOW} {entry}",
         )
     return entry.lower()
+
+
+def socket_of(entry: str) -> str:
+    """Return the path of a UNIX socket that an operator allows; an empty one for all.
+
+    Raises:
+        InvalidArgument: it is no path of a socket.
+    """
+    path = entry.removeprefix(SOCKET)
+    if path and (not path.startswith("/") or path != os.path.normpath(path)):
+        raise InvalidArgument(
+            "a socket that deliveries may connect to must be a whole path without detours",
+            detail=f"{ALLOW} {entry}",
+        )
+    return path
 
 
 def is_public(address: Address) -> bool:

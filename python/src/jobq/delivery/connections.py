@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import certifi
 import httpcore
+from anyio.streams.tls import TLSStream
 
 from jobq.errors import InvalidArgument
 
@@ -118,7 +119,9 @@ def may_be_kept(connection: httpcore.AsyncHTTPConnection) -> bool:
     httpcore does not tell, so this looks at its parser.
     """
     inner: Any = connection._connection  # noqa: SLF001 - see above
-    return connection.is_idle() and inner is not None and not inner._h11_state.trailing_data[0]  # noqa: SLF001
+    if inner is None or not connection.is_idle() or connection.has_expired():
+        return False
+    return not inner._h11_state.trailing_data[0]  # noqa: SLF001
 
 
 class _Backend(httpcore.AsyncNetworkBackend):
@@ -202,5 +205,22 @@ class _Stream(httpcore.AsyncNetworkStream):
     def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's interface
         """Return what is asked about the stream."""
         if info == "is_readable":
-            return bool(self._poll.poll(0))
+            return bool(self._poll.poll(0)) or is_holding(self._inner)
         return self._inner.get_extra_info(info)
+
+
+def is_holding(stream: httpcore.AsyncNetworkStream) -> bool:
+    """Tell whether a stream has read from its socket what nobody has read from it.
+
+    anyio does not tell, so this looks at its queue and at its buffer of TLS; a stream that
+    does not have them is never kept.
+    """
+    inner: Any = getattr(stream, "_stream", None)
+    try:
+        if isinstance(inner, TLSStream):
+            if inner._read_bio.pending or inner._ssl_object.pending():  # noqa: SLF001 - see above
+                return True
+            inner = inner.transport_stream
+        return bool(inner._protocol.read_queue)  # noqa: SLF001 - see above
+    except AttributeError:
+        return True

@@ -198,7 +198,7 @@ def retry_after(value: str | None) -> timedelta | None:
     except ValueError:
         try:
             seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return None
     if not 0 < seconds < float("inf"):
         return None

@@ -1,9 +1,13 @@
-"""Connections to Redis: to checked addresses only, by URLs that hold no other settings."""
+"""Connections to Redis: to checked addresses only, by URLs that hold no other settings.
+
+Replies are bounded: those to what is sent here take some hundred bytes.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from redis._parsers import _AsyncRESP2Parser
 from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.connection import (
     Connection,
@@ -13,6 +17,7 @@ from redis.asyncio.connection import (
 )
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import InvalidResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +28,35 @@ __all__ = ["pool_of"]
 
 CONNECTIONS: Final = 20
 CONNECT_SECONDS: Final = 5
+MOST_BYTES: Final = 65_536
+MOST_VALUES: Final = 16
 SETTINGS: Final = frozenset(
     "host port path db username password client_name health_check_interval".split()
 )
+
+
+class _Parser(_AsyncRESP2Parser):
+    """Reads replies; refuses one that is too large, or none of Redis."""
+
+    _values = 0
+
+    async def read_response(self, disable_decoding: bool = False) -> Any:  # noqa: ANN401 - redis's
+        self._values = 0
+        try:
+            return await super().read_response(disable_decoding)
+        except (ValueError, LookupError, TypeError) as error:  # what redis reads nonsense as
+            raise InvalidResponse(str(error)) from None
+
+    async def _read_response(self, disable_decoding: bool = False) -> Any:  # noqa: ANN401 - redis's
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise InvalidResponse("the reply has too many values")
+        return await super()._read_response(disable_decoding)
+
+    async def _read(self, length: int) -> bytes:
+        if not 0 <= length <= MOST_BYTES:
+            raise InvalidResponse("the reply is too long")
+        return await super()._read(length)  # type: ignore[no-any-return, no-untyped-call, unused-ignore]
 
 
 class _Guarded(Connection):
@@ -91,6 +122,7 @@ def pool_of(url: str, guard: Guard) -> BlockingConnectionPool:
     return BlockingConnectionPool(
         connection_class=connection,
         guard=guard,
+        parser_class=_Parser,
         max_connections=CONNECTIONS,
         timeout=None,
         socket_connect_timeout=CONNECT_SECONDS,

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
+    InvalidResponse,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -80,22 +81,23 @@ class RedisStreamSender:
             async with asyncio.timeout(seconds):
                 if message.spec.get("deliver_once"):
                     marker = f"jobq:{{{stream}}}:{message.job_id}"
-                    found, repeated = await client.eval(
-                        ONCE, 2, stream, marker, ONCE_SECONDS, *arguments
-                    )
+                    reply = await client.eval(ONCE, 2, stream, marker, ONCE_SECONDS, *arguments)
                 else:
-                    found = await client.execute_command(  # type: ignore[no-untyped-call]
+                    reply = await client.execute_command(  # type: ignore[no-untyped-call]
                         "XADD", stream, *arguments
                     )
-                    repeated = 0
         except TimeoutError:
             raise Retry(f"no answer within {seconds:g} s", code="TIMEOUT") from None
         except AddressRefused as error:
             raise Permanent("ADDRESS_REFUSED", str(error)) from None
         except (RedisError, OSError) as error:
             refuse(error)
-        output: dict[str, Json] = {"message_id": found.decode(), "stream": stream}
-        return {**output, "is_duplicate": True} if repeated else output
+        match reply:
+            case bytes() | [bytes(), 0]:
+                return {"message_id": id_of(reply), "stream": stream}
+            case [bytes(), 1]:
+                return {"message_id": id_of(reply), "stream": stream, "is_duplicate": True}
+        raise nonsense()
 
     async def _client(self, url: str) -> Redis:
         """Return the client of a server; the one that was used longest ago makes room.
@@ -173,5 +175,24 @@ def refuse(error: Exception) -> NoReturn:
             ) from None
         case ResponseError():
             raise Permanent("STREAM_ERROR", str(error).partition(ARGUMENTS)[0]) from None
+        case InvalidResponse():
+            raise nonsense() from None
         case _:
             raise Retry(type(error).__name__, code="STREAM_ERROR") from None
+
+
+def id_of(reply: bytes | list[bytes]) -> str:
+    """Return the message id of a reply.
+
+    Raises:
+        Retry: it is none.
+    """
+    try:
+        return (reply if isinstance(reply, bytes) else reply[0]).decode("ascii")
+    except UnicodeDecodeError:
+        raise nonsense() from None
+
+
+def nonsense() -> Retry:
+    """Return what happened where the server does not speak as Redis does."""
+    return Retry("the server answers what Redis would not", code="STREAM_ERROR")

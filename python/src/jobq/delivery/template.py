@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import normalize
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -40,6 +41,11 @@ REFERENCE: Final = re.compile(
 INDEX: Final = re.compile("[0-9]{1,9}")
 # Of these two the values stand in URLs in percent-encoding, and never in the host.
 GIVEN: Final = ("input", "job")
+# A part of a path that leads nowhere or up, to those too who end it at a mark.
+DOTS: Final = re.compile(r"(?:^|[/\\])[\x00-\x20]*\.\.?(?=$|[/\\?#;,\x00-\x20])")
+# Characters in forms that some decode: of JavaScript, and in more bytes of UTF-8 than needed.
+UNIT: Final = re.compile("%u([0-9a-f]{4})", re.IGNORECASE)
+OVERLONG: Final = re.compile("%(?:c|e0%8|f0%80%8)([01])%([89ab][0-9a-f])", re.IGNORECASE)
 
 _DECODER: Final = msgspec.json.Decoder(float_hook=Decimal)
 _ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
@@ -198,9 +204,16 @@ def authority(url: str) -> str:
 def dots(url: str) -> int:
     """Count the parts of a URL's path that lead nowhere or up, to whoever decodes it."""
     path = re.split(r"[?#]", url, maxsplit=1)[0]
-    while (decoded := unquote(path)) != path:
+    while (decoded := decoded_once(path)) != path:
         path = decoded
-    return sum(part in {".", ".."} for part in re.split(r"[/\\]", path))
+    return len(DOTS.findall(path))
+
+
+def decoded_once(path: str) -> str:
+    """Return a path as the most willing of targets decodes it."""
+    path = UNIT.sub(lambda found: chr(int(found[1], 16)), path)
+    path = OVERLONG.sub(lambda found: chr(int(found[1]) * 64 + int(found[2], 16) % 64), path)
+    return normalize("NFKC", unquote(path))
 
 
 def exact(text: str | bytes) -> Json:
