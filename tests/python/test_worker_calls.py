@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from waiting import until_async
@@ -78,9 +79,17 @@ async def test_a_function_that_ends_its_session_runs_out_of_attempts(
         async def are_done() -> bool:
             return all([(await client.get(job_id)).is_finished for job_id in jobs])
 
-        async with Worker(database, Registry(), poll=0.2) as worker:
+        async with Worker(database, Registry(), poll=0.2, metrics_port=0) as worker:
             await until_async(are_done, "for all jobs")
             assert worker.health()["lacks"] == {}
+
+            async def are_counted() -> bool:
+                text = (worker.metrics_text() or b"").decode()
+                counted = re.findall(r'worker_jobs_completed_total{kind="deadly",(.*)} (.*)', text)
+                ended = {outcome: n for outcome, n in counted if "released" not in outcome}
+                return ended == {'outcome="dead"': "2.0", 'outcome="succeeded"': "2.0"}
+
+            await until_async(are_counted, "for the metrics of functions")
         ended = [await client.get(job_id) for job_id in jobs]
         assert [job.state for job in ended] == [
             "dead",
