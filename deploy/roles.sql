@@ -3,6 +3,19 @@
 -- database has created them before.
 begin;
 
+-- Payloads and results may hold any text, and one that cannot be stored would be a worker's to lose.
+do $$
+begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception using
+            errcode = 'feature_not_supported',
+            message = 'jobq needs a database whose encoding is UTF8',
+            detail = format('the encoding of %s is %s', current_database(), getdatabaseencoding()),
+            hint = 'create one with: create database NAME encoding ''UTF8'' template template0';
+    end if;
+end
+$$;
+
 do $$
 declare
     _role text;

@@ -33,6 +33,7 @@ SETTINGS = {
     "max_notify_queue_pages": "64",
     "max_prepared_transactions": "1",
     "autovacuum_naptime": "1d",
+    "max_wal_size": "32MB",
 }
 
 
@@ -119,6 +120,32 @@ def forgotten_transaction(url: str) -> Iterator[None]:
 
 
 @contextmanager
+def slot_left_behind(url: str) -> Iterator[None]:
+    """Keep the server's log for somebody who never comes."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("select pg_create_physical_replication_slot('left_behind', true)")
+        for _ in range(9):
+            connection.execute("select pg_logical_emit_message(false, '', ''), pg_switch_wal()")
+        yield
+        connection.execute("select pg_drop_replication_slot('left_behind')")
+
+
+@contextmanager
+def maintenance_kept(url: str) -> Iterator[None]:
+    """Leave a transaction open that has called maintain()."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "update jobq_private.history_mark set rolled_to = rolled_to - interval '6 min'"
+        )
+        connection.execute("begin")
+        connection.execute(
+            "select pg_advisory_xact_lock(jobq_private.lock_class('maintaining'), 0)"
+        )
+        yield
+        connection.execute("rollback")
+
+
+@contextmanager
 def dead_rows(url: str) -> Iterator[None]:
     """Fill the table of live jobs with rows that no vacuum has removed."""
     with psycopg.connect(url, autocommit=True) as connection:
@@ -186,6 +213,18 @@ THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
             url, f"database {conninfo_to_dict(url)['dbname']}", "synchronous_commit = off"
         ),
     ),
+    "a database that may only be read": (
+        "role_settings", "reset default_transaction_read_only",
+        lambda url: set_for(
+            url, f"database {conninfo_to_dict(url)['dbname']}", "default_transaction_read_only = on"
+        ),
+    ),
+    "a tenant without its rows": (
+        "role_settings", "alter role jobq_worker reset row_security",
+        lambda url: set_for(url, "role jobq_worker", "row_security = off"),
+    ),
+    "slot left behind": ("wal", "drop the slot", slot_left_behind),
+    "maintenance kept": ("maintenance", "end that session", maintenance_kept),
     "autovacuum": (
         "autovacuum", "set autovacuum = on", lambda url: switched_off(url, "autovacuum"),
     ),
@@ -283,6 +322,13 @@ def test_who_holds_a_snapshot_is_named(sound: str) -> None:
         found = findings(sound)["snapshot"]["finding"]
         assert f"pid {holder.info.backend_pid} holds back vacuum by" in found
         assert ", for 00:00:" in found
+    with psycopg.connect(sound) as writer:
+        writer.execute("select pg_current_xact_id()")
+        writer.execute("select 1")
+        found = findings(sound)["snapshot"]["finding"]
+        assert f"pid {writer.info.backend_pid} holds back vacuum by" in found, (
+            "idle, with no snapshot"
+        )
 
 
 def test_a_client_whose_clock_is_wrong_is_told(sound: str) -> None:

@@ -202,3 +202,32 @@ def test_a_refused_job_is_told_in_few_lines(connect: Connect, arguments: str) ->
         messages.append((diagnosis.sqlstate, diagnosis.constraint_name))
     assert messages[0] == messages[1]
     assert messages[0][1] in {"INVALID_ARGUMENT", "PAYLOAD_INVALID"}
+
+
+def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) -> None:
+    holder, keeper = connect(), connect()
+    while keeper.execute("select from jobq.maintain() where has_more").fetchone():
+        pass
+    keeper.execute("select jobq.enqueue('work'), jobq.configure(lease => '1 s')")
+    keeper.execute("select from jobq.claim('{default}', 'w')")
+    holder.execute("begin; lock table jobq_private.schedule")
+    tasks = "select task, affected from jobq.maintain()"
+    failed = "select finding from jobq.health() where subject = 'maintenance' and not is_ok"
+    done: dict[str, int | None] = dict(keeper.execute(tasks).fetchall())
+    assert [task for task, affected in done.items() if affected is None] == ["ticked"]
+    assert "ticked failed 1 times" in value(keeper, failed)
+    assert "55P03" in value(keeper, failed)
+    keeper.execute("set statement_timeout = '300 ms'")
+    had_turn: set[str] = set()
+    deadline = time.monotonic() + 60
+    while had_turn < done.keys() - {"ticked"} or "57014" not in value(keeper, failed):
+        assert time.monotonic() < deadline, "all others have their turn"
+        had_turn |= {task for task, affected in keeper.execute(tasks) if affected is not None}
+    state = "select state from jobq.job"
+    while value(keeper, state) == "running":
+        assert time.monotonic() < deadline, "the lease is taken back meanwhile"
+        keeper.execute(tasks)
+    holder.execute("rollback")
+    while value(keeper, failed) is not None:
+        assert time.monotonic() < deadline
+        keeper.execute(tasks)

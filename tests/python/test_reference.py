@@ -5,9 +5,20 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
 
 from contract import Contracts, Header
 from servers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from servers import Cluster
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 def transcript() -> list[tuple[str, str]]:
@@ -64,27 +75,74 @@ def headers() -> dict[str, Header]:
     }
 
 
-def test_every_example_of_the_reference_runs(database: str) -> None:
+def refused(database: str, before: str, after: str, setup: str = "") -> dict[str, str]:
+    """Run each example of the reference; return what was said of those that failed.
+
+    Args:
+        database: its URL.
+        before: what goes before each example.
+        after: what goes behind it, and undoes it.
+        setup: what goes before all.
+    """
     examples = {name: header.texts["Example"] for name, header in headers().items()}
     assert len(examples) > 90
-    setup = (ROOT / "docs/examples.sql").read_text()
+    assert not [n for n, example in examples.items() if f"{n}(" not in example]
+    named = (ROOT / "docs/examples.sql").read_text()
     steps = "".join(
-        f"savepoint example;\n\\qecho ~~ {name}\n{example}\nrollback to example;\n"
+        f"{before};\n\\qecho ~~ {name}\n{example}\n{after};\n"
         for name, example in sorted(examples.items())
     )
     run = subprocess.run(
         ["psql", "-X", "-q", "-d", database, "-f", "-"],
-        input=f"begin;\n{setup}\n{steps}\nrollback;\n",
+        input=f"{setup};\n{named}\n{steps}",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=True,
     )
-    before, *printed = run.stdout.split("~~ ")
-    assert "ERROR" not in before, before
-    assert not [text for text in printed if "ERROR" in text]
+    first, *printed = run.stdout.split("~~ ")
+    assert "ERROR" not in first, first
     assert len(printed) == len(examples)
-    assert not [n for n, example in examples.items() if f"{n}(" not in example]
+    return {text.split("\n")[0]: text for text in printed if "ERROR" in text}
+
+
+def test_every_example_of_the_reference_runs(database: str) -> None:
+    assert refused(database, "savepoint example", "rollback to example", "begin") == {}
+
+
+def test_every_example_can_be_prepared_where_notifications_are_off(
+    database: str, connect: Callable[[], Connection]
+) -> None:
+    sleeper = connect()
+    sleeper.execute("listen jobq; select jobq.begin_wait('{default,mail}')")
+    sleeper.execute("select jobq.wait(jobq.enqueue('awaited', queue => 'other'))")
+    producer = connect()
+    producer.execute("begin; select jobq.enqueue('k')")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        producer.execute("prepare transaction 'notifies'")
+    before = "begin; set local jobq.notify = off"
+    after = "prepare transaction 'example'; rollback prepared 'example'; rollback"
+    assert refused(database, before, after, "set client_min_messages = error") == {}
+
+
+@pytest.mark.oldest_version
+def test_every_example_runs_in_turkish(cluster: Cluster) -> None:
+    """Where the small letter of I is not i, a name of jobq's is still what it was."""
+    turkish = (
+        "create database turkish template template0 locale_provider icu icu_locale 'tr-TR'"
+        " locale 'C.UTF-8'"
+    )
+    with psycopg.connect(cluster.server.url, autocommit=True) as connection:
+        try:
+            connection.execute(turkish)
+        except psycopg.errors.FeatureNotSupported:
+            pytest.skip("this PostgreSQL was built without ICU")
+        try:
+            url = cluster.server.url_of("turkish")
+            cluster.psql(url, cluster.project / "jobq.sql")
+            assert refused(url, "savepoint example", "rollback to example", "begin") == {}
+        finally:
+            connection.execute("drop database turkish with (force)")
 
 
 def test_members_of_json_arguments_are_those_that_the_function_knows() -> None:

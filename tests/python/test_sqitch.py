@@ -206,6 +206,18 @@ def test_what_the_single_file_made_is_adopted_by_the_next_deploy(database: str) 
     assert "Nothing to deploy" in deploy.deploy(database)
 
 
+def test_a_database_of_another_encoding_is_refused(cluster: Cluster) -> None:
+    with psycopg.connect(cluster.server.url, autocommit=True) as connection:
+        connection.execute("create database latin encoding 'LATIN1' locale 'C' template template0")
+        url = cluster.server.url_of("latin")
+        try:
+            with pytest.raises(deploy.DeployError, match=r"encoding is UTF8\n.*LATIN1"):
+                deploy.deploy(url)
+            assert schemas(url) == 0
+        finally:
+            connection.execute("drop database latin with (force)")
+
+
 def test_a_second_load_of_the_single_file_is_refused(cluster: Cluster, database: str) -> None:
     before = catalog(database)
     with pytest.raises(AssertionError, match="already exists"):

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -358,7 +358,7 @@ async def test_upkeep_that_hangs_holds_up_no_heartbeat(
     async with AsyncClient(database) as client, Worker(database, registry, grace=0):
         await client.configure(lease="3 s")
         await client.enqueue("a")
-        locker.execute("begin; lock table jobq_private.idempotency_key")
+        locker.execute("begin; lock table jobq_private.failed_task")
 
         async def hangs() -> bool:
             return connection.execute(waiting).fetchone() == (1,)
@@ -541,6 +541,58 @@ async def test_a_claim_that_takes_too_long_asks_for_less(
                     return sum(q.finished_last_minute for q in await client.queue_stats()) > 5
 
                 await until_async(some_ran, "for jobs to end", patience=40)
+
+
+async def test_a_database_that_may_only_be_read_is_waited_for(
+    database: str, connect: Callable[[], Connection], caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry()
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    @registry.handler("a")
+    async def handler() -> None:
+        begun.set()
+        await gate.wait()
+
+    connection = connect()
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    others = (
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+    )
+    async with AsyncClient(database) as client, Worker(database, registry) as worker:
+        job_id = (await client.enqueue("a")).job_id
+        await begun.wait()
+        connection.execute(f"alter database {name} set default_transaction_read_only = on")
+        connection.execute(others)
+
+        async def is_refused() -> bool:
+            with pytest.raises(DatabaseUnavailable) as refused:
+                await client.enqueue("b")
+            return refused.value.sqlstate == "25006"
+
+        await until_async(is_refused, "for a session that may only read")
+        gate.set()
+
+        async def is_told() -> bool:
+            return any("read-only" in r.message for r in caplog.records)
+
+        await until_async(is_told, "for the worker to see it")
+        assert worker.health()["alive"] is True
+        connection.execute(f"alter database {name} reset default_transaction_read_only")
+
+        async def has_succeeded() -> bool:
+            return (await client.get(job_id)).state == "succeeded"
+
+        await until_async(has_succeeded, "for the result to be kept until it could be written")
+        assert (await client.get(job_id)).attempts == 1
+
+        async def is_taken() -> bool:
+            with suppress(DatabaseUnavailable):
+                return (await client.enqueue("b")).created
+            return False
+
+        await until_async(is_taken, "for a connection that may write")
 
 
 async def test_an_outage_is_told_and_does_not_fill_the_log(

@@ -47,7 +47,7 @@ from jobq import (
     workflows,
 )
 from jobq.call import reading_json, statement
-from jobq.database import confirmed, conninfo, pool_options, pool_options_async
+from jobq.database import confirmed, conninfo, pool_options, pool_options_async, renewed
 from jobq.declarations import Declarations
 from jobq.endings import Ending, Endings
 from jobq.errors import (
@@ -253,7 +253,7 @@ class Client:
             yield home
             return
         home.open()
-        with home.connection() as connection:
+        with home.connection() as connection, renewed(connection):
             yield connection
 
     enqueue = _waiting(jobs.enqueue)
@@ -545,7 +545,8 @@ class AsyncClient:
             return
         await home.open()
         async with home.connection() as connection:
-            yield connection
+            with renewed(connection):
+                yield connection
 
     enqueue = _awaiting(jobs.enqueue)
     enqueue_many = _awaiting(jobs.enqueue_many)

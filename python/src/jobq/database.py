@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -26,6 +27,7 @@ __all__ = [
     "conninfo",
     "pool_options",
     "pool_options_async",
+    "renewed",
     "use_json",
 ]
 
@@ -49,11 +51,11 @@ _SERVER_PATIENCE: Final = (
 )
 
 # jobq's own calls need no more isolation, and are spared the serialization failures of the
-# levels above; they read times and intervals, and write strings, as is the default. A
-# handler's connection has the database's settings.
+# levels above; they read times and intervals, and write strings, as is the default, and hear
+# the server's warnings. A handler's connection has the database's settings.
 OWN_CALLS: Final = (
     r"-c default_transaction_isolation=read\ committed -c datestyle=ISO -c intervalstyle=postgres "
-    "-c standard_conforming_strings=on"
+    "-c standard_conforming_strings=on -c client_min_messages=warning"
 )
 
 
@@ -101,6 +103,20 @@ def confirmed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[No
         connection.remove_notice_handler(heed)
     if "01000" in states:
         raise DatabaseUnavailable("the commit is not confirmed by a standby", sqlstate="01000")
+
+
+@contextmanager
+def renewed(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[None]:
+    """Close a connection of ours that may only read, so that another is opened.
+
+    It would stay so: its session has the setting that a database had when it began, or its
+    server has become a standby.
+    """
+    try:
+        yield
+    except errors.ReadOnlySqlTransaction:
+        connection.pgconn.finish()
+        raise
 
 
 def use_json(context: AdaptContext) -> None:

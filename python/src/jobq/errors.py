@@ -222,7 +222,7 @@ class JobCancelled(JobqError):
 
 
 class DatabaseUnavailable(JobqError):
-    """The database does not answer, or is starting, stopping or overloaded.
+    """The database does not answer, is starting, stopping or overloaded, or may only be read.
 
     Whether the call took effect is not known unless it was a read: repeat it with an
     idempotency key.
@@ -245,6 +245,9 @@ _BY_SQLSTATE: Final[dict[str, type[JobqError]]] = {
     "JQ011": LimitReached,
     "JQ012": DatabaseUnavailable,
     "23503": IllegalState,
+    "25006": DatabaseUnavailable,
+    "25P03": DatabaseUnavailable,
+    "25P04": DatabaseUnavailable,
     "42501": NotPermitted,
     "28000": NotPermitted,
     "28P01": NotPermitted,
@@ -260,9 +263,11 @@ _BY_CLASS: Final[dict[str, type[JobqError]]] = {
     "53": DatabaseUnavailable,
     "55": DatabaseUnavailable,
     "57": DatabaseUnavailable,
+    "58": DatabaseUnavailable,
 }
 
-_HINTS: Final[dict[type[JobqError], str]] = {
+_HINTS: Final[dict[type[JobqError] | str, str]] = {
+    "25006": "name the primary, or set default_transaction_read_only = off where it is on",
     NotDeployed: "install the schema with: jobq deploy",
     DatabaseUnavailable: "check that the server runs and that its address is right",
 }
@@ -287,7 +292,7 @@ def of_database(error: psycopg.Error) -> JobqError:
         code=said.constraint_name if is_own else None,
         sqlstate=state,
         detail=said.message_detail or "",
-        hint=said.message_hint or _HINTS.get(kind or JobqError, ""),
+        hint=said.message_hint or _HINTS.get(state) or _HINTS.get(kind or JobqError, ""),
     )
 
 

@@ -71,14 +71,28 @@ as $$
     select
         'maintenance', count(*) = 0,
         coalesce(
-            left(string_agg(format(
-                '%s failed %s times, last at %s: %s %s',
-                f.task, f.failures, f.failed_at, f.sqlstate, f.error
-            ), '; ' order by f.task), 500),
-            'no task has failed'
+            left(string_agg(m.problem, '; ' order by m.problem), 500), 'no task has failed'
         ),
-        'mend what the error names; maintain() tries again at each call'
-    from jobq_private.failed_task as f
+        'mend what the error names, or end that session; maintain() tries again at each call'
+    from (
+        select format(
+            '%s failed %s times, last at %s: %s %s',
+            f.task, f.failures, f.failed_at, f.sqlstate, f.error
+        )
+        from jobq_private.failed_task as f
+        union all
+        select format(
+            '%s keeps maintain() to itself, which was last done at %s',
+            coalesce('pid ' || l.pid, 'a prepared transaction'), h.rolled_to
+        )
+        from pg_locks as l
+        join pg_database as d on d.oid = l.database and d.datname = current_database()
+        cross join jobq_private.history_mark as h
+        where l.locktype = 'advisory'
+        and l.classid = jobq_private.lock_class('maintaining')::oid
+        and l.granted
+        and h.rolled_to < now() - interval '5 min'
+    ) as m (problem)
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,

@@ -33,10 +33,11 @@ as $$
             row_number() over (order by age(g.xmin) desc, g.began_at) as nth
         from (
             select
-                format('pid %s', a.pid) as holder, a.backend_xmin as xmin,
-                a.xact_start as began_at
+                format('pid %s', a.pid) as holder,
+                coalesce(a.backend_xmin, a.backend_xid) as xmin, a.xact_start as began_at
             from pg_stat_activity as a
-            where a.backend_xmin is not null and a.pid <> pg_backend_pid()
+            where num_nonnulls(a.backend_xmin, a.backend_xid) > 0
+            and a.pid <> pg_backend_pid()
             union all
             select format('slot %s', r.slot_name), r.xmin, null
             from pg_replication_slots as r
@@ -46,6 +47,34 @@ as $$
             from pg_prepared_xacts as p
         ) as g
     ) as h
+    union all
+    select
+        'wal', count(*) filter (where k.bytes > 4 * k.most) = 0,
+        coalesce(
+            min(format('slot %s keeps %s of the log', k.slot_name, pg_size_pretty(k.bytes)))
+                filter (where k.nth = 1),
+            'no replication slot keeps any of the log'
+        ),
+        'have who reads the slot catch up, drop the slot, or set max_slot_wal_keep_size, before'
+        ' the disk is full and all writing ends'
+    from (
+        select
+            l.slot_name, l.bytes, pg_size_bytes(current_setting('max_wal_size')) as most,
+            row_number() over (order by l.bytes desc) as nth
+        from (
+            select
+                r.slot_name,
+                pg_wal_lsn_diff(
+                    case
+                        when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                        else pg_current_wal_lsn()
+                    end,
+                    r.restart_lsn
+                ) as bytes
+            from pg_replication_slots as r
+            where r.restart_lsn is not null
+        ) as l
+    ) as k
     union all
     select
         'multixact', mxid_age(d.datminmxid) < 400000000,

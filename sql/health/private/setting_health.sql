@@ -35,7 +35,7 @@ as $$
         left join pg_database as d on d.oid = c.setdatabase
         left join pg_roles as r on r.oid = c.setrole
         where s.setting ~*
-        '^(synchronous_commit=(off|false|no|0)|session_replication_role=replica)$'
+        '^((synchronous_commit|row_security)=(off|false|no|0)|session_replication_role=replica|default_transaction_read_only=(on|true|yes|1))$'
         and (c.setdatabase = 0 or d.datname = current_database())
         and (
             c.setrole = 0

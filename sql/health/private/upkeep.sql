@@ -1,8 +1,8 @@
 -- Purpose: one task of maintain(), repeated while it comes back full.
 -- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
--- the time given. Partitions are
--- made once, and more of them by the next call, after a commit.
--- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- the time given. Partitions are made once, and more of them by the next call, after a commit. What
+-- somebody has locked holds up nothing else for longer than a second.
+-- Raises: JQ004, 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )
@@ -11,6 +11,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
 declare
     _until constant timestamptz := clock_timestamp() + at_most;

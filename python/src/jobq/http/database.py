@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from jobq.call import statement
-from jobq.database import OWN_CALLS, confirmed
+from jobq.database import OWN_CALLS, confirmed, renewed
 from jobq.json_schemas import JsonSchemas
 from jobq.reachability import ready
 
@@ -103,7 +103,7 @@ class Database:
     ) -> AsyncIterator[AsyncConnection[Any]]:
         """Lend a connection of a role, whose next call the audit lays to somebody."""
         async with self._pools[role].connection() as connection:
-            with confirmed(connection):
+            with renewed(connection), confirmed(connection):
                 if acting_for is None:
                     yield connection
                     return
@@ -160,7 +160,7 @@ class Database:
         async with self._pools[role].connection() as connection:
             await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
             try:
-                with confirmed(connection):
+                with renewed(connection), confirmed(connection):
                     async with connection.transaction():
                         if acting_for is not None:
                             await connection.execute("select jobq.act_for(%s)", [acting_for])
@@ -177,16 +177,18 @@ class Database:
         """Return whether jobs can be taken in (queue) and looked up (repo), and why not.
 
         Where the pool has no connection to give, the database is asked, or tried, on
-        another, since the pool does not say why.
+        another, since the pool does not say why; and where one may only read, since it may
+        be older than the reason.
         """
-        try:
+        with suppress(psycopg.Error):
             async with self._pools["jobq_reader"].connection(PATIENCE_OF_READY) as connection:
                 cursor = await connection.execute(statement("ready", ()))
                 [(queue, repo)] = await cursor.fetchall()
-        except psycopg.Error:
-            async with self._trying:
-                return await asyncio.to_thread(ready, self._url)
-        return queue, repo
+                if queue == "ok":
+                    return queue, repo
+                connection.pgconn.finish()
+        async with self._trying:
+            return await asyncio.to_thread(ready, self._url)
 
     async def check(self, role: str, inputs: Sequence[tuple[str, Any]]) -> None:
         """Refuse payloads that do not fit the schemas that the database cannot enforce.

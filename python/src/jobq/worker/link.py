@@ -12,7 +12,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict
 
-from jobq.database import confirmed, conninfo
+from jobq.database import confirmed, conninfo, renewed
 from jobq.errors import DatabaseUnavailable, translate
 
 if TYPE_CHECKING:
@@ -134,7 +134,12 @@ class Link:
         async with self._lock:
             connection = await self.connection()
             try:
-                with translate(), confirmed(connection), self.deadline(connection):
+                with (
+                    translate(),
+                    renewed(connection),
+                    confirmed(connection),
+                    self.deadline(connection),
+                ):
                     cursor = await connection.execute(statement, parameters)
                     return await cursor.fetchall() if cursor.description else []
             except BaseException:
@@ -153,7 +158,7 @@ class Link:
         async with self._lock:
             connection = await self.connection()
             try:
-                with translate(), self.deadline(connection):
+                with translate(), renewed(connection), self.deadline(connection):
                     await connection.cursor().executemany(statement, parameters)
             except BaseException:
                 await self._drop_unless_idle()
