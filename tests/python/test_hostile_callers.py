@@ -206,7 +206,7 @@ def test_a_refused_job_is_told_in_few_lines(connect: Connect, arguments: str) ->
 
 
 def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) -> None:
-    holder, keeper = connect(), connect()
+    holder, keeper, watcher = connect(), connect(), connect()
     while keeper.execute("select from jobq.maintain() where has_more").fetchone():
         pass
     keeper.execute("select jobq.enqueue('work'), jobq.configure(lease => '1 s')")
@@ -216,21 +216,21 @@ def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) 
     failed = "select finding from jobq.health() where subject = 'maintenance' and not is_ok"
     done: dict[str, int | None] = dict(keeper.execute(tasks).fetchall())
     assert [task for task, affected in done.items() if affected is None] == ["ticked"]
-    assert "ticked failed 1 times" in value(keeper, failed)
-    assert "55P03" in value(keeper, failed)
+    assert "ticked failed 1 times" in value(watcher, failed)
+    assert "55P03" in value(watcher, failed)
     keeper.execute("set statement_timeout = '300 ms'")
     had_turn: set[str] = set()
     deadline = time.monotonic() + 60
-    while had_turn < done.keys() - {"ticked"} or "57014" not in value(keeper, failed):
+    while had_turn < done.keys() - {"ticked"} or "57014" not in value(watcher, failed):
         assert time.monotonic() < deadline, "all others have their turn"
         with suppress(psycopg.errors.QueryCanceled):  # between two tasks
             had_turn |= {task for task, affected in keeper.execute(tasks) if affected is not None}
     state = "select state from jobq.job"
-    while value(keeper, state) == "running":
+    while value(watcher, state) == "running":
         assert time.monotonic() < deadline, "the lease is taken back meanwhile"
         with suppress(psycopg.errors.QueryCanceled):
             keeper.execute(tasks)
     holder.execute("rollback")
     keeper.execute("set statement_timeout = 0")
     keeper.execute(tasks)
-    assert value(keeper, failed) is None
+    assert value(watcher, failed) is None
