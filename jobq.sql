@@ -9,6 +9,19 @@ set local client_min_messages = warning;
 -- Deploy jobq:roles to pg
 -- Roles belong to the whole cluster, so creating them tolerates that another
 -- database has created them before.
+-- Payloads and results may hold any text, and one that cannot be stored would be a worker's to lose.
+do $$
+begin
+    if getdatabaseencoding() <> 'UTF8' then
+        raise exception using
+            errcode = 'feature_not_supported',
+            message = 'jobq needs a database whose encoding is UTF8',
+            detail = format('the encoding of %s is %s', current_database(), getdatabaseencoding()),
+            hint = 'create one with: create database NAME encoding ''UTF8'' template template0';
+    end if;
+end
+$$;
+
 do $$
 declare
     _role text;
@@ -2082,6 +2095,44 @@ revoke all on function jobq_private.milliseconds from public;
 comment on function jobq_private.milliseconds is
 'An interval as a whole number of milliseconds.';
 
+-- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
+-- Invariant: all that jobq takes are here, so that no two mean the same. waiting, producing
+-- and awaiting are W, P and E of docs/wake-ups.md, awaiting_events that for all jobs, ending
+-- that of one job; emitting is that of events; closing that of lanes (call_lane()), limiting
+-- that of a queue's limits, gating that of gates that are made, laning that of lanes that are
+-- made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
+-- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
+-- costs nothing.
+-- Raises: nothing.
+create or replace function jobq_private.lock_class(name text)
+returns integer
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case name
+        when 'waiting' then 1785684593
+        when 'producing' then 1785684594
+        when 'maintaining' then 1785684595
+        when 'ending' then 1785684596
+        when 'emitting' then 1785684597
+        when 'closing' then 1785684598
+        when 'limiting' then 1785684599
+        when 'gating' then 1785684600
+        when 'laning' then 1785684601
+        when 'batching' then 1785684610
+        when 'joining' then 1785684611
+        when 'awaiting' then 1785684612
+        when 'awaiting_events' then 1785684613
+    end
+$$;
+
+revoke all on function jobq_private.lock_class from public;
+
+comment on function jobq_private.lock_class is
+'The first key of each sort of advisory lock.';
+
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
 -- execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
@@ -2305,44 +2356,6 @@ revoke all on function jobq_private.schema_violation from public;
 
 comment on function jobq_private.schema_violation is
 'Says what is wrong with a JSON value under a schema, or null.';
-
--- Purpose: the class of each sort of advisory lock, the first key of pg_advisory_lock().
--- Invariant: all that jobq takes are here, so that no two mean the same. waiting, producing
--- and awaiting are W, P and E of docs/wake-ups.md, awaiting_events that for all jobs, ending
--- that of one job; emitting is that of events; closing that of lanes (call_lane()), limiting
--- that of a queue's limits, gating that of gates that are made, laning that of lanes that are
--- made, batching that of a batch (enter_batches()), joining that of graphs (join_alone());
--- maintaining is held by who calls maintain(). No SET clause, so that it is inlined and
--- costs nothing.
--- Raises: nothing.
-create or replace function jobq_private.lock_class(name text)
-returns integer
-language sql
-immutable
-parallel safe
-security invoker
-as $$
-    select case name
-        when 'waiting' then 1785684593
-        when 'producing' then 1785684594
-        when 'maintaining' then 1785684595
-        when 'ending' then 1785684596
-        when 'emitting' then 1785684597
-        when 'closing' then 1785684598
-        when 'limiting' then 1785684599
-        when 'gating' then 1785684600
-        when 'laning' then 1785684601
-        when 'batching' then 1785684610
-        when 'joining' then 1785684611
-        when 'awaiting' then 1785684612
-        when 'awaiting_events' then 1785684613
-    end
-$$;
-
-revoke all on function jobq_private.lock_class from public;
-
-comment on function jobq_private.lock_class is
-'The first key of each sort of advisory lock.';
 
 -- Purpose: whether another session holds an advisory lock.
 -- Invariant: it is tried, and let go in the same expression, between whose parts no cancel
@@ -23089,14 +23102,28 @@ as $$
     select
         'maintenance', count(*) = 0,
         coalesce(
-            left(string_agg(format(
-                '%s failed %s times, last at %s: %s %s',
-                f.task, f.failures, f.failed_at, f.sqlstate, f.error
-            ), '; ' order by f.task), 500),
-            'no task has failed'
+            left(string_agg(m.problem, '; ' order by m.problem), 500), 'no task has failed'
         ),
-        'mend what the error names; maintain() tries again at each call'
-    from jobq_private.failed_task as f
+        'mend what the error names, or end that session; maintain() tries again at each call'
+    from (
+        select format(
+            '%s failed %s times, last at %s: %s %s',
+            f.task, f.failures, f.failed_at, f.sqlstate, f.error
+        )
+        from jobq_private.failed_task as f
+        union all
+        select format(
+            '%s keeps maintain() to itself, which was last done at %s',
+            coalesce('pid ' || l.pid, 'a prepared transaction'), h.rolled_to
+        )
+        from pg_locks as l
+        join pg_database as d on d.oid = l.database and d.datname = current_database()
+        cross join jobq_private.history_mark as h
+        where l.locktype = 'advisory'
+        and l.classid = jobq_private.lock_class('maintaining')::oid
+        and l.granted
+        and h.rolled_to < now() - interval '5 min'
+    ) as m (problem)
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
@@ -23393,10 +23420,11 @@ as $$
             row_number() over (order by age(g.xmin) desc, g.began_at) as nth
         from (
             select
-                format('pid %s', a.pid) as holder, a.backend_xmin as xmin,
-                a.xact_start as began_at
+                format('pid %s', a.pid) as holder,
+                coalesce(a.backend_xmin, a.backend_xid) as xmin, a.xact_start as began_at
             from pg_stat_activity as a
-            where a.backend_xmin is not null and a.pid <> pg_backend_pid()
+            where num_nonnulls(a.backend_xmin, a.backend_xid) > 0
+            and a.pid <> pg_backend_pid()
             union all
             select format('slot %s', r.slot_name), r.xmin, null
             from pg_replication_slots as r
@@ -23406,6 +23434,34 @@ as $$
             from pg_prepared_xacts as p
         ) as g
     ) as h
+    union all
+    select
+        'wal', count(*) filter (where k.bytes > 4 * k.most) = 0,
+        coalesce(
+            min(format('slot %s keeps %s of the log', k.slot_name, pg_size_pretty(k.bytes)))
+                filter (where k.nth = 1),
+            'no replication slot keeps any of the log'
+        ),
+        'have who reads the slot catch up, drop the slot, or set max_slot_wal_keep_size, before'
+        ' the disk is full and all writing ends'
+    from (
+        select
+            l.slot_name, l.bytes, pg_size_bytes(current_setting('max_wal_size')) as most,
+            row_number() over (order by l.bytes desc) as nth
+        from (
+            select
+                r.slot_name,
+                pg_wal_lsn_diff(
+                    case
+                        when pg_is_in_recovery() then pg_last_wal_replay_lsn()
+                        else pg_current_wal_lsn()
+                    end,
+                    r.restart_lsn
+                ) as bytes
+            from pg_replication_slots as r
+            where r.restart_lsn is not null
+        ) as l
+    ) as k
     union all
     select
         'multixact', mxid_age(d.datminmxid) < 400000000,
@@ -23490,7 +23546,7 @@ as $$
         left join pg_database as d on d.oid = c.setdatabase
         left join pg_roles as r on r.oid = c.setrole
         where s.setting ~*
-        '^(synchronous_commit=(off|false|no|0)|session_replication_role=replica)$'
+        '^((synchronous_commit|row_security)=(off|false|no|0)|session_replication_role=replica|default_transaction_read_only=(on|true|yes|1))$'
         and (c.setdatabase = 0 or d.datname = current_database())
         and (
             c.setrole = 0
@@ -23525,9 +23581,9 @@ comment on function jobq_private.setting_health is
 
 -- Purpose: one task of maintain(), repeated while it comes back full.
 -- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
--- the time given. Partitions are
--- made once, and more of them by the next call, after a commit.
--- Raises: JQ004. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- the time given. Partitions are made once, and more of them by the next call, after a commit. What
+-- somebody has locked holds up nothing else for longer than a second.
+-- Raises: JQ004, 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )
@@ -23536,6 +23592,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '1s'
 as $$
 declare
     _until constant timestamptz := clock_timestamp() + at_most;
@@ -23757,7 +23814,9 @@ comment on function jobq.health is
 -- with no row. Each task is repeated while it comes back full, for half a second at most; but
 -- partitions are made a day at a time, since completions wait for their locks.
 -- A task that fails is undone, and it alone, so here OTHERS is caught; health() says why
--- until it has done its work again.
+-- until it has done its work again. So is one that waits for a lock for a second, or meets the
+-- end of statement_timeout: that ends the call, and the next one begins with the others, so
+-- that each has its turn however short that is.
 -- Raises: nothing.
 -- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
@@ -23777,27 +23836,34 @@ as $$
 #variable_conflict use_column
 declare
     _task text;
+    _tasks text[];
+    _at_most constant interval := least(
+        interval '0.5 s', nullif(current_setting('statement_timeout')::interval, '0') / 20
+    );
 begin
     if not pg_try_advisory_xact_lock(jobq_private.lock_class('maintaining'), 0) then
         return;
     end if;
-    foreach _task in array array[
+    select array_agg(t.task order by f.failed_at nulls first, t.nth) into _tasks
+    from unnest(array[
         'recovered', 'expired', 'resolved', 'ticked', 'pruned_jobs', 'pruned_keys',
-        'pruned_workflows', 'rolled_up',
-        'made_partitions', 'dropped_partitions'
-    ] loop
+        'pruned_workflows', 'rolled_up', 'made_partitions', 'dropped_partitions'
+    ]) with ordinality as t (task, nth)
+    left join jobq_private.failed_task as f on f.task = t.task;
+    foreach _task in array _tasks loop
         begin
             return query select _task, u.affected, u.has_more
-            from jobq_private.upkeep(_task, interval '0.5 s') as u;
+            from jobq_private.upkeep(_task, _at_most) as u;
             delete from jobq_private.failed_task as f where f.task = _task;
         exception
-            when others then
+            when query_canceled or others then
                 insert into jobq_private.failed_task as f (task, sqlstate, error)
                 values (_task, sqlstate, left(sqlerrm, 512))
                 on conflict on constraint failed_task_pkey do update
                 set sqlstate = excluded.sqlstate, error = excluded.error,
                     failed_at = now(), failures = f.failures + 1;
                 return query values (_task, null::bigint, false);
+                exit when sqlstate = '57014';
         end;
     end loop;
 end

@@ -26,12 +26,12 @@ drop function if exists jobq_private.limits_for;
 drop function if exists jobq_private.check_sql_function;
 drop function if exists jobq_private.settings_for;
 drop function if exists jobq_private.is_held;
-drop function if exists jobq_private.lock_class;
 drop function if exists jobq_private.schema_violation;
 drop function if exists jobq_private.json_schema_violation;
 drop function if exists jobq_private.is_paused;
 drop function if exists jobq_private.sql_function_problem;
 drop function if exists jobq_private.sql_function;
+drop function if exists jobq_private.lock_class;
 drop function if exists jobq_private.milliseconds;
 
 commit;

@@ -209,7 +209,7 @@ def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) 
     holder, keeper, watcher = connect(), connect(), connect()
     while keeper.execute("select from jobq.maintain() where has_more").fetchone():
         pass
-    keeper.execute("select jobq.enqueue('work'), jobq.configure(lease => '1 s')")
+    keeper.execute("select jobq.configure(lease => '1 s'); select jobq.enqueue('work')")
     keeper.execute("select from jobq.claim('{default}', 'w')")
     holder.execute("begin; lock table jobq_private.schedule")
     tasks = "select task, affected from jobq.maintain()"
