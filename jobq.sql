@@ -11887,8 +11887,13 @@ declare
 begin
     if _job.finished_at is not null then
         return query select 'finished', format(
-            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
-            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+            '%s at %s, after %s attempts%s%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, ''),
+            case
+                when _job.state = 'dead' and _job.last_error_code = 'LEASE_EXPIRED'
+                and _job.attempts < _job.max_attempts
+                then '; max_expiries of its leases have expired'
+            end
         );
         return;
     elsif _job.state = 'running' then
@@ -21282,7 +21287,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _now constant timestamptz := clock_timestamp();
+    _now timestamptz := clock_timestamp();
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
@@ -21308,6 +21313,7 @@ begin
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
+        _now := clock_timestamp();
     end if;
 
     foreach _queue in array case
@@ -24429,7 +24435,7 @@ begin
     update jobq_private.job as j
     set
         state = call_back.state,
-        run_at = greatest(j.run_at, now()),
+        run_at = greatest(j.run_at, clock_timestamp()),
         cancel_reason = case
             when call_back.state = 'cancelled' then 'its batch has ended otherwise'
         end
@@ -26094,7 +26100,8 @@ comment on function jobq_private.prune_workflows is
 
 -- Purpose: queue those of these blocked jobs that wait for nothing any more.
 -- Invariant: the caller has their rows; a new snapshot shows the edges that others have
--- closed. They are due as of now, or at the time that they were given. Returns how many.
+-- closed. They are due as of this moment, so that no claim that began before their parents'
+-- ends takes them, or at the time that they were given. Returns how many.
 -- Raises: nothing.
 create or replace function jobq_private.release_children(held uuid[])
 returns bigint
@@ -26110,7 +26117,7 @@ declare
 begin
     with released as (
         update jobq_private.job as j
-        set state = 'queued', run_at = greatest(j.run_at, now())
+        set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
         where j.job_id = any(release_children.held)
         and j.state = 'blocked'
         and not exists (

@@ -3925,8 +3925,13 @@ declare
 begin
     if _job.finished_at is not null then
         return query select 'finished', format(
-            '%s at %s, after %s attempts%s', _job.state, _job.finished_at, _job.attempts,
-            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, '')
+            '%s at %s, after %s attempts%s%s', _job.state, _job.finished_at, _job.attempts,
+            coalesce(': ' || coalesce(_job.last_error_code || ' ', '') || _job.last_error, ''),
+            case
+                when _job.state = 'dead' and _job.last_error_code = 'LEASE_EXPIRED'
+                and _job.attempts < _job.max_attempts
+                then '; max_expiries of its leases have expired'
+            end
         );
         return;
     elsif _job.state = 'running' then

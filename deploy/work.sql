@@ -1152,7 +1152,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-    _now constant timestamptz := clock_timestamp();
+    _now timestamptz := clock_timestamp();
     _left integer := claim.max_jobs;
     _queue text;
     _mark jobq_private.claim_mark;
@@ -1178,6 +1178,7 @@ begin
 
     if current_setting('jobq.looks', true) = 'on' then
         perform jobq_private.resolve();
+        _now := clock_timestamp();
     end if;
 
     foreach _queue in array case

@@ -254,7 +254,7 @@ begin
     update jobq_private.job as j
     set
         state = call_back.state,
-        run_at = greatest(j.run_at, now()),
+        run_at = greatest(j.run_at, clock_timestamp()),
         cancel_reason = case
             when call_back.state = 'cancelled' then 'its batch has ended otherwise'
         end
@@ -1919,7 +1919,8 @@ comment on function jobq_private.prune_workflows is
 
 -- Purpose: queue those of these blocked jobs that wait for nothing any more.
 -- Invariant: the caller has their rows; a new snapshot shows the edges that others have
--- closed. They are due as of now, or at the time that they were given. Returns how many.
+-- closed. They are due as of this moment, so that no claim that began before their parents'
+-- ends takes them, or at the time that they were given. Returns how many.
 -- Raises: nothing.
 create or replace function jobq_private.release_children(held uuid[])
 returns bigint
@@ -1935,7 +1936,7 @@ declare
 begin
     with released as (
         update jobq_private.job as j
-        set state = 'queued', run_at = greatest(j.run_at, now())
+        set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
         where j.job_id = any(release_children.held)
         and j.state = 'blocked'
         and not exists (

@@ -97,7 +97,6 @@ class Steps:
 
     def step(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - what it returns
         """Do a step, or return what it has come to before."""
-        _check_name("step", name)
         return self._work(self._step(self._own_name(name), call))
 
     def sleep(self, until: datetime | timedelta) -> Any:  # noqa: ANN401 - None, or awaited
@@ -121,8 +120,12 @@ class Steps:
 
     def _own_name(self, name: str) -> str:
         """Return a name that no step has had in this attempt: with a number, where it is taken."""
-        count = self._counts.get(name, 0) + 1
-        own = name if count == 1 else f"{name}#{count}"
+        _check_name("step", name)
+        if name not in self._names:
+            self._names.add(name)
+            return name
+        count = self._counts.get(name, 1) + 1
+        own = f"{name}#{count}"
         while own in self._names:
             count += 1
             own = f"{name}#{count}"

@@ -14,7 +14,7 @@ begin
     update jobq_private.job as j
     set
         state = call_back.state,
-        run_at = greatest(j.run_at, now()),
+        run_at = greatest(j.run_at, clock_timestamp()),
         cancel_reason = case
             when call_back.state = 'cancelled' then 'its batch has ended otherwise'
         end

@@ -1,6 +1,7 @@
 -- Purpose: queue those of these blocked jobs that wait for nothing any more.
 -- Invariant: the caller has their rows; a new snapshot shows the edges that others have
--- closed. They are due as of now, or at the time that they were given. Returns how many.
+-- closed. They are due as of this moment, so that no claim that began before their parents'
+-- ends takes them, or at the time that they were given. Returns how many.
 -- Raises: nothing.
 create or replace function jobq_private.release_children(held uuid[])
 returns bigint
@@ -16,7 +17,7 @@ declare
 begin
     with released as (
         update jobq_private.job as j
-        set state = 'queued', run_at = greatest(j.run_at, now())
+        set state = 'queued', run_at = greatest(j.run_at, clock_timestamp())
         where j.job_id = any(release_children.held)
         and j.state = 'blocked'
         and not exists (

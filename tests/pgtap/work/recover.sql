@@ -1,6 +1,6 @@
 -- What jobq.recover() promises.
 begin;
-select plan(15);
+select plan(16);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -115,6 +115,10 @@ select from jobq.claim_job(:'once', 'w');
 select pg_temp.expire(7);
 select is(
     (select r.state from jobq.recover() as r), 'dead', 'max_expiries is a setting'
+);
+select matches(
+    (select e.explanation from jobq.explain(:'once') as e),
+    'LEASE_EXPIRED .*; max_expiries of its leases have expired$', 'which explain() tells of'
 );
 
 select is(

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(51);
+select plan(52);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -49,6 +49,10 @@ select ok(jobq.complete(:'b', 1, '"of b"'), 'the second parent ends');
 select results_eq(
     'select kind from jobq.claim(''{default}'', ''w'', 10)',
     $$values ('c'::text collate "default")$$, 'the claim after the last parent has the child'
+);
+select ok(
+    (jobq.get_job(:'c')).run_at > (jobq.get_job(:'b')).finished_at,
+    'which no claim could have taken that began before'
 );
 select results_eq(
     format('select kind, state, result, after_failure from jobq.list_inputs(%L)', :'c'),
