@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -29,6 +30,7 @@ PROGRAM = Path(sys.executable).with_name("patroni")
 CONFIGURATION = Path(__file__).resolve().parents[2] / "docs" / "failover" / "patroni.yml"
 # What a machine that is busy with more than this run may take for a step.
 PATIENCE = 120.0
+_NUMBERS = itertools.count()
 # PostgreSQL refuses to be root. This user may read all, so also a Python in root's home.
 AS_POSTGRES = (
     "setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups",
@@ -270,7 +272,7 @@ def dropped(namespace: str, addresses: list[str]) -> Iterator[None]:
 @contextmanager
 def hosts_of(rig: Rig) -> Iterator[PatroniCluster]:
     """Make a bridge with three hosts on it, and a cluster there."""
-    bridge = f"jq{os.getpid() % 10000}{rig.random.randrange(10)}"
+    bridge = f"jq{os.getpid() % 10000}x{next(_NUMBERS)}"
     subnet = f"10.{rig.random.randrange(128, 192)}.{rig.random.randrange(256)}"
     cluster = PatroniCluster(rig, bridge, subnet)
     try:
