@@ -330,9 +330,11 @@ async def test_operators_change_cancel_and_delete_many(api: Api) -> None:
     assert api.run("select job_id::text, timeout::text from jobq.job where payload <> '1'") == [
         (ids[0], "00:00:00.005")
     ]
-    now = await api.ask("POST", "/jobs:change", json={"queue": "a", "changes": {"run_now": True}})
-    assert now.status_code == 200
+    changes = {"run_now": True, "priority": 5}
+    now = await api.ask("POST", "/jobs:change", json={"queue": "a", "changes": changes})
+    assert now.status_code == 200, now.text
     assert api.run("select jobq.due_in('{a}') <= interval '0'") == [(True,)]
+    assert api.run("select distinct priority from jobq.job where queue = 'a'") == [(5,)]
     body = {"queue": "a", "max_jobs": 1, "reason": "why"}
     cancelled = await api.ask("POST", "/jobs:cancel", json=body)
     assert cancelled.json() == {"jobs": [{"job_id": ids[0], "outcome": "cancelled"}]}
@@ -340,7 +342,11 @@ async def test_operators_change_cancel_and_delete_many(api: Api) -> None:
     assert deleted.json() == {"job_ids": [ids[1]]}
     assert (await api.ask("GET", f"/jobs/{ids[1]}")).status_code == 404
     actions = "select action, acting_for is not null from jobq.audit order by 1"
-    assert {action for action, _ in api.run(actions)} >= {"cancel", "delete", "change run_at"}
+    assert {action for action, _ in api.run(actions)} >= {
+        "cancel",
+        "delete",
+        "change run_at, priority",
+    }
     refused = [
         ("/jobs:change", {"changes": {"priority": 1}}, "INVALID_REQUEST"),
         ("/jobs:change", {"queue": "b", "changes": {}}, "INVALID_REQUEST"),

@@ -121,7 +121,7 @@ async def change_jobs(call: Call) -> Response:
     wanted = await call.body(Change)
     changes: dict[str, object] = {
         "run_at": "now" if wanted.changes.run_now else wanted.changes.run_at,
-        "priority": wanted.changes.priority,
+        "priority": None if wanted.changes.priority is None else int(wanted.changes.priority),
         "queue": wanted.changes.queue,
         "expires_at": wanted.changes.expires_at,
     }
