@@ -317,7 +317,8 @@ comment on function jobq_private.barrier is
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). Raises: nothing.
+-- Invariant: the protocol of call_lane(). Each lane is looked up by itself, whatever the statistics say.
+-- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[], keys text[]
 )
@@ -353,24 +354,30 @@ begin
         offset 0
     ) as u;
     if false = any (_seen) or exists (
-        select from jobq_private.lane as l where l.lane_id = any (_lanes) and l.state <> 'open'
+        select
+        from unnest(_lanes) as u (lane_id)
+        cross join lateral (
+            select from jobq_private.lane as l
+            where l.lane_id = u.lane_id and l.state <> 'open'
+            offset 0
+        ) as c
     ) then
         with called as (
             insert into jobq_private.lane_call as c (queue, lane_id)
             select u.queue, u.lane_id
             from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
             where not u.is_seen
-            union
-            select l.queue, l.lane_id
-            from jobq_private.lane as l
-            where l.lane_id = any (_lanes)
-            and (
-                l.state = 'full'
-                or l.state = 'later' and (
-                    l.key_gate_id is not null
-                    or exists (
-                        select from jobq_private.gate as g
-                        where g.gate_id = l.lane_id and g.head_job_id is not null
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id
+                and (
+                    l.state = 'full'
+                    or l.state = 'later' and (
+                        l.key_gate_id is not null
+                        or exists (
+                            select from jobq_private.gate as g
+                            where g.gate_id = l.lane_id and g.head_job_id is not null
+                        )
                     )
                 )
             )
@@ -3272,26 +3279,36 @@ comment on function jobq_private.wait_for_gates is
 -- Purpose: after jobs of these kinds have ended in these queues: the queues in which others may start now
 -- because of their kinds' limits: those in which lanes wait for a gate of them.
 -- Invariant: a claim under way may be about to have lanes wait, which nobody sees yet: so
--- the queues in which jobs of such kinds have ended are among them in any case. Raises: nothing.
+-- the queues in which jobs of such kinds have ended are among them in any case. Each gate is looked up
+-- by itself, whatever the statistics say. Raises: nothing.
 create or replace function jobq_private.waiting_queues(queues text[], kinds text[])
 returns text[]
-language sql
+language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
-    select array_agg(distinct w.queue)
-    from (
-        select l.queue
-        from jobq_private.gate as g
-        join jobq_private.lane as l on l.gate_id = g.gate_id
-        where g.kind = any (waiting_queues.kinds) and g.queue is null
-        union all
-        select e.queue
-        from unnest(waiting_queues.queues, waiting_queues.kinds) as e (queue, kind)
-        join jobq_private.gate as g on g.kind = e.kind and g.queue is null
-    ) as w
+begin
+    return (
+        select array_agg(distinct w.queue)
+        from (
+            select distinct e.queue, e.kind
+            from unnest(waiting_queues.queues, waiting_queues.kinds) as e (queue, kind)
+        ) as e
+        cross join lateral (
+            select g.gate_id from jobq_private.gate as g
+            where g.kind = e.kind and g.queue is null
+            offset 0
+        ) as g
+        cross join lateral (
+            select e.queue
+            union all
+            select l.queue from jobq_private.lane as l where l.gate_id = g.gate_id
+        ) as w
+    );
+end
 $$;
 
 revoke all on function jobq_private.waiting_queues from public;

@@ -1,7 +1,8 @@
 -- Purpose: after jobs of these queues, lanes (null for none), kinds and keys have ended: have the lanes
 -- opened that were full, or may have waited for one of them in an order, and wake the queues in
 -- which others may start now.
--- Invariant: the protocol of call_lane(). Raises: nothing.
+-- Invariant: the protocol of call_lane(). Each lane is looked up by itself, whatever the statistics say.
+-- Raises: nothing.
 create or replace function jobq_private.call_full_lanes(
     queues text[], lanes uuid[], kinds text[], keys text[]
 )
@@ -37,24 +38,30 @@ begin
         offset 0
     ) as u;
     if false = any (_seen) or exists (
-        select from jobq_private.lane as l where l.lane_id = any (_lanes) and l.state <> 'open'
+        select
+        from unnest(_lanes) as u (lane_id)
+        cross join lateral (
+            select from jobq_private.lane as l
+            where l.lane_id = u.lane_id and l.state <> 'open'
+            offset 0
+        ) as c
     ) then
         with called as (
             insert into jobq_private.lane_call as c (queue, lane_id)
             select u.queue, u.lane_id
             from unnest(_of, _lanes, _seen) as u (queue, lane_id, is_seen)
             where not u.is_seen
-            union
-            select l.queue, l.lane_id
-            from jobq_private.lane as l
-            where l.lane_id = any (_lanes)
-            and (
-                l.state = 'full'
-                or l.state = 'later' and (
-                    l.key_gate_id is not null
-                    or exists (
-                        select from jobq_private.gate as g
-                        where g.gate_id = l.lane_id and g.head_job_id is not null
+            or exists (
+                select from jobq_private.lane as l
+                where l.lane_id = u.lane_id
+                and (
+                    l.state = 'full'
+                    or l.state = 'later' and (
+                        l.key_gate_id is not null
+                        or exists (
+                            select from jobq_private.gate as g
+                            where g.gate_id = l.lane_id and g.head_job_id is not null
+                        )
                     )
                 )
             )
