@@ -225,7 +225,7 @@ def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) 
         assert time.monotonic() < deadline, "all others have their turn"
         with suppress(psycopg.errors.QueryCanceled):  # between two tasks
             had_turn |= {task for task, affected in keeper.execute(tasks) if affected is not None}
-    state = "select state from jobq.job"
+    state = "select state from jobq_private.job"
     while value(watcher, state) == "running":
         assert time.monotonic() < deadline, "the lease is taken back meanwhile"
         with suppress(psycopg.errors.QueryCanceled):
