@@ -3151,7 +3151,8 @@ comment on function jobq.save_step is
 -- Invariant: only the attempt that holds the job records, under the lock of its row; a
 -- value that is recorded stays, whoever comes later. outcome is 'saved', 'known' for a
 -- step that has a value already, which comes back, or 'lost' for an attempt that no longer
--- holds its job. Rows are locked in the order of their ids.
+-- holds its job. Rows are locked in the order of their ids. Joins hash, whatever the statistics
+-- say, so that a step costs the same in a call of many.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each
 -- Argument results: what the steps have come to, a JSON array parallel to job_ids
@@ -3172,6 +3173,7 @@ set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
 set enable_mergejoin = off
+set enable_nestloop = off
 as $$
 #variable_conflict use_column
 begin
@@ -3208,7 +3210,12 @@ begin
         returning s.job_id, s.name, s.value
     )
     select
-        g.job_id, g.name, case when h.job_id is not null then coalesce(s.value, k.value) end,
+        g.job_id, g.name,
+        case when h.job_id is not null then coalesce(s.value, (
+            select k.value
+            from jobq_private.step as k
+            where k.job_id = g.job_id and k.name = g.name
+        )) end,
         case
             when h.job_id is null then 'lost'
             when s.job_id is not null and g.place = 1 then 'saved'
@@ -3217,8 +3224,6 @@ begin
     from given as g
     left join held as h on h.job_id = g.job_id and h.attempt = g.attempt
     left join saved as s on s.job_id = g.job_id and s.name = g.name
-    left join jobq_private.step as k
-        on h.job_id is not null and k.job_id = g.job_id and k.name = g.name
     order by g.n;
 end
 $$;
