@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -77,6 +78,43 @@ def test_no_payload_is_an_empty_one(client: Client) -> None:
         client.enqueue("mail")
 
 
+async def test_no_input_is_refused_by_a_schema_that_was_replaced(
+    client: Client, database: str
+) -> None:
+    """Nor by that of a spec that the endpoint has no more."""
+    async with opened(database) as api:
+
+        async def refusals(*inputs: int) -> list[int]:
+            found = []
+            for given in inputs:
+                job = {"endpoint": "mail", "trigger": "IMMEDIATE", "idempotency_key": str(uuid4())}
+                single = await api.ask("POST", "/jobs", json={**job, "input": given})
+                many = await api.ask(
+                    "POST", "/jobs:batch", json={"jobs": [{**job, "input": given}]}
+                )
+                assert single.status_code in (200, 201, 422), single.text
+                assert (single.status_code == 422) == (many.status_code == 422)
+                found += [given] if single.status_code == 422 else []
+                try:
+                    client.enqueue("mail", given)
+                except PayloadInvalid:
+                    assert given in found
+                else:
+                    assert given not in found
+            return found
+
+        client.put_payload_spec("fives", {"multipleOf": 5})
+        client.put_endpoint("mail", "HTTP", {"url": "http://a.example/"}, payload_spec="fives")
+        assert await refusals(10, 14) == [14]
+        client.put_payload_spec("fives", {"multipleOf": 7})
+        assert await refusals(14, 10) == [10]
+        client.put_payload_spec("nines", {"multipleOf": 9})
+        client.put_endpoint("mail", "HTTP", {"url": "http://a.example/"}, payload_spec="nines")
+        assert await refusals(18, 14) == [14]
+        client.put_endpoint("mail", "HTTP", {"url": "http://a.example/"})
+        assert await refusals(23) == []
+
+
 def test_kinds_are_asked_for_once_in_a_while(client: Client, monkeypatch: Any) -> None:
     asked = []
     run = Client.run
@@ -89,7 +127,7 @@ def test_kinds_are_asked_for_once_in_a_while(client: Client, monkeypatch: Any) -
     for _ in range(3):
         client.enqueue("work")
         client.enqueue("mail", {"cc": 1})
-    assert asked.count("list_payload_schemas") == 2
+    assert asked.count("list_payload_schemas") == 1 + 3
     assert asked.count("enqueue") == 6
 
 

@@ -82,7 +82,7 @@ class Database:
             )
             for role in roles
         }
-        self._schemas = JsonSchemas()
+        self._schemas = JsonSchemas(lifetime=1.0)
         self._url = conninfo_for(url, "jobq_reader", patience)
         self._trying = asyncio.Lock()
         self._checking = asyncio.Semaphore(CHECKS_AT_A_TIME)
