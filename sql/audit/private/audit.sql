@@ -1,5 +1,6 @@
--- Purpose: note redrives, pauses, grants, and changes of keys and secrets, whoever makes
--- them and by whatever way. The trigger names the action and the columns of the subject.
+-- Purpose: note redrives, pauses, grants, and changes of keys, secrets and definitions, whoever
+-- makes them and by whatever way. The trigger names the action and the columns of the subject.
+-- Of a definition that is put the reason is its version, which list_versions() shows.
 -- Invariant: names and states alone are noted, never what a secret or a key is.
 -- Raises: nothing.
 create or replace function jobq_private.audit_change()
@@ -25,7 +26,11 @@ begin
             select string_agg(_row ->> c.name, ' ' order by c.n)
             from unnest(tg_argv[1:]) with ordinality as c (name, n)
         ),
-        case when _action = 'pause_queue' then _row ->> 'pause_reason' end
+        case
+            when _action = 'pause_queue' then _row ->> 'pause_reason'
+            when _action in ('put_endpoint', 'put_config', 'put_payload_spec')
+                then 'version ' || (_row ->> 'version')
+        end
     );
     return null;
 end
@@ -67,6 +72,31 @@ for each row execute function jobq_private.audit_change('put_secret', 'secret');
 create or replace trigger secret_end_audit
 after delete on jobq_private.secret
 for each row execute function jobq_private.audit_change('delete_secret', 'secret');
+
+create or replace trigger endpoint_audit
+after update on jobq_private.endpoint
+for each row when (new.version is distinct from old.version)
+execute function jobq_private.audit_change('put_endpoint', 'endpoint');
+
+create or replace trigger endpoint_end_audit
+after delete on jobq_private.endpoint
+for each row execute function jobq_private.audit_change('delete_endpoint', 'endpoint');
+
+create or replace trigger config_audit
+after insert or update on jobq_private.config
+for each row execute function jobq_private.audit_change('put_config', 'config');
+
+create or replace trigger config_end_audit
+after delete on jobq_private.config
+for each row execute function jobq_private.audit_change('delete_config', 'config');
+
+create or replace trigger payload_spec_audit
+after insert or update on jobq_private.payload_spec
+for each row execute function jobq_private.audit_change('put_payload_spec', 'payload_spec');
+
+create or replace trigger payload_spec_end_audit
+after delete on jobq_private.payload_spec
+for each row execute function jobq_private.audit_change('delete_payload_spec', 'payload_spec');
 
 create or replace trigger queue_grant_audit
 after insert on jobq_private.queue_grant

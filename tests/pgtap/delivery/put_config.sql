@@ -1,6 +1,6 @@
 -- What put_config(), put_payload_spec(), put_secret() and their deletes promise.
 begin;
-select plan(49);
+select plan(50);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -146,6 +146,29 @@ from (
     ('put_config(''old'', ''{"z": 1}'')', 'none'),
     ('delete_definition(''secret'', ''old_key'')', 'none')
 ) as a (call, refusal);
+
+select jobq.put_endpoint('noted', 'HTTP', '{"url": "http://a.example/{{config.v}}"}', 'noted', 'noted')
+from jobq.put_payload_spec('noted', '{}') as s, jobq.put_config('noted', '{"v": 1}') as c \gset doc_
+select jobq.put_endpoint('noted', 'HTTP', '{"url": "http://b.example/{{config.v}}"}', 'noted', 'noted') as doc \gset
+select jobq.put_endpoint('noted', 'HTTP', '{"url": "http://b.example/{{config.v}}"}', 'noted', 'noted') as doc \gset
+select jobq.put_config('noted', '{"v": 2}') as doc \gset
+select jobq.delete_definition(t.type, 'noted') from unnest('{endpoint,config,payload_spec}'::text[]) as t (type);
+select results_eq(
+    $$
+        select a.action collate "default", a.reason collate "default", a.actor collate "default" from jobq.audit as a
+        where a.subject = 'noted' order by a.audit_id
+    $$,
+    $$
+        select v.action, v.reason, session_user::text collate "default"
+        from (
+            values
+            ('put_payload_spec', 'version 1'), ('put_config', 'version 1'), ('put_endpoint', 'version 1'),
+            ('put_endpoint', 'version 2'), ('put_config', 'version 2'),
+            ('delete_endpoint', null), ('delete_config', null), ('delete_payload_spec', null)
+        ) as v (action, reason)
+    $$,
+    'the audit knows who put and deleted which version of what'
+);
 
 select * from finish();
 rollback;
