@@ -2,8 +2,7 @@
 -- Invariant: only the attempt that holds the job records, under the lock of its row; a
 -- value that is recorded stays, whoever comes later. outcome is 'saved', 'known' for a
 -- step that has a value already, which comes back, or 'lost' for an attempt that no longer
--- holds its job. Rows are locked in the order of their ids. Joins hash, whatever the statistics
--- say, so that a step costs the same in a call of many.
+-- holds its job. Rows are locked in the order of their ids.
 -- Raises: 22004, 22023, JQ005, JQ006.
 -- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each
 -- Argument results: what the steps have come to, a JSON array parallel to job_ids
@@ -28,6 +27,7 @@ set enable_nestloop = off
 as $$
 #variable_conflict use_column
 begin
+    -- The joins hash: row by row they would cost the square of the steps in a call.
     perform jobq_private.check_steps(
         save_steps.job_ids, save_steps.attempts, save_steps.names, save_steps.results
     );
