@@ -36,7 +36,7 @@ begin
     end if;
 
     if job.dedup_key is not null and created then
-        job_id := jobq_private.hold_throttle(job, _new, _is_checked);
+        job_id := jobq_private.hold_dedup_key(job, _new, _is_checked);
         created := job_id = _new;
     end if;
 

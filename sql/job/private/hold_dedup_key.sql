@@ -3,7 +3,7 @@
 -- looked at none, and so is held by no index.
 -- Invariant: the row of the key decides between concurrent callers that throttle. Raises: 22004,
 -- 22023, JQ004, JQ005, JQ006, JQ010.
-create or replace function jobq_private.hold_throttle(
+create or replace function jobq_private.hold_dedup_key(
     job jobq_private.new_job, new_id uuid, is_checked boolean
 )
 returns uuid
@@ -53,7 +53,7 @@ begin
 end
 $$;
 
-revoke all on function jobq_private.hold_throttle from public;
+revoke all on function jobq_private.hold_dedup_key from public;
 
-comment on function jobq_private.hold_throttle is
-'The id under which a throttled dedup key makes a job.';
+comment on function jobq_private.hold_dedup_key is
+'The id under which a dedup key makes a job.';
