@@ -165,12 +165,6 @@ def test_the_single_file_builds_the_same_catalog(deployed: str, database: str) -
     assert seeds(database) == seeds(deployed)
 
 
-def test_sqitch_adopts_a_database_of_the_single_file(database: str) -> None:
-    deploy.adopt(database)
-    assert "Verify successful" in deploy.verify(database)
-    assert "Nothing to deploy" in deploy.deploy(database)
-
-
 @pytest.mark.every_version
 def test_loading_the_sources_again_changes_nothing(cluster: Cluster, database: str) -> None:
     before = catalog(database)
@@ -200,6 +194,7 @@ def test_without_sqitch_an_empty_database_is_installed_and_no_other_upgraded(
 
 
 def test_what_the_single_file_made_is_adopted_by_the_next_deploy(database: str) -> None:
+    """Sqitch verifies each change as it records it, as the test of an empty database shows."""
     lines: list[str] = []
     deploy.deploy(database, lines.append)
     assert lines[0] == "taking over what jobq.sql installed"
