@@ -105,7 +105,7 @@ def run_due(
         connection: the test's; it must be inside a transaction, or begin one.
         registry: the handlers.
         queues: where to look.
-        max_jobs: after so many attempts it stops, lest jobs breed for ever.
+        max_jobs: after so many attempts it stops, even if jobs make jobs for ever.
         reraise: raise what a handler raises, unless it is an outcome such as Retry.
 
     Raises:

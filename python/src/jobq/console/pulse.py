@@ -32,7 +32,7 @@ class Pulse:
 
     Args:
         database: where it looks.
-        role: as whom.
+        role: the role that it reads as.
         on_change: is called before pages are told that something has changed.
     """
 
