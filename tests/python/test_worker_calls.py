@@ -72,9 +72,10 @@ async def test_a_function_that_ends_its_session_runs_out_of_attempts(
     )
     async with AsyncClient(database) as client:
         await client.put_kind("deadly", run="public.deadly", retry_preset="standard")
-        options = {"max_attempts": 1}
         payloads = ["die", 12345678901234567890.5, "fail", {"a": ['"', "\\"]}]
-        jobs = [(await client.enqueue("deadly", payload, **options)).job_id for payload in payloads]
+        jobs = [
+            (await client.enqueue("deadly", payload, max_attempts=1)).job_id for payload in payloads
+        ]
 
         async def are_done() -> bool:
             return all([(await client.get(job_id)).is_finished for job_id in jobs])
