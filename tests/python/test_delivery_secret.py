@@ -70,6 +70,8 @@ def test_the_command_line_stores_and_rotates(database: str) -> None:
     old, new = b64encode(KEY).decode(), b64encode(OTHER).decode()
     run = CliRunner(env={"DATABASE_URL": database, "JOBQ_SECRET_KEYS": old}).invoke
     assert run(main, ["secrets", "put", "mail"], input=f"{CANARY}\n").exit_code == 0
+    odd = run(main, ["secrets", "put", "odd"], input=b"\xff\xfe")
+    assert (odd.exit_code, "must be text in UTF-8" in odd.output) == (1, True)
     rotated = run(main, ["secrets", "rotate"], env={"JOBQ_SECRET_KEYS": f"{new},{old}"})
     assert "1 secrets are encrypted anew" in rotated.output
     with Client(database) as client:

@@ -29,10 +29,22 @@ def key() -> None:
 @database
 def put(name: str, database_url: str) -> None:
     """Store the secret NAME, or replace it; its value is read from standard input."""
-    value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else sys.stdin.read()
+    value = click.prompt("Value", hide_input=True) if sys.stdin.isatty() else given()
     with asking(database_url) as client:
         stored = client.put_secret(name, value.removesuffix("\n"))
     say(f"{name} is stored as version {stored['version']}")
+
+
+def given() -> str:
+    """Return what stands in standard input.
+
+    Raises:
+        ClickException: it is not UTF-8; nothing of it is told.
+    """
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise click.ClickException("the value of a secret must be text in UTF-8") from None
 
 
 @secrets.command("list")

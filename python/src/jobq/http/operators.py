@@ -83,7 +83,9 @@ async def redrive_jobs(call: Call) -> Response:
     kind = same(wanted.kind, wanted.endpoint)
     filters = (wanted.queue, kind, wanted.since, wanted.error_code)
     if not wanted.all and all(value is None for value in filters):
-        raise ApiError("INVALID_REQUEST", "give queue, kind, since or error_code, or all: true")
+        raise ApiError(
+            "INVALID_REQUEST", "give queue, kind, endpoint, since or error_code, or all: true"
+        )
     since = {"since": wanted.since} if wanted.since else {}
     rows = await call.fetch(
         "redrive_many",
