@@ -74,7 +74,9 @@ begin
     perform set_config('jobq.redrives', '', true);
     insert into jobq_private.look (about, id)
     select 'parent', i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
-    where (i.job_id = any(_back)) is not true and i.job_id <> all(_barred);
+    where not exists (
+        select from unnest(_back || _barred) as b (job_id) where b.job_id = i.job_id
+    );
     if _back is null then
         return;
     end if;
