@@ -24541,7 +24541,9 @@ begin
         from unnest(
             cancel_children.children, cancel_children.parents, cancel_children.ends
         ) as t (child, parent, ended_as)
-        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        join jobq_private.edge as e
+            -- Not by edge_open_idx, which has all that a child waits for.
+            on e.child = t.child and e.parent = t.parent and coalesce(e.is_open, false)
         where t.child = any(cancel_children.held)
         and jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
         order by t.child, t.parent
@@ -24848,9 +24850,12 @@ comment on function jobq_private.ends_of is
 -- have ended; cancel the children that can never run now.
 -- Invariant: of a blocked child only by who has its row, and as its parents are seen since. What
 -- is locked is left. A child that has ended is released by nobody, and may be redriven, which
--- leaves a look. Returns how many children were cancelled. Raises: nothing.
-create or replace function jobq_private.close_edges(children uuid[], parents uuid[], held uuid[], queues text[])
-returns bigint
+-- leaves a look. Returns how many edges it has closed and
+-- how many children cancelled. Raises: nothing.
+create or replace function jobq_private.close_edges(
+    children uuid[], parents uuid[], held uuid[], queues text[], out closed bigint,
+    out cancelled bigint
+)
 language plpgsql
 volatile
 parallel unsafe
@@ -24865,7 +24870,9 @@ begin
     with over as materialized (
         select e.child, e.parent
         from unnest(children, parents, _ends) as t (child, parent, ended_as)
-        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        join jobq_private.edge as e
+            -- Not by edge_open_idx, which has all that a child waits for.
+            on e.child = t.child and e.parent = t.parent and coalesce(e.is_open, false)
         where (
             e.child in (select h.job_id from unnest(close_edges.held) as h (job_id))
             and jobq_private.follows(t.ended_as, e.after_failure) = 'closes'
@@ -24884,7 +24891,8 @@ begin
     set is_open = false
     from over as o
     where e.child = o.child and e.parent = o.parent;
-    return jobq_private.cancel_children(children, parents, _ends, held);
+    get diagnostics closed = row_count;
+    cancelled := jobq_private.cancel_children(children, parents, _ends, held);
 end
 $$;
 
@@ -26287,6 +26295,7 @@ declare
     _in_batches bigint;
     _moved bigint := 0;
     _now bigint;
+    _closed bigint;
 begin
     perform set_config('jobq.looks', '', true);
     perform set_config('jobq.resolved', statement_timestamp()::text, true);
@@ -26310,11 +26319,13 @@ begin
         ) as l;
         exit when _looks is null;
         _now := 0;
+        _closed := 0;
         if _children <> '{}' then
             perform jobq_private.await_parents(_children, _queues);
         end if;
         if _children <> '{}' or _parents <> '{}' then
-            _now := jobq_private.settle_edges(_parents, _children, _queues);
+            select s.moved, s.closed into _now, _closed
+            from jobq_private.settle_edges(_parents, _children, _queues) as s;
         end if;
         if _batches is not null then
             select s.moved, s.left_alone into _in_batches, _left
@@ -26322,7 +26333,7 @@ begin
             _now := _now + _in_batches;
         end if;
         perform jobq_private.end_looks(
-            _looks, _parents, _children, _left, _queues, _now > 0
+            _looks, _parents, _children, _left, _queues, _now + _closed > 0
         );
         _moved := _moved + _now;
         exit when clock_timestamp() > _until;
@@ -26413,9 +26424,10 @@ comment on function jobq_private.settle_batches is
 -- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
 -- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
 -- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
--- jobs moved. Raises: nothing.
-create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
-returns bigint
+-- jobs moved, and how many edges were closed. Raises: nothing.
+create or replace function jobq_private.settle_edges(
+    parents uuid[], children uuid[], queues text[], out moved bigint, out closed bigint
+)
 language plpgsql
 volatile
 parallel unsafe
@@ -26426,8 +26438,9 @@ declare
     _touched uuid[];
     _over uuid[];
     _held uuid[];
-    _moved bigint := 0;
 begin
+    moved := 0;
+    closed := 0;
     select t.over_children, t.over_parents into _touched, _over
     from jobq_private.edges_to_settle(
         settle_edges.parents, settle_edges.children, settle_edges.queues
@@ -26442,9 +26455,10 @@ begin
         for update skip locked
     );
     if _over is not null then
-        _moved := jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
+        select c.cancelled, c.closed into moved, closed
+        from jobq_private.close_edges(_touched, _over, _held, settle_edges.queues) as c;
     end if;
-    return _moved + jobq_private.release_children(_held);
+    moved := moved + jobq_private.release_children(_held);
 end
 $$;
 

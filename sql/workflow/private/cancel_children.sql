@@ -29,7 +29,9 @@ begin
         from unnest(
             cancel_children.children, cancel_children.parents, cancel_children.ends
         ) as t (child, parent, ended_as)
-        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        join jobq_private.edge as e
+            -- Not by edge_open_idx, which has all that a child waits for.
+            on e.child = t.child and e.parent = t.parent and coalesce(e.is_open, false)
         where t.child = any(cancel_children.held)
         and jobq_private.follows(t.ended_as, e.after_failure) = 'dooms'
         order by t.child, t.parent

@@ -2,9 +2,12 @@
 -- have ended; cancel the children that can never run now.
 -- Invariant: of a blocked child only by who has its row, and as its parents are seen since. What
 -- is locked is left. A child that has ended is released by nobody, and may be redriven, which
--- leaves a look. Returns how many children were cancelled. Raises: nothing.
-create or replace function jobq_private.close_edges(children uuid[], parents uuid[], held uuid[], queues text[])
-returns bigint
+-- leaves a look. Returns how many edges it has closed and
+-- how many children cancelled. Raises: nothing.
+create or replace function jobq_private.close_edges(
+    children uuid[], parents uuid[], held uuid[], queues text[], out closed bigint,
+    out cancelled bigint
+)
 language plpgsql
 volatile
 parallel unsafe
@@ -19,7 +22,9 @@ begin
     with over as materialized (
         select e.child, e.parent
         from unnest(children, parents, _ends) as t (child, parent, ended_as)
-        join jobq_private.edge as e on e.child = t.child and e.parent = t.parent and e.is_open
+        join jobq_private.edge as e
+            -- Not by edge_open_idx, which has all that a child waits for.
+            on e.child = t.child and e.parent = t.parent and coalesce(e.is_open, false)
         where (
             e.child in (select h.job_id from unnest(close_edges.held) as h (job_id))
             and jobq_private.follows(t.ended_as, e.after_failure) = 'closes'
@@ -38,7 +43,8 @@ begin
     set is_open = false
     from over as o
     where e.child = o.child and e.parent = o.parent;
-    return jobq_private.cancel_children(children, parents, _ends, held);
+    get diagnostics closed = row_count;
+    cancelled := jobq_private.cancel_children(children, parents, _ends, held);
 end
 $$;
 

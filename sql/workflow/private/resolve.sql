@@ -30,6 +30,7 @@ declare
     _in_batches bigint;
     _moved bigint := 0;
     _now bigint;
+    _closed bigint;
 begin
     perform set_config('jobq.looks', '', true);
     perform set_config('jobq.resolved', statement_timestamp()::text, true);
@@ -53,11 +54,13 @@ begin
         ) as l;
         exit when _looks is null;
         _now := 0;
+        _closed := 0;
         if _children <> '{}' then
             perform jobq_private.await_parents(_children, _queues);
         end if;
         if _children <> '{}' or _parents <> '{}' then
-            _now := jobq_private.settle_edges(_parents, _children, _queues);
+            select s.moved, s.closed into _now, _closed
+            from jobq_private.settle_edges(_parents, _children, _queues) as s;
         end if;
         if _batches is not null then
             select s.moved, s.left_alone into _in_batches, _left
@@ -65,7 +68,7 @@ begin
             _now := _now + _in_batches;
         end if;
         perform jobq_private.end_looks(
-            _looks, _parents, _children, _left, _queues, _now > 0
+            _looks, _parents, _children, _left, _queues, _now + _closed > 0
         );
         _moved := _moved + _now;
         exit when clock_timestamp() > _until;

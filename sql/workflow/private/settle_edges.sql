@@ -3,9 +3,10 @@
 -- Invariant: whoever has a child's row locked, and nobody else, closes its edges, as the parents
 -- are seen since, and then looks, with a new snapshot, whether any is left. So the last of two
 -- parents releases it, and one of them only. Bounded: 1,000 edges at a call. Returns how many
--- jobs moved. Raises: nothing.
-create or replace function jobq_private.settle_edges(parents uuid[], children uuid[], queues text[])
-returns bigint
+-- jobs moved, and how many edges were closed. Raises: nothing.
+create or replace function jobq_private.settle_edges(
+    parents uuid[], children uuid[], queues text[], out moved bigint, out closed bigint
+)
 language plpgsql
 volatile
 parallel unsafe
@@ -16,8 +17,9 @@ declare
     _touched uuid[];
     _over uuid[];
     _held uuid[];
-    _moved bigint := 0;
 begin
+    moved := 0;
+    closed := 0;
     select t.over_children, t.over_parents into _touched, _over
     from jobq_private.edges_to_settle(
         settle_edges.parents, settle_edges.children, settle_edges.queues
@@ -32,9 +34,10 @@ begin
         for update skip locked
     );
     if _over is not null then
-        _moved := jobq_private.close_edges(_touched, _over, _held, settle_edges.queues);
+        select c.cancelled, c.closed into moved, closed
+        from jobq_private.close_edges(_touched, _over, _held, settle_edges.queues) as c;
     end if;
-    return _moved + jobq_private.release_children(_held);
+    moved := moved + jobq_private.release_children(_held);
 end
 $$;
 
