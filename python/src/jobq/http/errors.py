@@ -79,6 +79,7 @@ HINTS: Final = {
     "INVALID_TIME_ZONE": "name a place, such as Europe/Berlin",
     "LIMIT_NOT_FOUND": "list the limits with GET /limits",
     "ONE_DATABASE": "ask the server of the shard",
+    "ALL_QUEUES_NEEDED": "use a key of all queues; or tell one job with a signal",
 }
 
 # Parameters of paths that hold the id of a job.
