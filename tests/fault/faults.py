@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 from definitions import definitions_changed
-from hostile import hostile_handlers
+from hostile import hostile_handlers, hostile_producers
 from limits import limit_of_one, rate_under
 from patroni_cluster import PATRONI_FAULTS, PATRONI_NEEDS
 from psycopg.conninfo import make_conninfo
@@ -456,6 +456,7 @@ FAULTS: dict[str, Callable[[Rig], None]] = {
     "sessions terminated": backends_terminated,
     "NOTIFY queue full": notify_full,
     "hostile handlers": hostile_handlers,
+    "hostile producers": hostile_producers,
     "definitions changed": definitions_changed,
     "connections exhausted": connections_exhausted,
     "deadlocks": deadlocks,

@@ -1,6 +1,7 @@
-"""Forty bad handlers beside a good one: the good one's jobs must finish on time.
+"""Forty bad handlers beside a good one, and bad producers beside good ones.
 
-Two workers run all of them, under a supervisor that starts a worker again when it ends with 75.
+The good ones' jobs must finish on time. Two workers run all handlers, under a supervisor that
+starts a worker again when it ends with 75.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from hostile_handlers import BAD
 from rig import ROOT, Outcome, count
 
@@ -19,7 +22,6 @@ from jobq import Client
 from jobq.worker import EXIT_RECYCLE
 
 if TYPE_CHECKING:
-    import psycopg
     from rig import Rig
 
 # Seconds from enqueue to end of a good job: a coroutine blocks the loop for two, and a worker
@@ -153,3 +155,56 @@ def judge(rig: Rig, supervisor: Supervisor) -> None:
         outcome.problems.append(f"a good job took {outcome.stall:.1f} s")
     if supervisor.deaths:
         outcome.problems.append(f"workers ended with {supervisor.deaths}")
+
+
+DEEP = "(repeat('[', 3000) || repeat(']', 3000))::jsonb"
+# What a producer may ask for, by intent or not; most of it is refused. The kind is one that no
+# worker knows, in the queue that they serve too.
+ASKED = (
+    "select jobq.enqueue('bad', queue => 'probe')",
+    "select jobq.enqueue('bad', queue => 'probe', priority => 32767, run_at => '0044-03-15 BC')",
+    "select jobq.enqueue('bad', queue => 'probe', run_at => '200000-01-01')",
+    f"select jobq.enqueue('bad', {DEEP}, queue => 'probe')",
+    f"select jobq.enqueue('bad', queue => 'probe', metadata => {DEEP})",
+    "select jobq.enqueue('bad', jsonb_build_object('n', 1e-16383), queue => 'probe')",
+    "select jobq.enqueue('bad', to_jsonb(repeat('x', 900000)), queue => 'probe')",
+    "select jobq.enqueue('bad', queue => 'probe', idempotency_key => repeat('k', 100000))",
+    "select count(jobq.enqueue('bad', queue => 'queue ' || n)) from generate_series(1, 200) as n",
+    "select count(jobq.enqueue('bad', queue => 'probe', priority => n, run_at => now() + '1 d'))"
+    " from generate_series(1, 200) as n",
+    "select count(jobq.enqueue('bad', queue => 'probe', priority => n))"
+    " from generate_series(1, 50) as n",
+    "select jobq.enqueue('bad', queue => 'probe', concurrency_key => gen_random_uuid()::text)",
+    "select count(*) from jobq.enqueue_many((select jsonb_agg(jsonb_build_object("
+    "'kind', 'bad', 'queue', 'probe', 'idempotency_key', (n * 7 % 50)::text, 'dedup_key',"
+    " (n % 20)::text, 'dedup', 'replace')) from generate_series(1, 100) as n))",
+    "select jobq.cancel_many(kind => 'bad')",
+    "begin; select jobq.enqueue('bad', queue => 'probe', dedup_key => 'held');"
+    " select pg_sleep(0.3); rollback",
+    "begin; select jobq.enqueue('bad', queue => 'probe');"
+    " select pg_terminate_backend(pg_backend_pid())",
+)
+
+
+def hostile_producers(rig: Rig) -> None:
+    """Producers ask for what cannot be, or for too much, hold keys open and break off."""
+    rig.prepare()
+    rig.start()
+    until = time.monotonic() + rig.duration
+
+    def produce() -> None:
+        while time.monotonic() < until:
+            with suppress(psycopg.Error), rig.connect() as connection:
+                while time.monotonic() < until:
+                    rig.faults += 1
+                    with suppress(psycopg.errors.DataError, psycopg.errors.ProgramLimitExceeded):
+                        connection.execute(rig.random.choice(ASKED).encode())
+
+    producers = [threading.Thread(target=produce) for _ in range(3)]
+    for producer in producers:
+        producer.start()
+    for producer in producers:
+        producer.join()
+    with rig.connect() as connection:
+        while connection.execute("select from jobq.delete_many(kind => 'bad')").rowcount > 0:
+            pass

@@ -40,7 +40,7 @@ LEFT = "select count(*) from jobq.job where finished_at is null"
 JOBS = """
 select coalesce(idempotency_key, job_id::text), job_id::text, state::text, attempt,
     finished_at is not null
-from jobq.job where queue = 'probe'
+from jobq.job where queue = 'probe' and kind <> 'bad'
 """
 GAPS = """
 select job_id from jobq.attempt group by job_id
