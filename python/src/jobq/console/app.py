@@ -29,6 +29,7 @@ from jobq.console.pulse import Pulse, stream
 from jobq.console.sessions import PATH, Sessions
 from jobq.console.visit import refuse, routes
 from jobq.console.visitor import Visitor
+from jobq.http.database import LOG_IN
 from jobq.http.limits import Rates
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Console:
         self.keys = keys
         self.sessions = Sessions(options)
         self.memory = Memory()
-        self.pulse = Pulse(database, "jobq_reader" if keys else "", self.memory.forget)
+        self.pulse = Pulse(self.look, self.memory.forget)
         self.guesses = Rates(GUESSES_PER_SECOND)
         self._ticket = ticket
         self._standby = standby
@@ -114,6 +115,16 @@ class Console:
             return False
         self._ticket = None
         return True
+
+    async def look(self) -> object:
+        """Return what is another whenever something has changed, by one light call.
+
+        Raises:
+            psycopg.Error: the database does not answer.
+        """
+        role = "jobq_reader" if self.keys else LOG_IN
+        [(now,)] = await self.database.fetch(role, "jobq_http.show_pulse")
+        return now
 
     async def open(self) -> None:
         """Start connecting."""

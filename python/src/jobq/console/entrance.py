@@ -58,16 +58,33 @@ async def enter(visit: Visit) -> Response:
         return _again(visit, "key", 401)
     try:
         visit.console.guesses.spend(address)
-        url = make_conninfo(
-            visit.console.url, user=user, password=visit.form.get("password", ""), passfile=""
-        )
-        connection = await psycopg.AsyncConnection.connect(url)
-        await connection.close()
     except ApiError as error:
         return _again(visit, "rate", error.status)
-    except (psycopg.OperationalError, psycopg.ProgrammingError):
+    url = await proven(visit.console.url, user, visit.form.get("password", ""))
+    if url is None:
+        # An outage must not look like a wrong password: this raises while there is one.
+        await visit.console.look()
         return _again(visit, "log_in", 401)
     return await _let_in(visit, await of_log_in(visit.console, url))
+
+
+async def proven(url: str, user: str, password: str) -> str | None:
+    """Return the URL of a log-in whose password the database has asked for and accepted.
+
+    It is this process that connects. Where the database believes it without a password
+    (trust, peer, ident, a certificate), that says nothing of who has filled in the form.
+    """
+    if not password:  # or the process's own would be tried: PGPASSWORD, a passfile, a service
+        return None
+    try:
+        given = make_conninfo(url, user=user, password=password, passfile="")
+        connection = await psycopg.AsyncConnection.connect(given)
+    except (psycopg.OperationalError, psycopg.ProgrammingError):
+        return None
+    try:
+        return given if connection.pgconn.used_password else None
+    finally:
+        await connection.close()
 
 
 async def of_log_in(console: Console, url: str) -> Session:

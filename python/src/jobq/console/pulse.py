@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from jobq.http.database import Database
-
 logger = logging.getLogger("jobq.console")
 
 EVERY: Final = 2.0  # seconds between looks
@@ -31,14 +29,14 @@ class Pulse:
     """Looks every two seconds while somebody watches, once for all of them.
 
     Args:
-        database: where it looks.
-        role: the role that it reads as.
+        look: returns what is another whenever something has changed.
         on_change: is called before pages are told that something has changed.
     """
 
-    def __init__(self, database: Database, role: str, on_change: Callable[[], None]) -> None:
-        self._database = database
-        self._role = role
+    def __init__(
+        self, look: Callable[[], Awaitable[object]], on_change: Callable[[], None]
+    ) -> None:
+        self._look_once = look
         self._on_change = on_change
         self._beat = asyncio.Event()
         self._watching = 0
@@ -75,7 +73,7 @@ class Pulse:
         last = None
         while self._watching and not self.is_closed:
             try:
-                [(now,)] = await self._database.fetch(self._role, "jobq_http.show_pulse")
+                now = await self._look_once()
             except psycopg.Error as error:
                 logger.debug("the pulse: %s", error)
                 now = last
