@@ -1611,7 +1611,8 @@ comment on function jobq_http.show_job is
 -- Argument max_jobs: at most so many in items, 1 to 1000.
 -- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
 -- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
--- nothing was left to look at; cursor, what `before` takes to go on, or null.
+-- nothing was left to look at; cursor, what `before` takes to go on, or null; looked_to, the
+-- last job that was looked at where there are more; looked_at, when.
 -- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
 create or replace function jobq_http.show_jobs(
     states text[] default null,
@@ -1711,7 +1712,9 @@ begin
             when cardinality(_found.job_ids) > show_jobs.max_jobs
             then _shown[show_jobs.max_jobs]
             else _found.last_id
-        end
+        end,
+        'looked_to', _found.last_id,
+        'looked_at', statement_timestamp()
     );
 end
 $$;

@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from html import unescape
@@ -19,6 +18,7 @@ import psycopg
 import pytest
 from http_api import SETTINGS, Api, opened, served
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from waiting import until
 
 from jobq.console.charts import latency, legend, time_line
 from jobq.console.options import Options, Proxy
@@ -48,15 +48,11 @@ class Browser:
     async def get(self, path: str, **options: Any) -> httpx.Response:
         return await self.client.get(path, **options)
 
-    async def post(
-        self, path: str, origin: str = "http://jobq", **form: str
-    ) -> httpx.Response:
+    async def post(self, path: str, origin: str = "http://jobq", **form: str) -> httpx.Response:
         return await self.client.post(path, data=form, headers={"origin": origin})
 
     async def token(self) -> str:
-        found = re.search(
-            r'name="token" value="([^"]+)"', (await self.get("/console/queues")).text
-        )
+        found = re.search(r'name="token" value="([^"]+)"', (await self.get("/console/queues")).text)
         assert found
         return found[1]
 
@@ -73,9 +69,7 @@ async def browser(api: Api) -> Browser:
 async def browsing(
     database: str, options: Options, proxy_from: tuple[str, ...] = ()
 ) -> AsyncIterator[Browser]:
-    async with opened(
-        database, replace(SETTINGS, console=options, proxy_from=proxy_from)
-    ) as api:
+    async with opened(database, replace(SETTINGS, console=options, proxy_from=proxy_from)) as api:
         yield Browser(api)
 
 
@@ -95,11 +89,7 @@ async def test_a_key_opens_a_session_that_ends(browser: Browser) -> None:
     answer = await browser.sign_in(["read"])
     assert answer.status_code == 303
     cookie = answer.headers["set-cookie"].lower()
-    assert (
-        "httponly" in cookie
-        and "samesite=strict" in cookie
-        and "path=/console" in cookie
-    )
+    assert "httponly" in cookie and "samesite=strict" in cookie and "path=/console" in cookie
     assert "secure" not in cookie
     assert (await browser.get("/console/")).status_code == 200
     await browser.post("/console/leave", token=await browser.token())
@@ -118,29 +108,19 @@ async def test_a_revoked_key_ends_its_sessions(
     monkeypatch.setattr("jobq.http.auth.MEMORY", 0.0)
     await browser.sign_in(["read"])
     assert (await browser.get("/console/queues")).status_code == 200
-    browser.api.run(
-        "select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()"
-    )
+    browser.api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
     assert (await browser.get("/console/queues")).status_code == 303
 
 
 async def test_a_log_in_of_the_database_opens_what_it_may(browser: Browser) -> None:
-    browser.api.run(
-        "create role console_op login password 'right' in role jobq_operator"
-    )
+    browser.api.run("create role console_op login password 'right' in role jobq_operator")
     try:
-        wrong = await browser.post(
-            "/console/enter", user="console_op", password="wrong"
-        )
+        wrong = await browser.post("/console/enter", user="console_op", password="wrong")
         assert wrong.status_code == 401
-        right = await browser.post(
-            "/console/enter", user="console_op", password="right"
-        )
+        right = await browser.post("/console/enter", user="console_op", password="right")
         assert right.status_code == 303
         await browser.act("/console/queues/pause", queue="q", reason="why")
-        [actor] = browser.api.run(
-            "select actor, acting_for from jobq.audit where subject = 'q'"
-        )
+        [actor] = browser.api.run("select actor, acting_for from jobq.audit where subject = 'q'")
         assert actor == ("console_op", None)
         await browser.post("/console/leave", token=await browser.token())
     finally:
@@ -154,8 +134,7 @@ def trusted(database: str, role: str) -> Iterator[None]:
         [(path,)] = admin.execute("select current_setting('hba_file')").fetchall()
         before = Path(path).read_text()
         lines = "".join(
-            f"{where} trust\n"
-            for where in (f"local all {role}", f"host all {role} all")
+            f"{where} trust\n" for where in (f"local all {role}", f"host all {role} all")
         )
         try:
             Path(path).write_text(lines + before)
@@ -178,15 +157,6 @@ def lets_in(database: str, role: str) -> bool:
     return True
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something to become so."""
-    for _ in range(600):
-        if is_so():
-            return
-        time.sleep(0.1)
-    raise TimeoutError
-
-
 @pytest.mark.parametrize("is_trusted", [True, False])
 async def test_a_log_in_needs_its_password_whoever_the_database_believes_the_server_to_be(
     database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_trusted: bool
@@ -194,9 +164,7 @@ async def test_a_log_in_needs_its_password_whoever_the_database_believes_the_ser
     """Neither trust nor what the server's process knows lets in who has filled in the form."""
     monkeypatch.setattr("jobq.console.app.GUESSES_PER_SECOND", 1e6)
     with psycopg.connect(database, autocommit=True) as admin:
-        admin.execute(
-            "create role console_op login password 'right' in role jobq_operator"
-        )
+        admin.execute("create role console_op login password 'right' in role jobq_operator")
         try:
             async with browsing(database, Options()) as browser:
                 tries = ["", "wrong"]
@@ -229,9 +197,7 @@ async def test_a_log_in_while_the_database_is_away_is_told_so(database: str) -> 
                     "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s",
                     [name],
                 )
-                answer = await browser.post(
-                    "/console/enter", user="ada", password="right"
-                )
+                answer = await browser.post("/console/enter", user="ada", password="right")
                 assert answer.status_code == 503, answer.text
             finally:
                 admin.execute(f"alter database {name} allow_connections true")
@@ -249,13 +215,9 @@ async def test_forms_of_others_are_refused(browser: Browser) -> None:
     assert nowhere.status_code == 403
     entrance = await browser.post("/console/enter", origin="http://evil", key="k")
     assert entrance.status_code == 403
-    assert browser.api.run(
-        "select count(*) from jobq.audit where action = 'pause_queue'"
-    ) == [(0,)]
+    assert browser.api.run("select count(*) from jobq.audit where action = 'pause_queue'") == [(0,)]
     assert (await browser.post(path, token=token, **form)).status_code == 303
-    [who] = browser.api.run(
-        "select acting_for from jobq.audit where action = 'pause_queue'"
-    )
+    [who] = browser.api.run("select acting_for from jobq.audit where action = 'pause_queue'")
     assert who[0].startswith("API key ")
 
 
@@ -332,14 +294,8 @@ async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
         assert answer.status_code == 200 and "user ada" in answer.text
         assert (await browser.get("/console/queues")).status_code == 303
         browser.client.cookies.clear()
-        https = {
-            "x-user": "ada",
-            "x-forwarded-proto": "https",
-            "x-forwarded-for": "192.0.2.1",
-        }
-        given = (await browser.get("/console/queues", headers=https)).headers[
-            "set-cookie"
-        ]
+        https = {"x-user": "ada", "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
+        given = (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
         assert "Secure" in given
 
 
@@ -351,9 +307,7 @@ async def test_a_known_proxy_alone_says_whence_a_request_comes(
     async with browsing(database, Options(), networks) as browser:
         key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
         https = {"origin": "https://jobq", "x-forwarded-proto": "https"}
-        answer = await browser.client.post(
-            "/console/enter", data={"key": key}, headers=https
-        )
+        answer = await browser.client.post("/console/enter", data={"key": key}, headers=https)
         assert ("Secure" in answer.headers["set-cookie"]) == bool(networks)
 
         async def tries(addresses: list[str]) -> list[int]:
@@ -368,26 +322,18 @@ async def test_a_known_proxy_alone_says_whence_a_request_comes(
         assert 429 in await tries(["192.0.2.1"] * 5)
         # The last address is what the proxy itself has seen; those before it may be made up.
         assert 429 in await tries([f"10.9.9.{n}, 192.0.2.1" for n in range(5)])
-        assert (429 in await tries([f"192.0.2.{n}" for n in range(2, 5)])) != bool(
-            networks
-        )
+        assert (429 in await tries([f"192.0.2.{n}" for n in range(2, 5)])) != bool(networks)
 
 
-async def test_of_two_names_in_the_proxys_header_none_is_believed(
-    database: str,
-) -> None:
+async def test_of_two_names_in_the_proxys_header_none_is_believed(database: str) -> None:
     proxy = Proxy("x-user", ("read", "operate"))
     async with browsing(database, Options(proxy=proxy), ("127.0.0.1/32",)) as browser:
         twice = [("x-user", "root"), ("x-user", "ada")]
         assert (await browser.get("/console/queues", headers=twice)).status_code == 303
 
 
-async def test_a_cookie_that_somebody_else_has_set_is_not_kept(
-    browser: Browser,
-) -> None:
-    browser.client.cookies.set(
-        "jobq_console", "fixed", domain="jobq.local", path="/console"
-    )
+async def test_a_cookie_that_somebody_else_has_set_is_not_kept(browser: Browser) -> None:
+    browser.client.cookies.set("jobq_console", "fixed", domain="jobq.local", path="/console")
     first = await browser.sign_in(["read"])
     cookie = first.cookies["jobq_console"]
     assert cookie != "fixed"
@@ -407,9 +353,7 @@ async def test_from_elsewhere_the_proxys_header_says_nothing(database: str) -> N
 
 
 async def test_a_link_from_elsewhere_loads_once_more(browser: Browser) -> None:
-    answer = await browser.get(
-        "/console/jobs?kind=a", headers={"sec-fetch-site": "cross-site"}
-    )
+    answer = await browser.get("/console/jobs?kind=a", headers={"sec-fetch-site": "cross-site"})
     assert answer.status_code == 200 and 'http-equiv="refresh"' in answer.text
 
 
@@ -427,17 +371,12 @@ async def test_the_way_on_stays_in_the_console(browser: Browser) -> None:
         assert entered.headers["location"] == "/console/", path
         acted = await browser.get("/console/enter", params={"next": path})
         assert acted.headers["location"] == "/console/", path
-    for path in (
-        "/console/jobs?queue=a%2Fb//c&after=2026-03-15T14:30",
-        "/console/dead",
-    ):
+    for path in ("/console/jobs?queue=a%2Fb//c&after=2026-03-15T14:30", "/console/dead"):
         entered = await browser.post("/console/enter", key=key, next=path)
         assert entered.headers["location"] == path
 
 
-async def test_consoles_on_other_ports_of_a_host_sign_nobody_out(
-    browser: Browser,
-) -> None:
+async def test_consoles_on_other_ports_of_a_host_sign_nobody_out(browser: Browser) -> None:
     """Cookies know no ports, so their names do."""
     key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
     for port in (8080, 8081):
@@ -448,9 +387,7 @@ async def test_consoles_on_other_ports_of_a_host_sign_nobody_out(
         )
         assert entered.status_code == 303
     for port in (8080, 8081):
-        assert (
-            await browser.get(f"http://jobq:{port}/console/queues")
-        ).status_code == 200
+        assert (await browser.get(f"http://jobq:{port}/console/queues")).status_code == 200
     assert (await browser.get("http://jobq/console/queues")).status_code == 303
 
 
@@ -506,11 +443,7 @@ def test_a_time_line_says_how_long_each_sort_lasted_in_all() -> None:
 async def test_what_jobs_say_is_text(browser: Browser) -> None:
     payload = '{"a": "<script>alert(1)</script>", "b": "\u202eevil", "n": 1.10000000000000000001}'
     [(job_id,)] = browser.api.run(
-        "select jobq.enqueue(%s, %s, queue => %s, metadata => %s)",
-        EVIL,
-        payload,
-        EVIL,
-        payload,
+        "select jobq.enqueue(%s, %s, queue => %s, metadata => %s)", EVIL, payload, EVIL, payload
     )
     [(claimed, attempt)] = browser.api.run(
         "select job_id, attempt from jobq.claim(array[%s], %s)", EVIL, EVIL
@@ -533,15 +466,11 @@ async def test_what_jobs_say_is_text(browser: Browser) -> None:
 
 async def test_payloads_can_be_hidden(database: str) -> None:
     async with browsing(database, Options(hides_payloads=True)) as browser:
-        [(job_id,)] = browser.api.run(
-            """select jobq.enqueue('k', '{"card": "4111"}')"""
-        )
+        [(job_id,)] = browser.api.run("""select jobq.enqueue('k', '{"card": "4111"}')""")
         await browser.sign_in(["read"])
         page = await browser.get(f"/console/jobs/{job_id}")
         assert page.status_code == 200 and "4111" not in page.text
-        assert (
-            await browser.get(f"/console/jobs/{job_id}/payload.json")
-        ).status_code == 403
+        assert (await browser.get(f"/console/jobs/{job_id}/payload.json")).status_code == 403
         browser.api.run(
             "select jobq.enqueue('d', queue => 'd', metadata => '{\"card\": \"4111\"}')"
         )
@@ -672,9 +601,7 @@ async def test_endpoints_of_every_type_are_shown(browser: Browser) -> None:
         "REDIS_STREAM": '{"redis_url": "redis://a.example", "stream": "where-redis"}',
     }
     for type_, spec in specs.items():
-        browser.api.run(
-            "select jobq.put_endpoint(%s, %s, %s)", f"e{len(spec)}", type_, spec
-        )
+        browser.api.run("select jobq.put_endpoint(%s, %s, %s)", f"e{len(spec)}", type_, spec)
     await browser.sign_in(["read"])
     page = await browser.get("/console/endpoints")
     assert page.status_code == 200
@@ -687,31 +614,101 @@ async def test_an_error_names_its_request(browser: Browser) -> None:
     assert "req_mine" in answer.text
 
 
-async def test_an_action_takes_no_more_jobs_than_were_counted(browser: Browser) -> None:
+def hidden(page: str) -> dict[str, str]:
+    """Return what the form of a preview carries."""
+    [form] = re.findall(r'action="/console/jobs/bulk".*?</form>', page, re.DOTALL)
+    found = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)
+    return {name: unescape(value) for name, value in found}
+
+
+async def test_an_action_is_for_those_jobs_that_were_counted(browser: Browser) -> None:
     browser.api.run("select jobq.enqueue('few') from generate_series(1, 2)")
     await browser.sign_in(["read", "operate"])
-    preview = (await browser.get("/console/jobs/bulk?action=cancel&kind=few")).text
-    [total] = re.findall(r'name="total" value="(\d+)"', preview)
-    browser.api.run("select jobq.enqueue('few') from generate_series(1, 4)")
-    form = {"action": "cancel", "kind": "few", "so_far": "0"}
-    answer = await browser.act("/console/jobs/bulk", **form, total=total)
-    assert answer.status_code == 303
-    count = "select count(*) from jobq.job where state = 'cancelled'"
-    assert browser.api.run(count) == [(2,)]
-    assert (await browser.act("/console/jobs/bulk", **form)).status_code == 400
-    assert browser.api.run(count) == [(2,)]
+    form = hidden((await browser.get("/console/jobs/bulk?action=cancel&kind=few")).text)
+    browser.api.run("select jobq.enqueue('few', queue => 'new') from generate_series(1, 4)")
+    assert (await browser.post("/console/jobs/bulk", **form)).status_code == 303
+    of_each = "select queue, state, count(*) from jobq.job group by 1, 2 order by 1"
+    assert browser.api.run(of_each) == [("default", "cancelled", 2), ("new", "queued", 4)]
+    for missing in ("total", "before", "at"):
+        part = {name: value for name, value in form.items() if name != missing}
+        assert (await browser.post("/console/jobs/bulk", **part)).status_code == 400
+    assert browser.api.run(of_each)[1] == ("new", "queued", 4)
 
 
-async def test_a_long_action_says_how_it_goes_on(browser: Browser) -> None:
-    browser.api.run("select jobq.enqueue('many') from generate_series(1, 501)")
+async def to_the_end(
+    browser: Browser, address: str, meanwhile: Callable[[], object] = lambda: None
+) -> str:
+    """Press the button of a bulk action until it has ended, and return what is told then."""
+    page = await browser.get(f"/console/jobs/bulk?{address}")
+    for _ in range(9):
+        page = await browser.post("/console/jobs/bulk", **hidden(page.text))
+        if page.status_code == 303:
+            told = re.search(r'role="status">([^<]*)<', (await browser.get("/console/queues")).text)
+            assert told
+            return told[1]
+        meanwhile()
+    raise AssertionError(page.text)
+
+
+async def test_a_long_action_takes_each_job_once(browser: Browser) -> None:
+    """What still fits after its turn, as what runs or is due, has no second one."""
+    run = browser.api.run
+    run("select jobq.put_kind('many', max_attempts => 1)")
+    run(
+        "select jobq.enqueue('many', queue => 'q', run_at => now() + interval '1 day')"
+        " from generate_series(1, 700)"
+    )
     await browser.sign_in(["read", "operate"])
-    preview = (await browser.get("/console/jobs/bulk?action=cancel&kind=many")).text
+    preview = (await browser.get("/console/jobs/bulk?action=run&kind=many")).text
     assert "with JavaScript the page then goes on by itself" in preview
-    form = {"action": "cancel", "kind": "many", "so_far": "0", "total": "501"}
-    page = (await browser.act("/console/jobs/bulk", **form)).text
-    assert ">Cancel 1<" in page and "goes on by itself" not in page
-    await browser.act("/console/jobs/bulk", **{**form, "so_far": "500"})
-    assert browser.api.run("select distinct state from jobq.job") == [("cancelled",)]
+    page = (await browser.post("/console/jobs/bulk", **hidden(preview))).text
+    assert ">Run now 200<" in page and "goes on by itself" not in page
+    await browser.post("/console/jobs/bulk", **hidden(page))
+    assert run("select count(*) from jobq.job where run_at <= now()") == [(700,)]
+
+    def die() -> int:
+        return len(run(
+            "select jobq.fail(c.job_id, c.attempt, 'x', 'X', false)"
+            " from jobq.claim('{q}', 'w', 1000) as c"
+        ))  # fmt: skip
+
+    assert die() == 700
+    assert await to_the_end(browser, "action=redrive&kind=many", die) == "Redrive: 700 jobs."
+    die()
+    attempts = "(select count(*) as n from jobq.attempt group by job_id)"
+    assert run(f"select min(n), max(n) from {attempts} as a") == [(2, 2)]
+
+    run("select jobq.redrive_many(kind => 'many')")
+    run("select from jobq.claim('{q}', 'w', 500)")
+    assert await to_the_end(browser, "action=cancel&kind=many") == "Cancel: 700 jobs."
+    assert run("select state, count(*) from jobq.job group by 1 order by 1") == [
+        ("cancelled", 200), ("running", 500),
+    ]  # fmt: skip
+
+
+async def test_what_has_died_since_the_preview_is_not_redriven(browser: Browser) -> None:
+    run = browser.api.run
+    run("select jobq.put_kind('k', max_attempts => 1)")
+    ids = [run("select jobq.enqueue('k')")[0][0] for _ in range(3)]
+
+    def die(job_id: object) -> None:
+        run(
+            "select jobq.fail(c.job_id, c.attempt, 'x', 'X', false)"
+            " from jobq.claim_job(%s, 'w') as c",
+            job_id,
+        )
+
+    for job_id in ids[1:]:
+        die(job_id)
+    await browser.sign_in(["read", "operate"])
+    form = hidden((await browser.get("/console/jobs/bulk?action=redrive&kind=k")).text)
+    die(ids[0])
+    run("select jobq.redrive(%s)", ids[2])
+    await browser.post("/console/jobs/bulk", **form)
+    states = run("select state from jobq.job order by job_id")
+    assert states == [("dead",), ("queued",), ("queued",)]
+    told = (await browser.get("/console/queues")).text
+    assert "Redrive: 1 of 2 jobs. The others have changed" in told
 
 
 async def test_who_may_only_look_is_shown_no_action(browser: Browser) -> None:
@@ -727,10 +724,7 @@ async def test_who_may_only_look_is_shown_no_action(browser: Browser) -> None:
         ("", "span=day&by=kind"),
         ("queues", ""),
         ("queue", "name=q&key=k"),
-        (
-            "jobs",
-            "state=dead&state=queued&kind=k&queue=q&error=E&worker=w&metadata=a%3Db",
-        ),
+        ("jobs", "state=dead&state=queued&kind=k&queue=q&error=E&worker=w&metadata=a%3Db"),
         ("jobs", "after=2026-03-15T14:30&until=2026-03-15T14:31&before="),
         ("jobs/bulk", "action=cancel&queue=q&state=queued"),
         ("dead", ""),
@@ -760,8 +754,7 @@ async def test_another_like_it_has_all_that_the_job_has(browser: Browser) -> Non
     await browser.sign_in(["read"])
     page = (await browser.get(f"/console/jobs/{job_id}")).text
     as_sql, as_curl = (
-        unescape(found)
-        for found in re.findall(r'id="as-\w+">(.*?)</pre>', page, re.DOTALL)
+        unescape(found) for found in re.findall(r'id="as-\w+">(.*?)</pre>', page, re.DOTALL)
     )
     browser.api.run(as_sql.replace("%", "%%"))
     body = re.search(r"<<'END'\n(.*)\nEND", as_curl, re.DOTALL)
@@ -798,9 +791,7 @@ async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -
             lines = following.aiter_lines()
             assert await anext(lines) == "retry: 3000"
             if is_revoked:
-                api.run(
-                    "select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()"
-                )
+                api.run("select jobq_http.revoke_api_key(name) from jobq_http.list_api_keys()")
             else:
                 await browser.post("/console/leave", token=token)
             async with asyncio.timeout(60):
@@ -811,12 +802,8 @@ async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -
 async def test_a_queue_names_who_serves_it(browser: Browser) -> None:
     await browser.sign_in(["operate"])
     assert "no worker" in (await browser.get("/console/queue?name=mail")).text
-    browser.api.run(
-        "select from jobq.heartbeat('post office', '{}', '{}', '{mail,other}')"
-    )
-    browser.api.run(
-        "select from jobq.heartbeat('somebody else', '{}', '{}', '{other}')"
-    )
+    browser.api.run("select from jobq.heartbeat('post office', '{}', '{}', '{mail,other}')")
+    browser.api.run("select from jobq.heartbeat('somebody else', '{}', '{}', '{other}')")
     await browser.act("/console/queues/pause", queue="mail")
     page = (await browser.get("/console/queue?name=mail")).text
     assert ">post office<" in page.replace("<bdi>", "").replace("</bdi>", "")

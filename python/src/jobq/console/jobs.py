@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
 from uuid import UUID
 
-from jobq.console.filters import NAMES, STATES, Filter, cursor
+import psycopg
+
+from jobq.console.filters import NAMES, STATES, Filter, cursor, instant
 from jobq.console.visit import Page, Visit
-from jobq.console.words import plural
+from jobq.console.words import parsed, plural
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from starlette.responses import Response
 
 PAGE: Final = 50
 AT_ONCE: Final = 500
+
+SIZES: Final = (AT_ONCE, 50, 5, 1)
+CHANGED: Final = {"JQ001", "JQ002"}
 
 # What can be done, the states of jobs that it is for, and the name of the button.
 ACTIONS: Final = {
@@ -23,6 +32,49 @@ ACTIONS: Final = {
     "redrive": (("dead",), "Redrive"),
     "run": (("queued", "retrying"), "Run now"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The jobs that a preview has counted, as its form carries them: newest first, by id.
+
+    Attributes:
+        total: how many.
+        before: those that have not had their turn were made before this job.
+        last: the oldest that was looked at; None where all were.
+        at: when they were counted, after which none of them had ended.
+    """
+
+    total: int
+    before: UUID
+    last: UUID | None
+    at: datetime
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Self:
+        """Return what a look has counted."""
+        newest = UUID(found["items"][0]["job_id"]).int if found["items"] else 0
+        last, at = found["looked_to"], found["looked_at"]
+        return cls(
+            found["matched"], UUID(int=min(newest + 1, 2**128 - 1)), last and UUID(last), parsed(at)
+        )
+
+    @classmethod
+    def read(cls, form: Mapping[str, str]) -> Self:
+        """Return what a form carries.
+
+        Raises:
+            ApiError: it is not as a preview has made it.
+        """
+        before, at = cursor(form.get("before")), instant("at", form.get("at", ""))
+        if before is None or at is None:
+            raise ApiError("INVALID_REQUEST", "before and at: which jobs were counted")
+        return cls(number_of(form.get("total")), before, cursor(form.get("last")), at)
+
+    def has(self, job: Mapping[str, Any]) -> bool:
+        """Whether a job that is before the cursor was counted."""
+        is_newer_end = job["finished_at"] is not None and parsed(job["finished_at"]) > self.at
+        return not is_newer_end and (self.last is None or UUID(job["job_id"]) >= self.last)
 
 
 async def show(visit: Visit) -> Response:
@@ -83,33 +135,71 @@ async def preview(visit: Visit) -> Response:
     found = await visit.visitor.document("jobq_http.show_jobs", **chosen.arguments(), max_jobs=10)
     return visit.show(
         "bulk.html", action=action, label=ACTIONS[action][1], chosen=chosen, found=found,
-        at_once=AT_ONCE, done=None, so_far=0, total=found["matched"],
+        at_once=AT_ONCE, done=None, so_far=0, counted=Counted.of(found),
     )  # fmt: skip
 
 
 async def act(visit: Visit) -> Response:
     """Do it to as many jobs as one transaction should take, and say how many are left."""
     action = action_of(visit.form.get("action"))
-    chosen = narrowed(Filter.of(visit.form), action)
-    total, so_far = (number_of(visit.form.get(name)) for name in ("total", "so_far"))
-    if so_far >= total:
+    chosen, counted = narrowed(Filter.of(visit.form), action), Counted.read(visit.form)
+    so_far = number_of(visit.form.get("so_far"))
+    if so_far >= counted.total:
         raise ApiError("INVALID_REQUEST", "total: for how many jobs this is")
     visit.visitor.stay_current()
-    found = await visit.visitor.document(
-        "jobq_http.show_jobs", **chosen.arguments(), max_jobs=min(AT_ONCE, total - so_far)
-    )
-    job_ids = [UUID(job["job_id"]) for job in found["items"]]
-    reason = visit.form.get("reason", "").strip() or None
-    outcomes = await done_to(visit, action, job_ids, reason) if job_ids else Counter()
+    outcomes, before = await step(visit, action, chosen, counted, counted.total - so_far)
     so_far += sum(outcomes.values())
-    left = await visit.visitor.document("jobq_http.show_jobs", **chosen.arguments(), max_jobs=10)
-    if not left["matched"] or not sum(outcomes.values()) or so_far >= total:
-        visit.tell(f"{ACTIONS[action][1]}: {plural(so_far, 'job')}.")
-        return visit.back("/jobs")
-    return visit.show(
-        "bulk.html", action=action, label=ACTIONS[action][1], chosen=chosen, found=left,
-        at_once=AT_ONCE, done=outcomes, so_far=so_far, total=total,
-    )  # fmt: skip
+    if before is not None and so_far < counted.total:
+        counted = replace(counted, before=before)
+        left = await visit.visitor.document(
+            "jobq_http.show_jobs", **chosen.arguments(), before=before, max_jobs=10
+        )
+        if left["matched"]:
+            return visit.show(
+                "bulk.html", action=action, label=ACTIONS[action][1], chosen=chosen, found=left,
+                at_once=AT_ONCE, done=outcomes, so_far=so_far, counted=counted,
+            )  # fmt: skip
+    visit.tell(ended(ACTIONS[action][1], so_far, counted.total))
+    return visit.back("/jobs")
+
+
+def ended(label: str, done: int, total: int) -> str:
+    """Say for how many of those that were counted it was done."""
+    if done >= total:
+        return f"{label}: {plural(done, 'job')}."
+    return (
+        f"{label}: {done:,} of {plural(total, 'job')}. The others have changed since they were "
+        "counted, or another job has their key."
+    )
+
+
+async def step(
+    visit: Visit, action: str, chosen: Filter, counted: Counted, most: int
+) -> tuple[Counter[str], UUID | None]:
+    """Do it to the newest of those that were counted and have not had their turn.
+
+    A job that ends between the look and the act refuses the whole act; then fewer are tried.
+
+    Returns:
+        How many came to which end, and before which job the next step begins, if there is one.
+    """
+    reason = visit.form.get("reason", "").strip() or None
+    for size in SIZES:
+        found = await visit.visitor.document(
+            "jobq_http.show_jobs", **chosen.arguments(), before=counted.before,
+            max_jobs=min(size, most),
+        )  # fmt: skip
+        job_ids = [UUID(job["job_id"]) for job in found["items"] if counted.has(job)]
+        cursor = found["cursor"] and UUID(found["cursor"])
+        before = cursor if cursor and (counted.last is None or cursor > counted.last) else None
+        if not job_ids:
+            return Counter(), before
+        try:
+            return await done_to(visit, action, job_ids, reason), before
+        except psycopg.Error as error:
+            if error.sqlstate not in CHANGED or size == SIZES[-1]:
+                raise
+    raise AssertionError
 
 
 async def done_to(

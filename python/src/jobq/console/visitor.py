@@ -88,6 +88,7 @@ class Visitor:
     def stay_current(self) -> None:
         """Be shown what is current for a while: who acts, or is about to, must see it."""
         self._acts_at = time.monotonic()
+        self._memory.forget()
 
     def _source(self, function: str) -> Database:
         if function in LISTS and self._standby is not None and self.lag is not None:
@@ -112,7 +113,6 @@ class Visitor:
             return await self._database.fetch(self._role, function, acting_for, **arguments)
         finally:
             self.stay_current()
-            self._memory.forget()
 
     async def close(self) -> None:
         """Close what is the visitor's own."""

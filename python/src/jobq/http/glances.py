@@ -89,6 +89,10 @@ class JobGlances(Struct):
     matched: Count
     is_all: Annotated[bool, Meta(description="Whether nothing was left to look at.")]
     cursor: Next
+    looked_to: Annotated[
+        UUID | None, Meta(description="The last job that was looked at, where there are more.")
+    ]
+    looked_at: Annotated[Moment, Meta(description="When.")]
 
 
 class DeadGroup(Struct):
