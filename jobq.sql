@@ -22931,7 +22931,8 @@ comment on function jobq_private.multixact_members is
 
 -- Purpose: forget idempotency keys past their retention, workers long gone, and gates at which
 -- nothing is spent or held.
--- Invariant: a bounded number at a call; the key of a live job stays. Raises: nothing.
+-- Invariant: a bounded number at a call; the key of a live job stays, and a gate for which a lane
+-- waits, so that no claim finds it locked by this call. Raises: nothing.
 create or replace function jobq_private.prune(max_rows integer)
 returns bigint
 language plpgsql
@@ -22953,6 +22954,8 @@ begin
         and o.passed_until < now()
         and o.held_until < now()
         and not exists (select from jobq_private.job as j where j.job_id = o.head_job_id)
+        and not exists (select from jobq_private.lane as l where l.lane_id = o.gate_id)
+        and not exists (select from jobq_private.lane as l where l.key_gate_id = o.gate_id)
         limit prune.max_rows
         for update skip locked
     ));

@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(33);
+select plan(36);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -81,6 +81,16 @@ select is(
 );
 select is(pg_temp.reason('pair', 'y'), 'key_busy', 'explain says so');
 select is(jobq.due_in('{x,y}'), null, 'a worker need not look until one ends');
+select count(*) as tasks from jobq.maintain() \gset
+select is(
+    (
+        select count(*)::integer from jobq_private.gate as g
+        where g.gate_id in (
+            jobq_private.key_gate_id('pair', 'a'), jobq_private.key_gate_id('pair', 'b')
+        )
+    ),
+    2, 'maintenance keeps out of the gates of keys with waiting jobs'
+);
 select is(
     (
         select count(*) from jobq.claim_job(
@@ -169,6 +179,21 @@ select jobq.fail(:'head', 3, 'x', retry_in => '1 h');
 select is(pg_temp.claimed('line'), 0, 'and waits again');
 select jobq.cancel(:'head', 'enough');
 select is(pg_temp.claimed('line'), 1, 'one that is cancelled is waited for no more');
+
+-- What nobody waits for
+select jobq.put_kind('brief', key_max_running => 1);
+select jobq.enqueue('brief', queue => 'brief', concurrency_key => 'a');
+select is(pg_temp.claimed('brief'), 1, 'a key with one job');
+select pg_temp.finish('brief');
+select pg_temp.claimed('brief');
+select count(*) as tasks from jobq.maintain() \gset
+select is_empty(
+    $$
+    select g.gate_id from jobq_private.gate as g
+    where g.gate_id = jobq_private.key_gate_id('brief', 'a')
+    $$,
+    'maintenance forgets the gate of a key for which nothing waits'
+);
 
 select * from finish();
 rollback;
