@@ -34,6 +34,7 @@ drop function if exists jobq_private.parked_until;
 drop function if exists jobq_private.park_delivery;
 drop function if exists jobq_private.needed_by_jobs;
 drop function if exists jobq_private.json_schema_problem;
+drop function if exists jobq_private.is_sendable_url;
 drop function if exists jobq_private.endpoint_type;
 drop function if exists jobq_private.endpoint_schema;
 drop function if exists jobq_private.endpoint_rate;

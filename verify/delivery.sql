@@ -30,6 +30,7 @@ begin
         ('function', 'jobq_private.endpoint_rate', '', 1),
         ('function', 'jobq_private.endpoint_schema', '', 1),
         ('function', 'jobq_private.endpoint_type', '', 1),
+        ('function', 'jobq_private.is_sendable_url', '', 1),
         ('function', 'jobq_private.json_schema_problem', '', 1),
         ('function', 'jobq_private.needed_by_jobs', '', 1),
         ('function', 'jobq_private.park_delivery', '', 1),

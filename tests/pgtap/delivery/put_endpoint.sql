@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(143);
+select plan(171);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -54,7 +54,7 @@ select is(
     pg_temp.refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
         a.rest)), a.refusal,
     format('put_endpoint(%s, %s, %s, %s): %s', a.name, a.type, a.spec, a.rest, a.refusal)
-) -- 75 cases
+) -- 76 cases
 from (
     values
     (null, 'HTTP', '{"url": "http://u"}', 'null', '22004 NULL_ARGUMENT'),
@@ -76,7 +76,8 @@ from (
     ('e', 'HTTP', '{"url": "http://u", "timeout_ms": [5]}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "timeout_ms": 3600001}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": []}', 'null', '22023 INVALID_ARGUMENT'),
-    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [99]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [199]}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [200, 304, 599]}', 'null', 'none'),
     ('e', 'HTTP', '{"url": "http://u", "expected_status_codes": [200, "x"]}', 'null',
         '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "body_template": ["any"]}', 'null', 'none'),
@@ -244,13 +245,21 @@ select is(
     pg_temp.refusal(format('select jobq.put_endpoint(''e'', %L, %L)', a.type, a.spec)),
     case when a.is_good then 'none' else '22023 INVALID_ARGUMENT' end,
     format('%s is %s', left(a.spec::text, 80), case when a.is_good then 'good' else 'refused' end)
-) -- 44 cases
+) -- 66 cases
 from (
     select 'HTTP', jsonb_build_object('url', u.url), u.is_good
     from (
         values
         ('http://a.example:65535/', true), ('http://a.example:080', true),
-        ('http://a_b.é.example./x y', true), ('https://{{config.h}}.a:{{config.p}}/', null),
+        ('http://a_b.example./x y', true), ('http://a-b.É.example./', true),
+        ('http://日本.{{secret.mail_key}}:80/☃', true), ('http://א1.xn--e1a/', true),
+        (format('http://a.example/%s', repeat('é', 8175)), true),
+        (format('http://a.example/%s', repeat('a', 8176)), false),
+        ('http://１２７.0.0.1/', false), ('http://ⓛocalhost/', false),
+        (e'http://a\u00adb.example/', false), (e'http://e\u0301.example', false),
+        (e'http://é\u200b.example', false), ('http://☃.net/', false),
+        ('http://é.a_b/', false), ('http://-é.example:80', false), ('HTTP://é-.a', false),
+        ('http://éa--b.example', false), ('https://{{config.h}}.a:{{config.p}}/', null),
         ('http://a.example:65536/', false), ('http://a.example:0/', false),
         ('http://a..b/', false), ('http://.a/', false), ('http://a\b/', false),
         ('http://a,b/', false), (format('http://%s.example/', repeat('a', 64)), false)
@@ -280,7 +289,12 @@ from (
             'options', jsonb_build_object(o.option, o.value)), o.is_good
     from (
         values
-        ('compression.type', 'zstd', true), ('security.protocol', 'sasl_ssl', true),
+        ('compression.type', 'zstd', true), ('security.protocol', 'SSL', true),
+        ('ssl.ca.pem', e'-----BEGIN CERTIFICATE-----\nMII', true),
+        ('ssl.key.pem', e'-----BEGIN ENCRYPTED PRIVATE KEY-----\nMII', true),
+        ('ssl.certificate.pem', '{{secret.mail_key}}', true),
+        ('ssl.ca.pem', 'junk', false), ('ssl.key.pem', '-----BEGIN CERTIFICATE-----', false),
+        ('ssl.certificate.pem', 'MII', false), ('security.protocol', 'SASL_PLAINTEXT', false),
         ('sasl.mechanism', 'SCRAM-SHA-512', true), ('linger.ms', '0.5', true),
         ('sasl.password', '{{secret.mail_key}}', true),
         ('compression.type', 'nope', false), ('security.protocol', 'tls', false),
@@ -289,6 +303,22 @@ from (
     ) as o (option, value, is_good)
 ) as a (type, spec, is_good)
 where a.is_good is not null;
+
+-- Options that need each other
+select is(
+    pg_temp.refusal(format('select jobq.put_endpoint(''e'', ''KAFKA'', %L)', jsonb_build_object(
+        'bootstrap_servers', 'a', 'topic', 't',
+        'options', '{"security.protocol": "SASL_SSL", "sasl.username": "u"}'::jsonb || o.options
+    ))), o.refusal, format('with %s: %s', o.options, o.refusal)
+) -- 5 cases
+from (
+    values
+    ('{"sasl.mechanism": "PLAIN", "sasl.password": "{{secret.mail_key}}"}'::jsonb, 'none'),
+    ('{"sasl.mechanisms": "SCRAM-SHA-256", "sasl.password": "p"}', 'none'),
+    ('{"sasl.password": "p"}', '22023 INVALID_ARGUMENT'),
+    ('{"sasl.mechanism": "PLAIN"}', '22023 INVALID_ARGUMENT'),
+    ('{"sasl.mechanism": "PLAIN", "sasl.password": ""}', '22023 INVALID_ARGUMENT')
+) as o (options, refusal);
 
 select * from finish();
 rollback;

@@ -40,7 +40,7 @@ TimeLimit = {"type": "integer", "minimum": 1, "maximum": 3_600_000}
 Flag = {"type": "boolean"}
 FIELDS = {
     "HTTP": {
-        "url": {**Text, "description": "Input may stand behind the host."},
+        "url": {**Text, "maxLength": 8192, "description": "Input may stand behind the host."},
         "method": {"enum": ["GET", "POST", "PUT", "PATCH", "DELETE"], "default": "POST"},
         "headers": Texts,
         "body_template": Template,
@@ -48,7 +48,7 @@ FIELDS = {
         "expected_status_codes": {
             "type": "array",
             "minItems": 1,
-            "items": {"type": "integer", "minimum": 100, "maximum": 599},
+            "items": {"type": "integer", "minimum": 200, "maximum": 599},
             "default": [200, 201, 202, 204],
         },
         "sign_with": {**Text, "description": "The name of a secret."},
