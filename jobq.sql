@@ -18569,6 +18569,47 @@ revoke all on function jobq_private.endpoint_type from public;
 comment on function jobq_private.endpoint_type is
 'How a job is delivered, or null when a handler does it.';
 
+-- Purpose: whether the text of a URL can be sent: its length, and a host beyond ASCII as
+-- clients encode it.
+-- Invariant: a reference stands for a letter, since nobody knows yet what it brings.
+-- Raises: nothing.
+create or replace function jobq_private.is_sendable_url(url text)
+returns boolean
+language plpgsql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set standard_conforming_strings = on
+as $$
+declare
+    -- Signs, blanks and what cannot be seen, by their blocks: no name of a host has them.
+    _no_letter constant text := '[%_\u0080-\u00b6\u00b8-\u00bf\u00d7\u00f7\u034f\u061c\u115f\u1160'
+        || '\u17b4\u17b5\u180b-\u180f\u2000-\u2bff\u2e00-\u2fff\u3000\u3001\ue000-\uf8ff'
+        || '\ufe00-\ufe0f\ufeff\ufff0-\uffff\U0001f000-\U0001faff]';
+    _misplaced constant text := '(^|[.])(-|(?![Xx][Nn]--)..--)|-([.]|$)';
+    _host text := substring(
+        regexp_replace(is_sendable_url.url, '\{\{.*?\}\}', 'x', 'g')
+        from '^[Hh][Tt][Tt][Pp][Ss]?://([^]/?#:[]*)'
+    );
+begin
+    return length(is_sendable_url.url) <= 8192 and (
+        _host is null
+        or octet_length(_host) = length(_host)
+        or (
+            _host is nfkc normalized
+            and _host !~ _no_letter
+            and _host !~ _misplaced
+        )
+    );
+end
+$$;
+
+revoke all on function jobq_private.is_sendable_url from public;
+
+comment on function jobq_private.is_sendable_url is
+'Says whether the text of a URL can be sent: its length, and a host beyond ASCII.';
+
 -- Purpose: why a JSON Schema (draft 2020-12) cannot be used to check the input of endpoints,
 -- or null.
 -- Invariant: what it refuses, clients and deliveries refuse too; a reference that leads round
@@ -19088,7 +19129,8 @@ begin
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
                     || @.value like_regex "[^\\t -~]")))'),
-        ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path',
+        ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path, of'
+            || ' at most 8192 characters; a host that is not taken in Unicode is in ASCII (xn--)',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
                 "^https?://%1$s(:%2$s)?(([/?#]|[{][{])[^[:cntrl:]]*)?$" flag "i" && (
                     !(@ like_regex "^https?://[0-9]+([.][0-9]+){3}([:/?#]|$)" flag "i")
@@ -19110,7 +19152,8 @@ begin
         ('kafka options', 'an object of texts that Kafka takes, under the names'
             || ' security.protocol, sasl.mechanism, sasl.username, sasl.password, ssl.ca.pem,'
             || ' ssl.certificate.pem, ssl.key.pem, ssl.key.password, client.id,'
-            || ' compression.type and linger.ms',
+            || ' compression.type and linger.ms; certificates and keys as PEM, and with'
+            || ' sasl_plaintext or sasl_ssl a mechanism, a username and a password',
             'strict $ ? (@.type() == "object" && !exists (@.* ? (@.type() != "string"))
                 && !exists (@.keyvalue() ? (!(@.key like_regex
                     "^(security[.]protocol|sasl[.](mechanisms?|username|password)|ssl[.](ca[.]pem|certificate[.]pem|key[.]pem|key[.]password)|client[.]id|compression[.]type|linger[.]ms)$")
@@ -19122,7 +19165,16 @@ begin
                         || @.key == "compression.type" && !(@.value like_regex
                             "^(none|gzip|snappy|lz4|zstd)$")
                         || @.key == "linger.ms" && !(@.value like_regex
-                            "^[0-9]{1,5}([.][0-9]{1,9})?$")))))'),
+                            "^[0-9]{1,5}([.][0-9]{1,9})?$")
+                        || @.key like_regex "^ssl[.](ca|certificate)[.]pem$" && !(@.value
+                            like_regex "-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")
+                        || @.key == "ssl.key.pem" && !(@.value
+                            like_regex "-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"))))
+                && (!exists (@.keyvalue() ? (@.key == "security.protocol"
+                        && @.value like_regex "^sasl_" flag "i"))
+                    || exists (@.keyvalue() ? (@.key like_regex "^sasl[.]mechanisms?$"))
+                    && exists (@.keyvalue() ? (@.key == "sasl.username" && @.value != ""))
+                    && exists (@.keyvalue() ? (@.key == "sasl.password" && @.value != ""))))'),
         ('boolean', 'true or false', 'strict $ ? (@.type() == "boolean")'),
         ('method', 'GET, POST, PUT, PATCH or DELETE',
             'strict $ ? (@ like_regex "^(GET|POST|PUT|PATCH|DELETE)$")'),
@@ -19132,15 +19184,17 @@ begin
         ('count', 'a whole number, or a template that gives one',
             'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
                 || @ like_regex "^[{][{].*[}][}]$")'),
-        ('statuses', 'an array of HTTP status codes',
+        ('statuses', 'an array of HTTP status codes from 200 to 599',
             'strict $ ? (@.type() == "array" && exists (@[*])
                 && !exists (@[*] ? (@.type() != "number"
-                    || !(@ >= 100 && @ <= 599 && @ == @.floor()))))')
+                    || !(@ >= 200 && @ <= 599 && @ == @.floor()))))')
     ) as c (class, meaning, path)
     where c.class = spec_field.class;
     if class = 'headers' and is_met then
         select count(*) = count(distinct lower(k.key)) into is_met
         from jsonb_object_keys(value) as k (key);
+    elsif class = 'url' and is_met then
+        is_met := jobq_private.is_sendable_url(value #>> '{}');
     end if;
 end
 $$;

@@ -15,6 +15,7 @@ from waiting import until_async
 
 from jobq.cli import main
 from jobq.delivery import Keyring
+from jobq.delivery.preview import sent
 from jobq.errors import NotFound, PayloadInvalid
 
 if TYPE_CHECKING:
@@ -133,14 +134,14 @@ async def test_pause_resume_and_test_over_http(post: Post, database: str) -> Non
 SPECS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "HTTP": (
         {
-            "url": "https://a.example/{{config.path}}/{{input.n}}?k={{secret.key}}",
+            "url": "https://a.example/{{config.path}} x/{{input.n}}?k={{secret.key}}#part",
             "headers": {"Authorization": "Bearer {{secret.key}}"},
             "body_template": {"n": "{{input.n}}", "key": "{{secret.key}}", "job": "{{job.id}}"},
             "sign_with": "key",
         },
         {
             "method": "POST",
-            "url": "https://a.example/p/1.10?k=***",
+            "url": "https://a.example/p%20x/1.10?k=***",
             "body": '{"n":1.10,"job":"00000000-0000-0000-0000-000000000000","key":"***"}',
         },
     ),
@@ -194,6 +195,22 @@ async def test_a_preview_shows_what_would_be_sent_but_no_secret(
     )
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "ENDPOINT_NOT_FOUND")
     assert post.sink.received == []
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://É.example:80/ x/é?q= [#part", "http://xn--9ca.example/%20x/%C3%A9?q=%20["),
+        ("http://a.example:8080", "http://a.example:8080/"),
+        ("http://a.example/***/a b?k=***#***", "http://a.example/***/a%20b?k=***"),
+        ("http://***:***/a b#c", "http://***:***/a%20b"),
+        ("***", "***"),
+        ("***/a b", "***/a%20b"),
+        ("***?q=a b", "***?q=a%20b"),
+    ],
+)
+def test_a_preview_shows_the_url_that_is_sent(url: str, shown: str) -> None:
+    assert sent(url) == shown
 
 
 @pytest.mark.parametrize("to", ["a\r\nx-evil: 1", "ünïcode"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import uuid4
 
 import httpx
+import msgspec
 import psycopg
 import pytest
 from http_api import SETTINGS, served
@@ -15,7 +16,8 @@ from http_api import SETTINGS, served
 from jobq.error_table import ERROR_TABLE
 from jobq.http import create_app
 from jobq.http.app import OPERATIONS
-from jobq.http.errors import ERRORS, RENAMED, translate
+from jobq.http.errors import ERRORS, FRACTIONS, RENAMED, translate
+from jobq.http.kinds import NewKind
 from jobq.http.limits import is_deeper
 from jobq.http.openapi import errors_of
 
@@ -340,6 +342,47 @@ async def test_ready_names_the_reason_and_soon(
         ready = await client.get("/ready")
     assert ready.status_code == 503
     assert (ready.json()["queue"], ready.json()["repo"]) == (f"error({reason})",) * 2
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "said"),
+    [
+        ("priority", "40000", "Expected `integer` <= 32767 - at `$.priority`"),
+        ("priority", "-40000", "Expected `integer` >= -32768 - at `$.priority`"),
+        ("priority", "1.5", "Expected `integer` - at `$.priority`"),
+        ("priority", '"a"', "Expected `integer | null`, got `str` - at `$.priority`"),
+        ("retry_jitter", "2", "Expected `number` <= 1.0 - at `$.retry_jitter`"),
+        ("retry_preset", "1.5", "Expected `str | null`, got `float` - at `$.retry_preset`"),
+    ],
+)
+def test_a_whole_number_is_called_an_integer(member: str, value: str, said: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as refused:
+        msgspec.json.decode(f'{{"kind":"a","{member}":{value}}}', type=NewKind)
+    assert translate(refused.value).detail == said
+
+
+def test_every_number_that_may_be_a_fraction_is_known() -> None:
+    """In requests; so that the others may be called integers."""
+    bodies = [operation.body for operation in OPERATIONS if operation.body is not None]
+    models = {model for body in bodies for model in get_args(body) or [body]}
+    schemas, parts = msgspec.json.schema_components(list(models), ref_template="{name}")
+    assert fractions({**parts, "": schemas}) == FRACTIONS
+
+
+def fractions(schema: Any, name: str = "") -> set[str]:
+    """Return the members of a JSON schema that are numbers, but not whole ones."""
+    if isinstance(schema, list):
+        return {found for part in schema for found in fractions(part, name)}
+    if not isinstance(schema, dict):
+        return set()
+    if schema.get("type") == "number" and "multipleOf" not in schema:
+        return {name}
+    kept = {"anyOf", "items", "oneOf"}
+    return {
+        found
+        for key, part in schema.items()
+        for found in fractions(part, name if key in kept else key)
+    }
 
 
 def test_each_error_is_described_at_its_own_status() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -84,20 +85,35 @@ def refusal(code: str, detail: str) -> PayloadInvalid:
 
 def http(message: Message) -> dict[str, Any]:
     """Show a request."""
-    from jobq.delivery.http import head_of, target_of  # noqa: PLC0415 - a driver
+    from jobq.delivery.http import head_of  # noqa: PLC0415 - a driver
 
     headers, content = head_of(message)
-    url = as_text(message.spec["url"])
-    if MASK not in url:
-        target_of(url)
     if "sign_with" in message.spec:
         headers["webhook-signature"] = MASK
     return {
         "method": message.spec.get("method", "POST"),
-        "url": url,
+        "url": sent(as_text(message.spec["url"])),
         "headers": headers,
         "body": content.decode(),
     }
+
+
+def sent(url: str) -> str:
+    """Return a URL as it is sent; where a secret hides the host, all before the path as it is.
+
+    Raises:
+        Permanent: it is not a URL of HTTP.
+    """
+    from jobq.delivery.http import target_of  # noqa: PLC0415 - a driver
+
+    start = re.match(r"([^/?#]*//)?[^/?#]*", url)[0]  # type: ignore[index]
+    if MASK not in start:
+        place, host = target_of(url)
+        return f"{place.scheme.decode()}://{host}{place.target.decode()}"
+    rest = url.removeprefix(start)
+    target = target_of(f"http://host{rest}")[0].target.decode()
+    # A secret that is a whole address may have a path, too.
+    return start + (target if rest.startswith("/") else target.removeprefix("/"))
 
 
 def kafka(message: Message) -> dict[str, Any]:

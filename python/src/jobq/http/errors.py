@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -97,6 +98,8 @@ CODE_OF_SQLSTATE: Final = {
     "54000": "MESSAGE_TOO_LARGE",
     "57014": "TIMEOUT",
 }
+# Members of requests that are numbers, but not whole ones.
+FRACTIONS: Final = frozenset({"max_per_second", "retry_jitter"})
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 
 
@@ -161,6 +164,8 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
             answered = error
         case HTTPException():
             answered = of_starlette(error)
+        case msgspec.ValidationError():
+            answered = ApiError("INVALID_REQUEST", in_words(str(error)))
         case msgspec.MsgspecError() | UnicodeDecodeError() | RecursionError():
             answered = ApiError("INVALID_REQUEST", str(error))
         case JobqError(code="SECRET_KEY_MISSING"):
@@ -173,6 +178,19 @@ def translate(error: Exception, *, is_enqueue: bool = False) -> ApiError:
         case psycopg.Error():
             answered = of_database(error, is_enqueue=is_enqueue)
     return answered
+
+
+def in_words(problem: str) -> str:
+    """Return what is wrong with a request, its numbers called what they must be.
+
+    Whole numbers are read as fractions are, since 5.0 is one too.
+    """
+    expected, at, place = problem.partition(" - at ")
+    if place.rpartition(".")[2].rstrip("`") in FRACTIONS:
+        return expected.replace("Expected `float", "Expected `number") + at + place
+    expected = expected.removesuffix(" that's a multiple of 1.0")
+    expected = expected.replace("Expected `float", "Expected `integer")
+    return re.sub(r"(?<== )(-?[0-9]+)[.]0$", r"\1", expected) + at + place
 
 
 def of_starlette(error: HTTPException) -> ApiError:
