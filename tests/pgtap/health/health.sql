@@ -1,5 +1,5 @@
 begin;
-select plan(16);
+select plan(18);
 
 select hold_off_vacuum();
 
@@ -27,6 +27,22 @@ select ok(
     (select h.is_ok from jobq.health() as h where h.subject = 'queues'),
     'an empty one is well'
 );
+
+select jobq.enqueue('k', queue => 'many ' || n) from generate_series(1000, 1599) as n;
+update jobq_private.job as j
+set run_at = now() - interval '2 min'
+where j.queue = 'many 1599';
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'queues'),
+    'no live worker serves many 1599', 'of many queues the one with due jobs is found'
+);
+update jobq_private.job as j
+set run_at = now() - interval '2 min';
+select is(
+    (select count(*) from jobq_private.unserved_queue), 500::bigint,
+    'of very many it looks at so many as it can name'
+);
+select jobq.delete_many(kind => 'k');
 
 select lives_ok(
     $$ select jobq.maintain() from generate_series(1, 2) $$, 'partitions are made, a day at a time'
