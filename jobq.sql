@@ -2133,8 +2133,8 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
--- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
--- execute it; no row where there is none.
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in, and the
+-- role that they have set, may execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
 -- there are both. Raises: nothing.
@@ -2148,8 +2148,16 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         p.proowner,
-        has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage'),
+        (
+            select bool_and(
+                has_function_privilege(u.name, p.oid, 'execute')
+                and has_schema_privilege(u.name, n.oid, 'usage')
+            )
+            from (
+                values (session_user), (nullif(current_setting('role'), 'none')::name)
+            ) as u (name)
+            where u.name is not null
+        ),
         p.prorettype = 'jsonb[]'::regtype
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
@@ -2159,6 +2167,7 @@ as $$
         ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
     )
     and p.prokind = 'f'
+    and p.provariadic = 0
     and not p.proretset
     order by p.prorettype desc
     limit 1
@@ -2184,8 +2193,10 @@ as $$
         '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
         coalesce((
             select string_agg(format(
-                '(%s) returns %s', pg_get_function_arguments(p.oid),
-                pg_get_function_result(p.oid)
+                '%s(%s) returns %s',
+                case p.prokind when 'a' then 'aggregate ' when 'p' then 'procedure ' else '' end,
+                pg_get_function_arguments(p.oid),
+                coalesce(pg_get_function_result(p.oid), 'nothing')
             ), ', ')
             from pg_catalog.pg_proc as p
             join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
@@ -22602,7 +22613,9 @@ comment on function jobq.retire_worker is
 -- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
 -- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
 -- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
--- job of it cannot hold up the others. The results of a batch, and one that a limit may refuse, are
+-- job of it cannot hold up the others, unless statement_timeout or a cancel stops one: then those
+-- after it are given back, as are the jobs of a function that is no longer there. Constraints that
+-- are deferred are looked at after each call, the caller's own too. The results of a batch, and one that a limit may refuse, are
 -- stored here, where that still undoes the work.
 -- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
@@ -22611,7 +22624,7 @@ comment on function jobq.retire_worker is
 -- Argument small: of how many bytes the result of one job is left to the caller to store; -1
 -- leaves none.
 -- Column result: what the function returned for the job.
--- Column state: succeeded where the job is completed already; lost where the function itself has
+-- Column state: succeeded where the job is completed already; queued where it was given back; lost where the function itself has
 -- given it back or ended it; null where that is left to the caller.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
 -- Column error: its message.
@@ -22633,6 +22646,8 @@ declare
     _user constant name := current_user;
     _results jsonb[];
     _is_done boolean;
+    _is_stopped boolean := false;
+    _job record;
     _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
@@ -22686,6 +22701,15 @@ begin
             error_code := sqlstate;
             error := sqlerrm;
     end;
+    if error_code in ('3F000', '42883') and to_regprocedure(format(
+        '%I.%I(%s)', run_calls.run[1], run_calls.run[2],
+        case when run_calls.is_batch then 'jsonb[]' else 'jsonb' end
+    )) is null then
+        return query
+        select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
+        from jobq.release_many(run_calls.job_ids, run_calls.attempts) as r;
+        return;
+    end if;
     return query
     select u.job_id, u.attempt, _results[u.n], case
         when u.job_id = any(_lost) then 'lost'
@@ -22694,16 +22718,29 @@ begin
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
-    if not found then
-        return query
-        select r.*
+    if found then
+        return;
+    end if;
+    for _job in
+        select u.*
         from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
             as u (job_id, attempt, payload)
-        cross join lateral jobq.run_calls(
-            run_calls.run, true, array[u.job_id], array[u.attempt], array[u.payload],
+    loop
+        if _is_stopped then
+            return query
+            select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
+            from jobq.release_many(array[_job.job_id], array[_job.attempt]) as r;
+            continue;
+        end if;
+        select r.*
+        into job_id, attempt, result, state, error_code, error
+        from jobq.run_calls(
+            run_calls.run, true, array[_job.job_id], array[_job.attempt], array[_job.payload],
             run_calls.small
         ) as r;
-    end if;
+        return next;
+        _is_stopped := coalesce(error_code = '57014', false);
+    end loop;
 end
 $$;
 

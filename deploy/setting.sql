@@ -58,8 +58,8 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
--- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in may
--- execute it; no row where there is none.
+-- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in, and the
+-- role that they have set, may execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
 -- there are both. Raises: nothing.
@@ -73,8 +73,16 @@ set search_path = pg_catalog, pg_temp
 as $$
     select
         p.proowner,
-        has_function_privilege(session_user, p.oid, 'execute')
-        and has_schema_privilege(session_user, n.oid, 'usage'),
+        (
+            select bool_and(
+                has_function_privilege(u.name, p.oid, 'execute')
+                and has_schema_privilege(u.name, n.oid, 'usage')
+            )
+            from (
+                values (session_user), (nullif(current_setting('role'), 'none')::name)
+            ) as u (name)
+            where u.name is not null
+        ),
         p.prorettype = 'jsonb[]'::regtype
     from pg_catalog.pg_proc as p
     join pg_catalog.pg_namespace as n on n.oid = p.pronamespace
@@ -84,6 +92,7 @@ as $$
         ('3802'::oidvector, 'jsonb'::regtype), ('3807'::oidvector, 'jsonb[]'::regtype)
     )
     and p.prokind = 'f'
+    and p.provariadic = 0
     and not p.proretset
     order by p.prorettype desc
     limit 1
@@ -109,8 +118,10 @@ as $$
         '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
         coalesce((
             select string_agg(format(
-                '(%s) returns %s', pg_get_function_arguments(p.oid),
-                pg_get_function_result(p.oid)
+                '%s(%s) returns %s',
+                case p.prokind when 'a' then 'aggregate ' when 'p' then 'procedure ' else '' end,
+                pg_get_function_arguments(p.oid),
+                coalesce(pg_get_function_result(p.oid), 'nothing')
             ), ', ')
             from pg_catalog.pg_proc as p
             join pg_catalog.pg_namespace as n on n.oid = p.pronamespace

@@ -1,7 +1,9 @@
 -- Purpose: run the function of a kind for jobs that claim_calls() has leased, for work().
 -- Invariant: with the caller's rights. A subtransaction, so that what fails undoes nothing of other
 -- jobs, and so here OTHERS is caught. A batch that fails is run again one by one, so that one
--- job of it cannot hold up the others. The results of a batch, and one that a limit may refuse, are
+-- job of it cannot hold up the others, unless statement_timeout or a cancel stops one: then those
+-- after it are given back, as are the jobs of a function that is no longer there. Constraints that
+-- are deferred are looked at after each call, the caller's own too. The results of a batch, and one that a limit may refuse, are
 -- stored here, where that still undoes the work.
 -- Raises: 22023. Never: NULL_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID.
 -- Argument run: the schema and the name of the function.
@@ -10,7 +12,7 @@
 -- Argument small: of how many bytes the result of one job is left to the caller to store; -1
 -- leaves none.
 -- Column result: what the function returned for the job.
--- Column state: succeeded where the job is completed already; lost where the function itself has
+-- Column state: succeeded where the job is completed already; queued where it was given back; lost where the function itself has
 -- given it back or ended it; null where that is left to the caller.
 -- Column error_code: the SQLSTATE of the error; null where there was none.
 -- Column error: its message.
@@ -32,6 +34,8 @@ declare
     _user constant name := current_user;
     _results jsonb[];
     _is_done boolean;
+    _is_stopped boolean := false;
+    _job record;
     _lost uuid[] := array[]::uuid[];
 begin
     if num_nulls(run, is_batch, job_ids, attempts, payloads, small) > 0
@@ -85,6 +89,15 @@ begin
             error_code := sqlstate;
             error := sqlerrm;
     end;
+    if error_code in ('3F000', '42883') and to_regprocedure(format(
+        '%I.%I(%s)', run_calls.run[1], run_calls.run[2],
+        case when run_calls.is_batch then 'jsonb[]' else 'jsonb' end
+    )) is null then
+        return query
+        select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
+        from jobq.release_many(run_calls.job_ids, run_calls.attempts) as r;
+        return;
+    end if;
     return query
     select u.job_id, u.attempt, _results[u.n], case
         when u.job_id = any(_lost) then 'lost'
@@ -93,16 +106,29 @@ begin
     from unnest(run_calls.job_ids, run_calls.attempts)
         with ordinality as u (job_id, attempt, n)
     where error_code is null or error_code = '57014' or cardinality(run_calls.job_ids) = 1;
-    if not found then
-        return query
-        select r.*
+    if found then
+        return;
+    end if;
+    for _job in
+        select u.*
         from unnest(run_calls.job_ids, run_calls.attempts, run_calls.payloads)
             as u (job_id, attempt, payload)
-        cross join lateral jobq.run_calls(
-            run_calls.run, true, array[u.job_id], array[u.attempt], array[u.payload],
+    loop
+        if _is_stopped then
+            return query
+            select r.job_id, r.attempt, null::jsonb, coalesce(r.state, 'lost'), null, null
+            from jobq.release_many(array[_job.job_id], array[_job.attempt]) as r;
+            continue;
+        end if;
+        select r.*
+        into job_id, attempt, result, state, error_code, error
+        from jobq.run_calls(
+            run_calls.run, true, array[_job.job_id], array[_job.attempt], array[_job.payload],
             run_calls.small
         ) as r;
-    end if;
+        return next;
+        _is_stopped := coalesce(error_code = '57014', false);
+    end loop;
 end
 $$;
 

@@ -101,3 +101,60 @@ async def test_a_function_that_ends_its_session_runs_out_of_attempts(
         assert [job.last_error_code for job in ended] == ["57P01", None, "P0001", None]
         assert [job.attempts for job in ended] == [1, 1, 1, 1]
         assert ended[3].result == payloads[3]
+
+
+async def test_what_a_function_sets_reaches_nobody_else(database: str, connect: Any) -> None:
+    connect().execute(
+        "create function public.sets(payload jsonb) returns jsonb language plpgsql as $$ begin"
+        " execute format('set %s', payload #>> '{}'); return 'true'; end $$"
+    )
+    registry = Registry()
+
+    @registry.handler("path", transactional=True)
+    async def path(payload: Any, connection: Any) -> Any:
+        return (await (await connection.execute("show search_path")).fetchone())[0]
+
+    async with AsyncClient(database) as client:
+        await client.put_kind("sets", run="public.sets")
+
+        async def result(kind: str, payload: object) -> object:
+            job_id = (await client.enqueue(kind, payload)).job_id
+
+            async def is_done() -> bool:
+                return (await client.get(job_id)).is_finished
+
+            await until_async(is_done, f"for {kind}")
+            return (await client.get(job_id)).result
+
+        async with Worker(database, registry, poll=0.5, concurrency=1):
+            before = await result("path", {})
+            assert await result("sets", "search_path = elsewhere") is True
+            assert await result("path", {}) == before
+            assert await result("sets", "default_transaction_read_only = on") is True
+            assert await result("sets", "lock_timeout = 1") is True
+
+
+async def test_a_worker_that_stops_lets_a_function_end(database: str, connect: Any) -> None:
+    connection = connect()
+    connection.execute(
+        "create function public.waits(payload jsonb) returns jsonb language plpgsql as $$ begin"
+        " perform pg_advisory_xact_lock(16); return payload; end $$"
+    )
+    async with AsyncClient(database) as client:
+        await client.put_kind("waits", run="public.waits")
+        connection.execute("select pg_advisory_lock(16)")
+        job = await client.enqueue("waits", 1)
+
+        async def is_begun() -> bool:
+            waiting = "select from pg_locks where locktype = 'advisory' and not granted"
+            return connection.execute(waiting).rowcount > 0
+
+        worker = Worker(database, Registry(), poll=0.2)
+        running = asyncio.create_task(worker.run())
+        await until_async(is_begun, "for the function")
+        stopping = asyncio.create_task(worker.stop())
+        await asyncio.sleep(0.5)  # what it would undo is undone by now
+        connection.execute("select pg_advisory_unlock(16)")
+        await stopping
+        await running
+        assert (await client.get(job.job_id)).state == "succeeded"

@@ -10,7 +10,7 @@ import pytest
 from waiting import until_async
 
 from jobq import AsyncClient, Worker
-from jobq.registry import JobContext, Permanent, Registry, Retry
+from jobq.registry import JobContext, Permanent, Registry, Retry, Unable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,6 +110,44 @@ async def test_a_hook_can_refuse_what_the_handler_would_do(
         job = await ended(client, (await client.enqueue("a")).job_id)
     assert (job.state, job.last_error_code, job.last_error) == ("dead", "CLOSED", "no a today")
     assert ran == []
+
+
+async def test_whatever_a_hook_raises_fails_its_own_job(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.before
+    async def exits(context: JobContext) -> None:
+        raise SystemExit(4)
+
+    @registry.handler("thread", max_attempts=1)
+    def thread() -> None: ...
+
+    @registry.handler("transaction", transactional=True, max_attempts=1)
+    def transaction(payload: Any, connection: Any) -> None: ...
+
+    async with Worker(database, registry):
+        for handler in registry:
+            job = await ended(client, (await client.enqueue(handler.kind)).job_id)
+            assert (job.state, job.last_error_code) == ("dead", "ERROR")
+
+
+async def test_no_hooks_run_for_jobs_without_a_handler(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.before
+    def fails(context: JobContext) -> None:
+        raise Permanent("CLOSED")
+
+    async def other(payload: Any, context: JobContext) -> None:
+        raise Unable("UNKNOWN_KIND", "no endpoint of this kind", in_=0)
+
+    registry.otherwise(other)
+    registry.handler("known")(lambda: None)
+    unknown = (await client.enqueue("unknown", priority=1)).job_id
+    known = (await client.enqueue("known")).job_id
+    async with Worker(database, registry, concurrency=1):
+        assert (await ended(client, known)).last_error_code == "CLOSED"
+    assert (await client.get(unknown)).state == "queued"
 
 
 @pytest.mark.parametrize("mode", ["coroutine", "thread"])

@@ -310,6 +310,10 @@ class Registry:
         """Whether a function does the jobs of every kind that has no handler."""
         return self._fallback is not None
 
+    def is_fallback(self, handler: Handler) -> bool:
+        """Whether it is what does the jobs that have no handler; no hooks run around it."""
+        return handler is self._fallback
+
     def get(self, kind: str) -> Handler | None:
         """Return the handler of a kind, or None."""
         return self._handlers.get(kind, self._fallback)

@@ -13,8 +13,10 @@ as $$
         '%s(jsonb) returns jsonb, or the same with jsonb[]; found: %s', sql_function_problem.run,
         coalesce((
             select string_agg(format(
-                '(%s) returns %s', pg_get_function_arguments(p.oid),
-                pg_get_function_result(p.oid)
+                '%s(%s) returns %s',
+                case p.prokind when 'a' then 'aggregate ' when 'p' then 'procedure ' else '' end,
+                pg_get_function_arguments(p.oid),
+                coalesce(pg_get_function_result(p.oid), 'nothing')
             ), ', ')
             from pg_catalog.pg_proc as p
             join pg_catalog.pg_namespace as n on n.oid = p.pronamespace

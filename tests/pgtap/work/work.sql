@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(43);
+select plan(47);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -60,6 +60,15 @@ language sql
 return to_jsonb(current_user);
 select jobq.put_kind('evil', run => 'analytics.evil');
 reset session authorization;
+
+create function analytics.variadic(variadic payloads jsonb[])
+returns jsonb[]
+language sql
+return payloads;
+select throws_ok(
+    $$select jobq.put_kind('refresh', run => 'analytics.variadic')$$, 'JQ007', null,
+    'nor a variadic one'
+);
 
 -- Running
 create temporary table made as
@@ -246,6 +255,68 @@ select is(
     (select count(*) from jobq.work('{b}', 1000) as w where w.state = 'succeeded'), 1000::bigint,
     'a thousand at a time'
 );
+
+-- One that statement_timeout stops, of a batch that has failed
+create function analytics.slow(payloads jsonb[])
+returns jsonb[]
+language plpgsql
+as $$
+begin
+    if cardinality(payloads) > 1 then
+        raise exception 'one by one';
+    end if;
+    raise exception using errcode = '57014';
+end
+$$;
+reset session authorization;
+select jobq.put_kind('slow', run => 'analytics.slow', queue => 'slow');
+set local session authorization ops_runner;
+select jobq.enqueue('slow', '1') from generate_series(1, 3);
+select bag_eq(
+    $$ select state from jobq.work('{slow}') $$, $$ values ('retrying'), ('queued'), ('queued') $$,
+    'what is left of a batch is given back'
+);
+
+-- A function that goes while a call runs
+create function analytics.goes(payload jsonb)
+returns jsonb
+language plpgsql
+as $$
+begin
+    drop function analytics.gone;
+    return null;
+end
+$$;
+create function analytics.gone(payload jsonb)
+returns jsonb
+language sql
+return payload;
+reset session authorization;
+select jobq.put_kind(kind, run => 'analytics.' || kind, queue => 'going')
+from unnest('{goes,gone}'::text[]) as kind;
+set local session authorization ops_runner;
+select jobq.enqueue('goes', priority => 1), jobq.enqueue('gone');
+select set_eq(
+    $$ select kind, state from jobq.work('{going}') $$,
+    $$ values ('goes', 'succeeded'), ('gone', 'queued') $$,
+    'leaves its jobs waiting'
+);
+reset session authorization;
+delete from jobq_private.kind where kind = 'gone';
+
+-- A role that may not run what the log-in may
+create function analytics.owned(payload jsonb)
+returns jsonb
+language sql
+return payload;
+revoke all on function analytics.owned from public;
+reset session authorization;
+select jobq.put_kind('owned', run => 'analytics.owned', queue => 'owned');
+set local session authorization ops_runner;
+select jobq.enqueue('owned');
+set local role jobq_worker;
+select is_empty($$ select jobq.work('{owned}') $$, 'a role that is set must be allowed to run it too');
+reset role;
 
 -- A function that leaves a role set fails alone
 create function analytics.becomes(payload jsonb)

@@ -239,6 +239,8 @@ class Attempts:
         hooks, handler, context = self._registry.hooks, held.handler, held.context
         if not hooks or handler is None or context is None:
             return call
+        if self._registry.is_fallback(handler):
+            return call
         if handler.mode == "coroutine" or handler.batch:
             return hooks.around_coroutine(call, context)
         return hooks.around_function(call, context, self._wait)
@@ -246,10 +248,13 @@ class Attempts:
     def _wait(self, hooked: Awaitable[Any]) -> object:
         """Wait in a thread for what the worker's event loop runs."""
 
-        async def awaited() -> object:
-            return await hooked
+        async def awaited() -> Returned | Raised:
+            try:
+                return Returned(await hooked)
+            except BaseException as error:  # of a task, SystemExit would end the loop
+                return Raised(error)
 
-        return asyncio.run_coroutine_threadsafe(awaited(), self._loop).result()
+        return outcome_of(asyncio.run_coroutine_threadsafe(awaited(), self._loop).result())
 
     def _batches(self, handler: Handler) -> Batches:
         """Return where the jobs of a handler meet."""

@@ -39,6 +39,8 @@ CLAIM: Final = (
     "select job_id, attempt, kind, payload, run, is_batch, retry_on from jobq.claim_calls(%s, 1)"
 )
 RUN: Final = "select state, error_code, error from jobq.run_calls(%s, %s, %s, %s, %s, %s)"
+# What a function has set must reach neither later functions nor handlers.
+RESET: Final = "reset all"
 FAIL: Final = "select jobq.fail(%s, %s, %s, %s, %s)"
 # The size of results that it leaves to be stored: none.
 STORES_ALL: Final = -1
@@ -110,6 +112,7 @@ class Calls:
         self._met: list[tuple[str, str]] = []
         self._learned_at = 0.0
         self._suspects = 0
+        self._is_stopping = False
         self.is_idle = True
 
     def met(self, kind: str, text: str) -> None:
@@ -122,20 +125,29 @@ class Calls:
         self.is_idle = False
         self._is_asked.set()
 
+    def stop(self) -> None:
+        """Let what runs end, and begin nothing more."""
+        self._is_stopping = True
+        self._is_asked.set()
+
     async def run(self) -> None:
-        """Work until cancelled; what runs then is undone, and left to others."""
-        while True:
+        """Work until stopped, or cancelled; what runs then is undone, and left to others."""
+        while not self._is_stopping:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):
                     await self._is_asked.wait()
             self._is_asked.clear()
             try:
                 await self._learn()
-                while self._unknown.functions and await self._work():
+                while self._has_work and await self._work():
                     pass
             except (psycopg.Error, Unable) as error:
                 self._complaints.warning("functions of the database: %s", _text(error))
             self.is_idle = not self._is_asked.is_set()
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._unknown.functions) and not self._is_stopping
 
     # ---- what is a function
 
@@ -167,6 +179,7 @@ class Calls:
             async with self._places.connection() as connection:
                 rows = await connection.execute(WORK, (self._queues, MOST))
                 ended = await rows.fetchall()
+                await connection.execute(RESET)
         except psycopg.Error:
             if connection is not None and connection.closed:
                 self._suspects = MOST
@@ -206,6 +219,7 @@ class Calls:
                 await connection.execute(SET_PROGRESS, (job.job_id, job.attempt, Jsonb(None)))
                 is_begun = True
                 state, code, text = await _one(connection, RUN, job.arguments)
+                await connection.execute(RESET)
                 if code is None:
                     return str(state)
                 failure = (text, code, job.is_retryable(code))

@@ -314,14 +314,15 @@ class Worker:
             listener.on_job, listener.on_cancel = look, heart.ask
             await self._background(stack, listener.run())
         await self._background(stack, heart.run())
-        await self._background(stack, calls.run())
+        called = await self._background(stack, calls.run())
         await self._background(stack, maintain(protocol, links))
         await self._background(stack, patrol(dispatcher, self._stop, self._concurrency))
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
         logger.info("worker started", extra={"worker": self.name, "queues": self._queues.names})
         self._is_ready.set()
         await self._wait_until_told(work)
-        await self._wind_down(work, listener)
+        calls.stop()
+        await self._wind_down(work, called, listener)
         await notes.flush()
         with suppress(JobqError):
             await protocol.retire()
@@ -382,7 +383,7 @@ class Worker:
 
     async def _background(
         self, stack: AsyncExitStack, coroutine: Coroutine[Any, Any, None]
-    ) -> None:
+    ) -> asyncio.Task[None]:
         """Run something beside the work, until the worker has stopped."""
         task = asyncio.create_task(coroutine)
         task.add_done_callback(self._on_background_end)
@@ -393,6 +394,7 @@ class Worker:
                 await task
 
         stack.push_async_callback(end)
+        return task
 
     def _on_background_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -406,7 +408,9 @@ class Worker:
         if work.done() and work.exception() is not None:
             raise work.exception()  # type: ignore[misc]
 
-    async def _wind_down(self, work: asyncio.Task[None], listener: Listener | None) -> None:
+    async def _wind_down(
+        self, work: asyncio.Task[None], called: asyncio.Task[None], listener: Listener | None
+    ) -> None:
         """Finish what runs, give back what does not finish in time, and settle everything."""
         dispatcher, attempts = self._dispatcher, self._attempts
         assert dispatcher is not None and attempts is not None  # noqa: S101 - it worked
@@ -417,7 +421,9 @@ class Worker:
         if running:
             logger.info("stopping: waiting up to %g s for %d jobs", self._grace, running)
         abort = asyncio.create_task(self._stop.at_once.wait())
-        await asyncio.wait({work, abort}, timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
+        done = asyncio.create_task(asyncio.wait({work, called}))
+        await asyncio.wait({done, abort}, timeout=self._grace, return_when=asyncio.FIRST_COMPLETED)
+        done.cancel()
         abort.cancel()
         unfinished = dispatcher.running
         tasks = {held.task for held in unfinished if held.is_interruptible and held.task}
