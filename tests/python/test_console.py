@@ -266,6 +266,21 @@ async def test_what_somebody_does_is_seen_at_once(browser: Browser) -> None:
     assert ">paused<" in (await browser.get("/console/queues")).text
 
 
+async def test_a_list_of_queues_that_is_cut_says_so_and_leads_to_the_rest(
+    browser: Browser,
+) -> None:
+    browser.api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 199) n")
+    await browser.sign_in(["read"])
+    assert "The first 200 queues" not in (await browser.get("/console/queues")).text
+    browser.api.run("select jobq.enqueue('k', queue => 'z' || n) from generate_series(1, 2) n")
+    browser.client.cookies.clear()
+    await browser.sign_in(["operate"])
+    page = (await browser.get("/console/queues")).text
+    assert "The first 200 queues by name; there may be more" in page and ">z2<" not in page
+    assert '<form action="/console/queue"' in page and 'name="name"' in page
+    assert (await browser.get("/console/queue?name=z2")).status_code == 200
+
+
 async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
     await browser.sign_in(["operate"])
     for name in ("a/b", "..", "?x&y", EVIL):
@@ -297,6 +312,28 @@ async def test_only_the_proxy_says_who_its_users_are(database: str) -> None:
         https = {"x-user": "ada", "x-forwarded-proto": "https", "x-forwarded-for": "192.0.2.1"}
         given = (await browser.get("/console/queues", headers=https)).headers["set-cookie"]
         assert "Secure" in given
+
+
+async def test_a_proxys_user_without_cookies_drives_nobody_out(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobq.console.sessions.MOST", 25)
+    proxy = Proxy("x-user", ("read",))
+    async with browsing(database, Options(proxy=proxy), ("127.0.0.1/32",)) as browser:
+        cookie = (await browser.sign_in(["read"])).cookies["jobq_console"]
+        ada = (await browser.get("/console/queues", headers={"x-user": "ada"})).cookies
+        for path in ["/console/queues"] * 30 + ["/console/static/icon.svg"]:
+            browser.client.cookies.clear()
+            answer = await browser.get(path, headers={"x-user": "probe"})
+            assert answer.status_code == 200
+        assert "set-cookie" not in answer.headers
+        for headers in (
+            {"cookie": f"jobq_console={cookie}"},
+            {"cookie": f"jobq_console={ada['jobq_console']}", "x-user": "ada"},
+        ):
+            browser.client.cookies.clear()
+            answer = await browser.get("/console/queues", headers=headers)
+            assert answer.status_code == 200 and "set-cookie" not in answer.headers
 
 
 @pytest.mark.parametrize("networks", [(), ("127.0.0.1/32",)])
@@ -560,6 +597,8 @@ async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
         "/console/jobs?after=noon": 400,
         "/console/jobs?metadata=%7B": 400,
         "/console/jobs?before=x": 400,
+        "/console/?span=x": 400,
+        "/console/?by=x": 400,
         "/console/jobs?kind=a%00b": 400,
         "/console/jobs/bulk?action=destroy": 404,
         "/console/nowhere": 404,

@@ -55,10 +55,10 @@ class Guard:
         request = Request(scope)
         given, cookie = request.cookies.get(cookie_of(request), ""), None
         session = await self._session(request, given, proxied)
-        if session is None and proxied is not None:
+        is_asset = "/static/" in scope["path"]
+        if session is None and proxied is not None and not is_asset:
             session, cookie = await self._welcome(proxied)
         scope["jobq.session"] = session
-        is_asset = "/static/" in scope["path"]
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobq.console import charts
 from jobq.console.visit import Page, Visit
+from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +49,14 @@ async def show(visit: Visit) -> Response:
 
 
 def one_of(given: str | None, known: tuple[str, ...]) -> str:
-    """Return what is given if it is known, else the first that is."""
-    return given if given in known else known[0]
+    """Return what is given, or the first that is known.
+
+    Raises:
+        ApiError: it is not known.
+    """
+    if given is not None and given not in known:
+        raise ApiError("INVALID_REQUEST", f"'{given[:80]}' is none of {', '.join(known)}")
+    return given or known[0]
 
 
 def totals(queues: Iterable[dict[str, Any]]) -> dict[str, int]:

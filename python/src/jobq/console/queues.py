@@ -12,6 +12,7 @@ from jobq.console.visit import Page, Visit
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+MOST_QUEUES: Final = 200
 MOST_SERVERS: Final = 20
 HOURS: Final = ("1", "4", "24")
 
@@ -22,7 +23,7 @@ async def show(visit: Visit) -> Response:
         visit.visitor.document("jobq_http.show_queues"),
         visit.visitor.document("jobq_http.show_history"),
     )
-    return visit.show("queues.html", queues=queues, trends=charts.trends(history))
+    return visit.show("queues.html", queues=queues, trends=charts.trends(history), most=MOST_QUEUES)
 
 
 async def show_one(visit: Visit) -> Response:

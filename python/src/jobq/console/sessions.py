@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PATH: Final = "/console"
 MOST: Final = 2000
+MOST_OF_ONE: Final = 20  # of a proxy's user: a client that keeps no cookies begins many
 
 
 @dataclass(slots=True)
@@ -59,6 +60,10 @@ class Sessions:
         """Begin a session and return its cookie's value."""
         for name in [n for n, s in self._sessions.items() if not self.lasts(s)]:
             await self.end(name)
+        if session.proxied is not None:
+            own = [(s.seen, n) for n, s in self._sessions.items() if s.proxied == session.proxied]
+            for _, name in sorted(own)[: max(0, len(own) + 1 - MOST_OF_ONE)]:
+                await self.end(name)
         while len(self._sessions) >= MOST:
             await self.end(next(iter(self._sessions)))
         cookie = secrets.token_urlsafe(32)
