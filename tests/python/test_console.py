@@ -838,6 +838,23 @@ async def test_a_stream_ends_with_its_session(database: str, is_revoked: bool) -
                     pass
 
 
+async def test_one_reader_does_not_take_every_stream(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobq.console.pulse.MOST_OF_ONE", 1)
+    async with served(database, replace(SETTINGS, console=Options())) as api:
+        browser = Browser(api)
+        browser.client.headers["host"] = "jobq"
+        await browser.sign_in(["read"])
+        async with browser.client.stream("GET", "/console/stream") as following:
+            assert await anext(following.aiter_lines()) == "retry: 3000"
+            assert (await browser.get("/console/stream")).status_code == 429
+            browser.client.cookies.clear()
+            await browser.sign_in(["read"])
+            async with browser.client.stream("GET", "/console/stream") as other:
+                assert other.status_code == 200
+
+
 async def test_a_queue_names_who_serves_it(browser: Browser) -> None:
     await browser.sign_in(["operate"])
     assert "no worker" in (await browser.get("/console/queue?name=mail")).text

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from jobq.console.sessions import Session
+
 logger = logging.getLogger("jobq.console")
 
 EVERY: Final = 2.0  # seconds between looks
 SURE: Final = 15.0  # after so many a page is told anyway: times grow, and so do ages
 MOST_STREAMS: Final = 500
+MOST_OF_ONE: Final = 50  # of a session, so that one reader does not take them all
 
 
 class Pulse:
@@ -48,9 +51,12 @@ class Pulse:
         """Whether no more may watch."""
         return self._watching >= MOST_STREAMS
 
-    async def beats(self, is_still_in: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
+    async def beats(
+        self, session: Session, is_still_in: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
         """Yield an event each time that something may have changed, while its reader is in."""
         self._watching += 1
+        session.streams += 1
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
         try:
@@ -68,6 +74,7 @@ class Pulse:
                     yield b"event: changed\ndata: \n\n"
         finally:
             self._watching -= 1
+            session.streams -= 1
 
     async def _look(self) -> None:
         last = None
@@ -109,8 +116,10 @@ async def stream(request: Request) -> Response:
         return Response(status_code=401)
     if pulse.is_full:
         return Response(status_code=503, headers={"retry-after": "10"})
+    if session.streams >= MOST_OF_ONE:
+        return Response(status_code=429, headers={"retry-after": "10"})
     address = request.client.host if request.client else ""
-    beats = pulse.beats(lambda: is_still_in(console, session, address))
+    beats = pulse.beats(session, lambda: is_still_in(console, session, address))
     return StreamingResponse(
         beats, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )

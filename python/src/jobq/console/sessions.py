@@ -33,6 +33,7 @@ class Session:
         token: what forms carry, so that no other site can forge them.
         said: what was done, to be told on the next page.
         is_ended: whether somebody has left it.
+        streams: how many of its pages follow what happens.
     """
 
     visitor: Visitor
@@ -43,6 +44,7 @@ class Session:
     began: float = field(default_factory=time.monotonic)
     seen: float = field(default_factory=time.monotonic)
     is_ended: bool = False
+    streams: int = 0
 
     def owns(self, token: str) -> bool:
         """Whether a form's token is this session's."""
