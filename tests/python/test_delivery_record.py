@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from delivery_sink import KEY, posting
+from delivery_sink import KEY, LOCAL, posting
 from http_api import opened
 from waiting import until_async
 
-from jobq import AsyncClient, JobContext
+from jobq import AsyncClient, JobContext, Registry, Worker
 from jobq.delivery import Deliverer, Keyring, SecretKeyError
 from jobq.delivery.endpoint import Endpoints
 from jobq.delivery.secret import Vault
@@ -221,3 +222,31 @@ def context_of(
         recorder=None,  # type: ignore[arg-type]
         delivery_version=version,
     )
+
+
+async def test_a_worker_without_key_or_driver_gives_jobs_back_uncounted(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JOBQ_SECRET_KEYS", raising=False)
+    monkeypatch.setitem(sys.modules, "jobq.delivery.redis_stream", None)  # as if not installed
+    registry = Registry()
+    async with AsyncClient(database) as client, Deliverer(database, guard=LOCAL) as deliverer:
+        registry.otherwise(deliverer.deliver)
+        await client.put_secret("key", "canary", keyring=Keyring([KEY]))
+        spec = {"url": "http://a.example", "headers": {"a": "{{secret.key}}"}}
+        await client.put_endpoint("keyless", "HTTP", spec)
+        await client.put_endpoint(
+            "driverless", "REDIS_STREAM", {"redis_url": "redis://a.example", "stream": "s"}
+        )
+        ids = [(await client.enqueue(name)).job_id for name in ("keyless", "driverless")]
+        async with Worker(database, registry, poll=0.1) as worker:
+
+            async def is_said() -> bool:
+                lacks = worker.health()["lacks"]
+                return isinstance(lacks, dict) and set(lacks) == {"SECRET_KEY_MISSING", "NO_DRIVER"}
+
+            await until_async(is_said)
+            for job_id in ids:
+                job = await client.get(job_id)
+                assert (job.state, job.attempts) == ("queued", 0)
+                assert job.run_at - job.created_at > timedelta(seconds=20)
