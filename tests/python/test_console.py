@@ -555,6 +555,8 @@ async def test_a_schedules_payload_is_a_tree_and_can_be_had(browser: Browser) ->
     await browser.sign_in(["read"])
     page = (await browser.get(f"/console/schedules/{name}")).text
     assert "<summary><b><bdi>a</bdi></b> [1]</summary>" in page
+    lead = await browser.get(f"/console/jobs/{name}")
+    assert lead.status_code == 303 and lead.headers["location"] == f"/console/schedules/{name}"
     file = await browser.get(f"/console/schedules/{name}/payload.json")
     assert file.json() == {"a": [1]}
 

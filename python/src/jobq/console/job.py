@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from jobq.console import graph
+from jobq.console.sessions import PATH
 from jobq.console.visit import Page, Visit
 from jobq.console.words import MOST_TEXT, plural
 from jobq.http import operation
@@ -33,16 +34,17 @@ async def show(visit: Visit) -> Response:
     """Show a job, and what can be done about it."""
     job_id = id_of(visit)
     ask = visit.visitor
-    documents, (attempts, _), (lines, more), reasons, tree = await asyncio.gather(
-        ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind"),
+    # The others refuse the id of a recurring job, so that this must be known first.
+    [(document,)] = await ask.rows("jobq_http.show_job", job_id=job_id, vocabulary="kind")
+    job, texts = read(document)
+    if "result" not in texts:
+        return RedirectResponse(f"{PATH}/schedules/{job_id}", 303)
+    (attempts, _), (lines, more), reasons, tree = await asyncio.gather(
         ask.page("jobq_http.page_attempts", job_id=job_id, max_attempts=MOST_ATTEMPTS),
         ask.page("jobq_http.page_logs", job_id=job_id, max_lines=MOST_LINES, before=before(visit)),
         ask.rows("explain", job_id=job_id),
         ask.document("show_graph", job_id=job_id, max_nodes=graph.MOST_NODES),
     )
-    job, texts = read(documents[0][0])
-    if "result" not in texts:  # a recurring job
-        return visit.back(f"/schedules/{job_id}")
     return visit.show(
         "job.html", job=job, texts=texts, attempts=attempts, lines=lines[::-1], more=more,
         reasons=reasons, picture=graph.drawn(tree), most_text=MOST_TEXT,
