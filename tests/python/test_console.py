@@ -591,7 +591,7 @@ async def test_counts_end_at_ten_thousand(browser: Browser) -> None:
 
 
 async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
-    await browser.sign_in(["read"])
+    await browser.sign_in(["read", "operate"])
     for path, status in {
         "/console/jobs/nothing": 404,
         "/console/jobs/00000000-0000-7000-8000-000000000000": 404,
@@ -601,6 +601,8 @@ async def test_bad_addresses_are_answered_in_words(browser: Browser) -> None:
         "/console/jobs?before=x": 400,
         "/console/?span=x": 400,
         "/console/?by=x": 400,
+        "/console/audit?before=x": 400,
+        "/console/jobs?state=,,,": 400,
         "/console/jobs?kind=a%00b": 400,
         "/console/jobs/bulk?action=destroy": 404,
         "/console/nowhere": 404,

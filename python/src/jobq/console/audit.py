@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobq.console.jobs import number_of
 from jobq.console.visit import Page, Visit
 from jobq.http.errors import ApiError
 
@@ -16,11 +15,22 @@ async def show(visit: Visit) -> Response:
     """Show what operators have done."""
     if not visit.visitor.may_operate:
         raise ApiError("FORBIDDEN", message="The audit is for operators.")
-    subject, before = visit.query("subject"), number_of(visit.query("before"))
-    rows, more = await visit.visitor.page(
-        "jobq_http.page_audit", subject=subject, before=before or None
-    )
+    subject, before = visit.query("subject"), place(visit.query("before"))
+    rows, more = await visit.visitor.page("jobq_http.page_audit", subject=subject, before=before)
     return visit.show("audit.html", rows=rows, more=more, subject=subject or "")
+
+
+def place(given: str | None) -> int | None:
+    """Return where a page goes on.
+
+    Raises:
+        ApiError: it is no place in the audit.
+    """
+    if given is None:
+        return None
+    if given.isascii() and given.isdigit() and len(given) < 19:
+        return int(given)
+    raise ApiError("INVALID_REQUEST", "before: this is no place in the list")
 
 
 PAGES = (Page("/audit", show, takes=("subject", "before")),)

@@ -48,7 +48,7 @@ class Filter:
         """Read a filter from an address or a form."""
         words = {f.name: given.get(f.name, "").strip() for f in fields(cls)}
         if states is not None:
-            words["state"] = ",".join(",".join(states).split(",")).strip(",")
+            words["state"] = ",".join(s for s in states if s)
         return cls(**words)
 
     @property
