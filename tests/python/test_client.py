@@ -249,6 +249,10 @@ def test_call_returns_the_result_and_refuses_an_open_transaction(
 ) -> None:
     with pytest.raises(TimeoutError):
         client.call("a", timeout=0.01)
+    with pytest.raises(InvalidArgument, match="timeout"):
+        client.call("a", timeout="1")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="list"):
+        client.work("default")
     dead = "select jobq.fail(job_id, attempt, 'x', 'BAD', false) from jobq.claim('{default}', 'w')"
     connect().execute(dead)
     connection = connect()

@@ -181,7 +181,7 @@ def test_nothing_is_declared_in_the_callers_transaction(
             other.enqueue("order", {})
         producer.enqueue("order", {})
     assert [r.getMessage().split(": ", 1)[1] for r in caplog.records] == [
-        "a transaction is open: call declare() before it"
+        "declare() needs autocommit, and no open transaction, or a client with a URL"
     ]
     assert attempts(operator) == {"order": 3}
 
@@ -203,3 +203,9 @@ def test_a_database_that_is_away_is_an_error_and_no_warning(operator: Client) ->
         pytest.raises(DatabaseUnavailable),
     ):
         producer.declare()
+
+
+@pytest.mark.parametrize("version", [1.5, "8", True])
+def test_a_version_is_an_integer(version: Any) -> None:
+    with pytest.raises(TypeError, match="integer"):
+        Registry(version)

@@ -228,6 +228,8 @@ async def test_in_a_coroutine_handlers_run_in_its_event_loop(database: str) -> N
     async with await psycopg.AsyncConnection.connect(database) as connection:
         for kind in ("awaited", "plain", "batch", "failing"):
             await connection.execute("select jobq.enqueue(%s, '1', max_attempts => 1)", [kind])
+        assert_enqueued(connection, "awaited", 1)
+        assert advance(connection, 60) == 4
         ran = await run_due_async(connection, registry)
         assert [(r.kind, r.result) for r in ran] == [
             ("awaited", True), ("plain", False), ("batch", 2), ("failing", None),

@@ -147,7 +147,7 @@ async def test_a_worker_that_stops_lets_a_function_end(database: str, connect: A
 
         async def is_begun() -> bool:
             waiting = "select from pg_locks where locktype = 'advisory' and not granted"
-            return connection.execute(waiting).rowcount > 0
+            return bool(connection.execute(waiting).rowcount)
 
         worker = Worker(database, Registry(), poll=0.2)
         running = asyncio.create_task(worker.run())

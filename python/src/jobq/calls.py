@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jobq.call import Call
+from jobq.errors import InvalidArgument
 from jobq.models import Worked, record
 
 __all__ = ["work"]
@@ -19,5 +20,10 @@ def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list
     Args:
         queues: whose jobs.
         max_jobs: at most so many, 0 to 10000.
+
+    Raises:
+        InvalidArgument: the queues are one str.
     """
+    if isinstance(queues, str):
+        raise InvalidArgument("queues must be a list of names")
     return Call("work", {"queues": list(queues), "max_jobs": max_jobs}, list, record(Worked))

@@ -371,11 +371,13 @@ class Client:
             options: the others of `enqueue`.
 
         Raises:
-            InvalidArgument: a transaction is open, and no worker would see the job.
+            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
+                is no number.
             JobqError: as `enqueue` and `result`.
             TimeoutError: it has not ended in time.
         """
         _refuse_open(self._home)
+        _check_wait(timeout)
         return self.result(self.enqueue(kind, payload, **options).job_id, timeout)
 
     def listen_events(
@@ -664,11 +666,13 @@ class AsyncClient:
             options: the others of `enqueue`.
 
         Raises:
-            InvalidArgument: a transaction is open, and no worker would see the job.
+            InvalidArgument: a transaction is open, and no worker would see the job; or the timeout
+                is no number.
             JobqError: as `enqueue` and `result`.
             TimeoutError: it has not ended in time.
         """
         _refuse_open(self._home)
+        _check_wait(timeout)
         return await self.result((await self.enqueue(kind, payload, **options)).job_id, timeout)
 
     async def listen_events(
@@ -735,6 +739,13 @@ def _refuse_open(home: object) -> None:
             "a job cannot be waited for in the transaction that enqueues it",
             hint="enqueue and commit, then wait with result(); or give the client a URL",
         )
+
+
+def _check_wait(timeout: object) -> None:
+    """Refuse what cannot be waited for, before a job is enqueued."""
+    is_number = isinstance(timeout, int | float) and timeout == timeout  # noqa: PLR0124 - not NaN
+    if timeout is not None and not is_number:
+        raise InvalidArgument("timeout must be a number of seconds, or None")
 
 
 def _pool(size: int, patience: float, *, is_pooled: bool) -> dict[str, Any]:

@@ -56,7 +56,10 @@ class Declarations:
         if isinstance(undeclared, JobqError):
             logger.warning("no kinds declared: %s", undeclared)
         elif in_transaction and undeclared:
-            self._warn("a transaction is open: call declare() before it", undeclared)
+            self._warn(
+                "declare() needs autocommit, and no open transaction, or a client with a URL",
+                undeclared,
+            )
         else:
             refused = defaultdict(list)
             for kind in undeclared:

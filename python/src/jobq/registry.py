@@ -58,6 +58,8 @@ class Registry:
     """
 
     def __init__(self, version: int | None = None) -> None:
+        if version is not None and type(version) is not int:
+            raise TypeError("a version is an integer")
         self.version = version
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None

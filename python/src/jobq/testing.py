@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 import psycopg
 from psycopg import AsyncConnection, Connection, sql
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from jobq.arguments import as_timedelta, encode
 from jobq.call import Call, scalar
@@ -155,7 +156,7 @@ async def run_due_async(
 
 
 def assert_enqueued(
-    connection: Connection[Any],
+    connection: Connection[Any] | AsyncConnection[Any],
     kind: str,
     payload: Json = None,
     *,
@@ -174,11 +175,9 @@ def assert_enqueued(
     Raises:
         AssertionError: there are more, or fewer; it says what there is.
     """
-    jobs = [
-        job
-        for job in reversed(Client(connection).list_jobs(kind=kind, queue=queue, max_jobs=1000))
-        if not job.is_finished
-    ]
+    with _waiting(connection) as own:
+        found = Client(own).list_jobs(kind=kind, queue=queue, max_jobs=1000)
+    jobs = [job for job in reversed(found) if not job.is_finished]
     fitting = [job for job in jobs if payload is None or _contains(job.payload, payload)]
     if len(fitting) != count:
         there = "".join(f"\n  {job.queue} {job.state} {job.payload}" for job in jobs) or " none"
@@ -189,7 +188,7 @@ def assert_enqueued(
     return fitting
 
 
-def advance(connection: Connection[Any], by: timedelta | float) -> int:
+def advance(connection: Connection[Any] | AsyncConnection[Any], by: timedelta | float) -> int:
     """Let time pass for the jobs that wait, in this transaction; return how many they are.
 
     What is due within that time can run, and what expires within it is dead. Schedules
@@ -202,7 +201,8 @@ def advance(connection: Connection[Any], by: timedelta | float) -> int:
     Raises:
         NotPermitted: the connection's user is neither.
     """
-    moved: int = Client(connection).run(Call("advance_clock", {"by": as_timedelta(by)}, scalar))
+    with _waiting(connection) as own:
+        moved: int = Client(own).run(Call("advance_clock", {"by": as_timedelta(by)}, scalar))
     return moved
 
 
@@ -285,6 +285,18 @@ def _sharing(kind: type[C], other: Connection[Any] | AsyncConnection[Any]) -> It
         yield own
     finally:
         del own.pgconn  # which stays the other's to close
+
+
+@contextmanager
+def _waiting(connection: Connection[Any] | AsyncConnection[Any]) -> Iterator[Connection[Any]]:
+    """Give the connection, or one for the same session that need not be awaited."""
+    if isinstance(connection, Connection):
+        yield connection
+        return
+    with _sharing(Connection, connection) as own:
+        if connection.autocommit and own.info.transaction_status == TransactionStatus.IDLE:
+            own.autocommit = True
+        yield own
 
 
 def _run_due(test: _Test, queues: Sequence[str], max_jobs: int) -> list[Ran]:
