@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import psycopg
@@ -16,6 +19,7 @@ from click.testing import CliRunner
 from test_compose import SCHEMA
 
 from jobq.cli import main
+from servers import ROOT
 
 JOBQ = Path(sys.executable).with_name("jobq")
 
@@ -51,13 +55,52 @@ def test_a_new_project_passes_its_tests_and_works(new_project: Path, database: s
 
 def test_its_files_are_about_itself(new_project: Path) -> None:
     files = [path for path in new_project.rglob("*") if path.is_file()]
-    assert {"demo/jobs.py", ".gitignore", ".github/workflows/test.yml"} <= {
+    assert {"demo/jobs.py", ".dockerignore", ".gitignore", ".github/workflows/test.yml"} <= {
         str(path.relative_to(new_project)) for path in files
     }
     assert not [path for path in files if "myapp" in path.read_text()]
     compose = yaml.safe_load((new_project / "compose.yaml").read_text())
     jsonschema.Draft7Validator(json.loads(SCHEMA.read_text())).validate(compose)
     assert yaml.safe_load((new_project / ".github/workflows/test.yml").read_text())["jobs"]
+
+
+def test_it_is_installed_from_where_jobq_came_from(new_project: Path) -> None:
+    readme = (new_project / "README.md").read_text()
+    [source] = re.findall(r"^pip wheel --no-deps --wheel-dir vendor (.*)$", readme, re.MULTILINE)
+    assert Path(shlex.split(source)[0]) == ROOT / "python"
+    for installs in ("README.md", "Dockerfile", ".github/workflows/test.yml"):
+        for line in re.findall("pip install.*", (new_project / installs).read_text()):
+            assert "vendor/*.whl" in line
+
+
+@pytest.mark.parametrize(
+    ("direct", "source"),
+    [
+        (None, "jobq==1.2"),
+        ({"url": "file:///a%20b/python", "dir_info": {}}, "/a b/python"),
+        (
+            {
+                "url": "https://a.example/jobq.git",
+                "subdirectory": "python",
+                "vcs_info": {"vcs": "git", "commit_id": "abc"},
+            },
+            "git+https://a.example/jobq.git@abc#subdirectory=python",
+        ),
+    ],
+)
+def test_it_knows_where_jobq_came_from(
+    direct: dict[str, Any] | None, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "jobq-1.2.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: jobq\nVersion: 1.2\n")
+    if direct:
+        (installed / "direct_url.json").write_text(json.dumps(direct))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(main, ["new", "demo"]).exit_code == 0
+    readme = (tmp_path / "demo" / "README.md").read_text()
+    assert f"--wheel-dir vendor {shlex.quote(source)}\n" in readme
 
 
 @pytest.mark.usefixtures("new_project")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from importlib.metadata import distribution
 from importlib.resources import as_file, files
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import click
 
@@ -11,9 +16,10 @@ from jobq.cli.terminal import say
 
 __all__ = ["new"]
 
-# What the template calls the project, and without their dots what is hidden.
+# What the template calls the project and jobq's source, and without their dots what is hidden.
 PLACEHOLDER = "myapp"
-HIDDEN = ("github", "gitignore")
+SOURCE = "JOBQ_SOURCE"
+HIDDEN = ("github", "gitignore", "dockerignore")
 
 
 def _checked(_context: click.Context, _parameter: click.Parameter, name: str) -> str:
@@ -29,16 +35,38 @@ def new(name: str) -> None:
     folder = Path(name)
     if folder.exists():
         raise click.ClickException(f"{folder} is there already: choose another name")
+    said = {PLACEHOLDER: name, SOURCE: shlex.quote(_source())}
     with as_file(files("jobq") / "template") as template:
         for source in sorted(template.rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts:
                 target = folder / _path(source.relative_to(template), name)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(source.read_text().replace(PLACEHOLDER, name))
+                target.write_text(_filled(source.read_text(), said))
     say(f"made {folder}/; its README.md has the next command")
+
+
+def _filled(text: str, said: dict[str, str]) -> str:
+    """Return a text of the template with its placeholders replaced."""
+    for placeholder, value in said.items():
+        text = text.replace(placeholder, value)
+    return text
 
 
 def _path(path: Path, name: str) -> Path:
     """Return where a file of the template goes in a project."""
     parts = [f".{part}" if part in HIDDEN else part for part in path.parts]
     return Path(*(part.replace(PLACEHOLDER, name) for part in parts))
+
+
+def _source() -> str:
+    """Return what pip takes to get this jobq once more: where it was installed from."""
+    installed = distribution("jobq")
+    direct = json.loads(installed.read_text("direct_url.json") or "{}")
+    if not direct:
+        return f"jobq=={installed.version}"
+    url = urlsplit(direct["url"])
+    if url.scheme == "file" and "vcs_info" not in direct:
+        return url2pathname(url.path)
+    folder = f"#subdirectory={direct['subdirectory']}" if "subdirectory" in direct else ""
+    vcs = direct.get("vcs_info")
+    return f"{vcs['vcs']}+{direct['url']}@{vcs['commit_id']}{folder}" if vcs else direct["url"] + folder
