@@ -67,6 +67,9 @@ def _source() -> str:
     url = urlsplit(direct["url"])
     if url.scheme == "file" and "vcs_info" not in direct:
         return url2pathname(url.path)
-    folder = f"#subdirectory={direct['subdirectory']}" if "subdirectory" in direct else ""
-    vcs = direct.get("vcs_info")
-    return f"{vcs['vcs']}+{direct['url']}@{vcs['commit_id']}{folder}" if vcs else direct["url"] + folder
+    source = direct["url"]
+    if vcs := direct.get("vcs_info"):
+        source = f"{vcs['vcs']}+{source}@{vcs['commit_id']}"
+    if folder := direct.get("subdirectory"):
+        source += f"#subdirectory={folder}"
+    return source
