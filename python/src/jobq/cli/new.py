@@ -67,7 +67,7 @@ def _source() -> str:
     url = urlsplit(direct["url"])
     if url.scheme == "file" and "vcs_info" not in direct:
         return url2pathname(url.path)
-    source = direct["url"]
+    source: str = direct["url"]
     if vcs := direct.get("vcs_info"):
         source = f"{vcs['vcs']}+{source}@{vcs['commit_id']}"
     if folder := direct.get("subdirectory"):
