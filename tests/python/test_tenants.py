@@ -236,7 +236,7 @@ HARMLESS = {
     "list_queue_grants", "list_router_statements", "list_shards", "list_undeclared_kinds",
     "next_tick", "preview_cron",
     "put_epoch", "put_shard",
-    "ready", "replica_lag", "revoke_queue", "run_calls", "shard_of", "show_login", "show_pulse",
+    "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse",
     "tick_in",
 }  # fmt: skip
 
