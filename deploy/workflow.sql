@@ -2041,7 +2041,8 @@ comment on function jobq_private.release_waiters is
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
 -- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
 -- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
--- had its share. Returns how many jobs were released or cancelled. Raises: nothing.
+-- had its share. Batches are left to who works all queues, as members may be in any. Returns
+-- how many jobs were released or cancelled. Raises: nothing.
 create or replace function jobq_private.resolve(max_looks integer default 1000)
 returns bigint
 language plpgsql
@@ -2097,7 +2098,9 @@ begin
             select s.moved, s.closed into _now, _closed
             from jobq_private.settle_edges(_parents, _children, _queues) as s;
         end if;
-        if _batches is not null then
+        if _queues is not null then
+            _left := coalesce(_batches, '{}');
+        elsif _batches is not null then
             select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
             _now := _now + _in_batches;

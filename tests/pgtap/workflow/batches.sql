@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(40);
+select plan(42);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -232,6 +232,26 @@ select is(pg_temp.refusal($$select jobq.open_batch('{"kind": ""}')$$),
     '22023 INVALID_ARGUMENT', 'and are checked as all others');
 select is(pg_temp.refusal($$select jobq.open_batch('[]')$$),
     '22023 INVALID_ARGUMENT', 'each is an object');
+
+-- Under grants by queue, by who does not see every member
+create role one_queue login;
+grant jobq_worker to one_queue;
+select jobq.grant_queue('one_queue', 'seen', 'work');
+select jobq.open_batch('{"kind": "s9", "queue": "seen"}') as batch \gset
+select jobq.enqueue('m', queue => 'hidden', batch_id => :'batch') as m1 \gset
+select jobq.seal_batch(:'batch');
+select jobq.enforce_queue_grants();
+set local session authorization one_queue;
+select is_empty(
+    $$select kind from jobq.claim('{seen}', 'w', 10)$$,
+    'a batch is not ended by a log-in that does not see its members'
+);
+reset session authorization;
+select jobq.cancel(:'m1');
+select results_eq(
+    $$select kind collate "default" from jobq.claim('{seen}', 'w', 10)$$, '{}'::text[],
+    'but by who works all queues, and truly'
+);
 
 select * from finish();
 rollback;
