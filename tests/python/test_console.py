@@ -852,7 +852,8 @@ async def test_one_reader_does_not_take_every_stream(
         await browser.sign_in(["read"])
         async with browser.client.stream("GET", "/console/stream") as following:
             assert await anext(following.aiter_lines()) == "retry: 3000"
-            assert (await browser.get("/console/stream")).status_code == 429
+            async with browser.client.stream("GET", "/console/stream") as second:
+                assert second.status_code == 429
             browser.client.cookies.clear()
             await browser.sign_in(["read"])
             async with browser.client.stream("GET", "/console/stream") as other:
