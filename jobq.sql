@@ -2444,16 +2444,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
+declare
+    _problem text;
 begin
     if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
     end if;
-    if jobq_private.sql_function_problem(run) is not null then
-        perform jobq_private.raise_error(
-            'FUNCTION_NOT_FOUND', jobq_private.sql_function_problem(run)
-        );
+    _problem := jobq_private.sql_function_problem(run);
+    if _problem is not null then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', _problem);
     elsif not (select f.may_execute from jobq_private.sql_function(run) as f) then
         perform jobq_private.raise_error('FUNCTION_DENIED', run);
     end if;
@@ -26441,9 +26442,7 @@ begin
             select s.moved, s.closed into _now, _closed
             from jobq_private.settle_edges(_parents, _children, _queues) as s;
         end if;
-        if _queues is not null then
-            _left := coalesce(_batches, '{}');
-        elsif _batches is not null then
+        if _batches is not null and _queues is null then
             select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
             _now := _now + _in_batches;

@@ -2098,9 +2098,7 @@ begin
             select s.moved, s.closed into _now, _closed
             from jobq_private.settle_edges(_parents, _children, _queues) as s;
         end if;
-        if _queues is not null then
-            _left := coalesce(_batches, '{}');
-        elsif _batches is not null then
+        if _batches is not null and _queues is null then
             select s.moved, s.left_alone into _in_batches, _left
             from jobq_private.settle_batches(_batches) as s;
             _now := _now + _in_batches;

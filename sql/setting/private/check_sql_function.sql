@@ -10,16 +10,17 @@ security invoker
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
+declare
+    _problem text;
 begin
     if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
     end if;
-    if jobq_private.sql_function_problem(run) is not null then
-        perform jobq_private.raise_error(
-            'FUNCTION_NOT_FOUND', jobq_private.sql_function_problem(run)
-        );
+    _problem := jobq_private.sql_function_problem(run);
+    if _problem is not null then
+        perform jobq_private.raise_error('FUNCTION_NOT_FOUND', _problem);
     elsif not (select f.may_execute from jobq_private.sql_function(run) as f) then
         perform jobq_private.raise_error('FUNCTION_DENIED', run);
     end if;
