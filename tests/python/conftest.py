@@ -19,6 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import chance
 import psycopg
 import pytest
 from keeper import keeping
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+CHANCE = pytest.StashKey[str | None]()
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 4 * 2**30
 
@@ -59,11 +61,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "*"
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]
+    config.stash[CHANCE] = chance.settle()
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.stash[CHANCE] and terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"the same again: {config.stash[CHANCE]}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

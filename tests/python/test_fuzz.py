@@ -2,9 +2,9 @@
 
 The functions are those of the catalog, so a new one is tested from the day it is made.
 Each argument in turn takes each hostile value of its type while the others are sane;
-then all of them take hostile values at random (JOBQ_FUZZ_SEED repeats a run). Text that
+then all of them take hostile values at random (see chance.py). Text that
 would run as SQL, if it got there, draws from a sequence, which no rollback hides. Of the
-documents with a hostile member each argument takes some, others in each run;
+documents with a hostile member each argument takes some;
 JOBQ_FUZZ_MEMBERS=1000 takes all.
 """
 
@@ -16,6 +16,7 @@ import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import chance
 import psycopg
 import pytest
 from psycopg import sql
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-SEED = int(os.environ.get("JOBQ_FUZZ_SEED", random.randrange(10**9)))
 ROUNDS = int(os.environ.get("JOBQ_FUZZ_ROUNDS", "15"))
 MEMBER_VALUES = int(os.environ.get("JOBQ_FUZZ_MEMBERS", "40"))
 # A refusal: jobq's own, bad data, a state change that the transitions do not have, a
@@ -205,7 +205,7 @@ class Fuzzer:
                                      f"{error.sqlstate} {str(error)[:160]}")  # fmt: skip
 
     def fuzz(self, function: str, names: list[str], types: list[str], needed: int) -> None:
-        draw = random.Random(f"{SEED} {function}")
+        draw = random.Random(f"{chance.seed()} {function}")
         sane = [self.sane(name) for name in names]
         given = [n for n, value in enumerate(sane) if n < needed or value is not None]
         self.call(function, names, types, [None] * len(names))
@@ -247,7 +247,7 @@ def test_hostile_arguments_are_refused_or_answered(fuzzer: Fuzzer) -> None:
         assert not fuzzer.connection.closed, f"{function} ended the connection"
         assert not fuzzer.was_hijacked(), f"{function} ran an argument as SQL"
     report = "\n".join(dict.fromkeys(fuzzer.problems))
-    assert not fuzzer.problems, f"JOBQ_FUZZ_SEED={SEED}\n{report}"
+    assert not fuzzer.problems, report
     assert fuzzer.calls > 1000, "the catalog was not read"
 
 

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from jobq.conformance.stage import CALLS, NotSeenError, until
+from jobq.conformance.stage import NotSeenError, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +96,7 @@ class Play:
         self._stage.hang()
 
     def _do_hanging(self, *_: object) -> None:
-        self._until(lambda: self._stage.value("is_hanging", calls=CALLS), "no commit hangs")
+        self._until(lambda: self._stage.value("is_hanging"), "no commit hangs")
 
     def _do_unhang(self, *_: object) -> None:
         self._stage.unhang()

@@ -25,8 +25,6 @@ __all__ = ["LeftOut", "NotSeenError", "Stage", "until"]
 HERE: Final = Path(__file__).parent
 SQL: Final[dict[str, str]] = tomllib.loads((HERE / "stage.toml").read_text())
 SETTINGS: Final = {"fsync": "off", "full_page_writes": "off", "timezone": "UTC"}
-# The settlements and enqueues that a program may make, as they stand in its statements.
-CALLS: Final = "^commit|complete|exchange|enqueue"
 LOOK: Final = 0.03
 
 
@@ -121,7 +119,10 @@ class Stage:
         self._held.close()
 
     def hang(self) -> None:
-        """Have all commits of others hang, done but not confirmed; return when they do."""
+        """Have the program's enqueues and completions hang, done but not confirmed.
+
+        Returns when they do. All else goes on, so that none of it hangs in their stead.
+        """
         self.do("hang")
         self.do("reload")
         probing = threading.Thread(target=self._probe, daemon=True)
