@@ -1,16 +1,20 @@
-"""Secrets in what is stored, by cases."""
+"""Secrets in what is stored, by cases.
+
+JOBQ_SEED=random JOBQ_MASK_EXAMPLES=20000 draws so many others.
+"""
 
 from __future__ import annotations
 
 import html
 import json
+import os
 import string
 from html.entities import codepoint2name
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobq.delivery.mask import Mask
@@ -46,6 +50,8 @@ CHARACTERS: list[Callable[[str], str]] = [
     lambda c: "".join(f"\\u{unit:04X}" for unit in units(c)),
     lambda c: f"\\u{{{ord(c):x}}}",
     lambda c: f"\\U{ord(c):08x}",
+    lambda c: repr(c)[1:-1],
+    lambda c: f"%{ord(c):02X}" if ord(c) < 0x100 else f"%u{ord(c):04X}" if ord(c) < 0x10000 else c,
     lambda c: "".join(f"\\x{byte:02x}" for byte in c.encode()),
     lambda c: f"&#{ord(c)};",
     lambda c: f"&#X{ord(c):X};",
@@ -64,7 +70,12 @@ TEXTS: list[Callable[[str], str]] = [
     lambda text: repr(text.encode())[2:-1],
     lambda text: html.escape(text).replace("&#x27;", "&#39;").replace("+", "&#43;"),
 ]
-SECRETS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+EXAMPLES = int(os.environ.get("JOBQ_MASK_EXAMPLES", "100"))
+SECRETS = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="[]"),
+    min_size=1,
+    max_size=20,
+)
 
 
 def units(character: str) -> list[int]:
@@ -73,15 +84,24 @@ def units(character: str) -> list[int]:
     return [int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)]
 
 
+@settings(max_examples=EXAMPLES)
 @given(SECRETS, st.lists(st.sampled_from(CHARACTERS), min_size=1), st.sampled_from(TEXTS))
 @example("k<e>y/x+1", [str], lambda text: quote(text, safe="/+"))
 @example("Zm9vK2Jhcg+/9A==", [str], lambda text: text.replace("+", "\\u002B"))
 @example("100%41", [str], quote)
+# What is written as it is looks like the beginning of what follows.
+@example("000000\\\x1f", [str, lambda c: quote(c, safe="")], str)
+@example(
+    "&#42\\n",
+    [*[str] * 3, lambda c: f"&#{ord(c)};", str, lambda c: quote(c, safe="")],
+    str,
+)
+@example("<", [str], str)
 def test_a_secret_is_hidden_in_escapes_within_escapes(
     secret: str, escapes: list[Callable[[str], str]], around: Callable[[str], str]
 ) -> None:
     written = "".join(escapes[at % len(escapes)](character) for at, character in enumerate(secret))
-    assert Mask([secret]).text(f"<{around(written)}>") == "<***>"
+    assert Mask([secret]).text(f"[{around(written)}]") == "[***]"
 
 
 ADDRESS = "https://key-1:hunter2%21@hooks.example/services/T02B01/9fQw7ZsecretpartXYZ?token=tok12345&v=2#frag"
@@ -106,7 +126,13 @@ def test_what_a_target_tells_of_a_secret_address_is_hidden(text: str) -> None:
 
 
 def test_what_is_no_secret_of_an_address_is_left() -> None:
-    mask = Mask(["https://hooks.example/", "https://hooks.example/v1", "redis://:pass@r.example/0"])
+    mask = Mask(
+        [
+            "https://hooks.example/",
+            "https://hooks.example/v1",
+            "redis://:pass@r.example/0",
+        ]
+    )
     assert mask.text("GET / /v1 hooks.example 0 default") == "GET / /v1 hooks.example 0 default"
     assert mask.text("bad pass") == "bad ***"
 
@@ -131,6 +157,19 @@ def test_what_is_cut_was_masked_before(at: int) -> None:
     cut = mask.text("x" * at + "0123456789" + "y" * 20, 12)
     assert set(cut) <= set("x*y")
     assert len(cut) <= 14
+
+
+def test_what_is_cut_was_masked_before_however_long_its_escapes_are() -> None:
+    mask = Mask(["s3cret-of-many-characters"])
+    written = "".join(f"&amp;amp;#x{ord(c):05x};" for c in "s3cret-of-many-characters")
+    text = "x" * 20 + written + "y" * 1000
+    assert mask.text(text[: 30 + mask.longest], 30) == "x" * 20 + "***"
+
+
+def test_what_can_be_read_in_too_many_ways_is_hidden_as_a_whole() -> None:
+    mask = Mask(["hunter2"])
+    assert mask.text("&#52" * 20_000) == "***"
+    assert mask.text("&#52" * 100) == "&#52" * 100
 
 
 def test_every_failure_is_masked() -> None:

@@ -1,7 +1,7 @@
 """Masks: what may be stored and shown of a text that may hold secrets.
 
-A target may echo a secret in an escape of its own choice, or in one within another. So the
-text and the secrets are compared with their escapes resolved, up to three times.
+A target may echo a secret in an escape of its own choice, or in one within another, or in
+several. So a text is read in every way that its escapes allow, up to three within each other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from jobq.delivery.escapes import LONGEST, Unescaped, as_bytes, as_characters
+from jobq.delivery.escapes import (
+    LEVELS,
+    LONGEST,
+    MARKS,
+    Readings,
+    as_bytes,
+    as_characters,
+    unescaped,
+)
 from jobq.outcomes import Permanent, Retry
 from jobq.redaction import error_text
 
@@ -21,9 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Mask"]
 
 MASK: Final = "***"
-LEVELS: Final = 3
 SIGNING: Final = "whsec_"
 MOST_PARTS: Final = 100
+# A text whose escapes can be read in more ways is hidden as a whole.
+MOST_STEPS: Final = 100_000
 # From how many characters on a part is hidden: of a log-in, of others, of a path's.
 SHORT, LONG, TOKEN = 4, 8, 16
 
@@ -39,9 +48,8 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in secrets for form in forms_of(secret)}
-        self._forms = sorted(forms)
-        self.longest = LONGEST * max(map(len, forms), default=0)
+        self._forms = Forms({form for secret in secrets for form in forms_of(secret)})
+        self.longest = LONGEST * self._forms.longest
 
     def text(self, text: str, most: int | None = None) -> str:
         """Return a text without secrets, or the masked beginning of one.
@@ -50,42 +58,19 @@ class Mask:
             text: the text; of a beginning, `longest` more characters than that.
             most: so many characters of the text; a secret across their end is one mask.
         """
-        if not self._forms:
+        if not self.longest:
             return text[:most]
         whole = as_bytes(text)
         end = len(whole) if most is None else len(as_bytes(text[:most]))
         parts: list[str] = []
         start = 0
-        for first, last in merged(self._places(whole)):
+        for first, last in merged(self._forms.places(whole)):
             if first >= end:
                 break
             parts += (whole[start:first], MASK)
             start = last
         parts.append(whole[start:end])
         return as_characters("".join(parts))
-
-    def _places(self, whole: str) -> Iterator[tuple[int, int]]:
-        """Find every secret, whatever escapes it is written in."""
-        levels: list[Unescaped] = []
-        text = whole
-        for _ in range(LEVELS + 1):
-            for first, last in self._found(spaced(text)):
-                place = first, last
-                for level in reversed(levels):
-                    place = level.source(*place)
-                yield place
-            level = Unescaped(text)
-            if level.is_same:
-                return
-            levels.append(level)
-            text = level.text
-
-    def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        for form in self._forms:
-            start = text.find(form)
-            while start >= 0:
-                yield start, start + len(form)
-                start = text.find(form, start + 1)
 
     def json(self, value: Json) -> Json:
         """Return JSON without secrets."""
@@ -157,25 +142,19 @@ def of_length(least: int, texts: Iterable[str]) -> Iterator[str]:
     return (text for text in texts if len(text) >= least)
 
 
-def forms_of(secret: str) -> Iterator[str]:
-    """Yield a secret and its parts as they are and as less escapes write them."""
-    for text in {secret, secret.strip(), *parts_of(secret)} - {""}:
-        form = as_bytes(text)
-        for _ in range(LEVELS + 1):
-            yield spaced(form)
-            form = Unescaped(form).text
-
-
-def spaced(text: str) -> str:
-    """Return a text with its plus signs as the spaces that they are in the query of a URL."""
-    return text.replace("+", " ")
+def forms_of(secret: str) -> set[str]:
+    """Return a secret and its parts as they are and as less escapes write them, in bytes."""
+    forms = {as_bytes(text) for text in (secret, secret.strip(), *parts_of(secret))}
+    for _ in range(LEVELS):
+        forms |= {less for form in forms for less in unescaped(form)}
+    return forms - {""}
 
 
 def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield places in order, those that overlap as one."""
+    """Yield places in order, those that meet as one."""
     last = None
     for place in sorted(places):
-        if last is None or place[0] >= last[1]:
+        if last is None or place[0] > last[1]:
             if last is not None:
                 yield last
             last = place
@@ -183,3 +162,82 @@ def merged(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             last = last[0], max(last[1], place[1])
     if last is not None:
         yield last
+
+
+class Forms:
+    """What is sought in a text, in bytes, in all ways to read the text.
+
+    A bit stands for a beginning of a form, one byte longer than that of the bit below. So a
+    text is read once, whatever is sought.
+
+    Attributes:
+        longest: of how many bytes the longest is.
+    """
+
+    def __init__(self, forms: Iterable[str]) -> None:
+        self.longest = 0
+        self._first = self._last = bits = 0
+        self._of: dict[str, int] = {}
+        for form in sorted(forms):
+            self.longest = max(self.longest, len(form))
+            self._first |= 1 << bits
+            for character in plus_as_space(form):
+                self._of[character] = self._of.get(character, 0) | 1 << bits
+                bits += 1
+            self._last |= 1 << bits - 1
+        self._of |= {"+": self._of[" "]} if " " in self._of else {}
+        self._begin = {c for c, bits in self._of.items() if bits & self._first}
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield the parts of the text that spell a form: a character or an escape each."""
+        readings = Readings(text)
+        reached: dict[int, int] = {}
+        passed: list[int] = []
+        is_found, tried = False, 0
+        for place, character in enumerate(text):
+            state = reached.get(place, 0)
+            if not state and character not in self._begin and character not in MARKS:
+                continue
+            for size, meaning in readings.at(place):
+                if not state and meaning[0] not in self._begin:
+                    continue
+                steps = self._steps(state, meaning)
+                tried += 1
+                if steps[-1]:
+                    end = place + size
+                    reached[end] = reached.get(end, 0) | steps[-1]
+                is_found = is_found or any(step & self._last for step in steps)
+            passed.append(place)
+            if readings.steps + tried > MOST_STEPS:
+                return iter([(0, len(text))])
+        return self._spelled(passed, reached, readings) if is_found else iter(())
+
+    def _steps(self, state: int, meaning: str) -> list[int]:
+        """Return what is reached by each byte of a meaning."""
+        steps = []
+        for byte in meaning:
+            state = (state << 1 | self._first) & self._of.get(byte, 0)
+            steps.append(state)
+        return steps
+
+    def _spelled(
+        self, passed: list[int], reached: dict[int, int], readings: Readings
+    ) -> Iterator[tuple[int, int]]:
+        """Yield of what was passed what leads to the end of a form, the last one first."""
+        wanted: dict[int, int] = {}
+        for place in reversed(passed):
+            state = reached.get(place, 0)
+            for size, meaning in readings.at(place):
+                want, is_part = wanted.get(place + size, 0), False
+                for step in reversed(self._steps(state, meaning)):
+                    good = step & (want | self._last)
+                    is_part = is_part or good > 0
+                    want = (good & ~self._first) >> 1
+                wanted[place] = wanted.get(place, 0) | want & state
+                if is_part:
+                    yield place, place + size
+
+
+def plus_as_space(text: str) -> str:
+    """Return a text with its plus signs as the spaces that they are in the query of a URL."""
+    return text.replace("+", " ")
