@@ -17461,9 +17461,10 @@ comment on function jobq_http.show_job is
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument max_jobs: at most so many in items, 1 to 1000.
 -- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
+-- Argument with_ids: whether job_ids is told, for who acts on just these jobs.
 -- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
--- nothing was left to look at; cursor, what `before` takes to go on, or null; looked_to, the
--- last job that was looked at where there are more; looked_at, when.
+-- nothing was left to look at; cursor, what `before` takes to go on, or null; job_ids, of all
+-- that matched, newest first, or null.
 -- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
 create or replace function jobq_http.show_jobs(
     states text[] default null,
@@ -17476,7 +17477,8 @@ create or replace function jobq_http.show_jobs(
     worker text default null,
     before uuid default null,
     max_jobs integer default 50,
-    max_looked integer default 10000
+    max_looked integer default 10000,
+    with_ids boolean default false
 )
 returns json
 language plpgsql
@@ -17564,8 +17566,7 @@ begin
             then _shown[show_jobs.max_jobs]
             else _found.last_id
         end,
-        'looked_to', _found.last_id,
-        'looked_at', statement_timestamp()
+        'job_ids', case when show_jobs.with_ids then coalesce(_found.job_ids, '{}'::uuid[]) end
     );
 end
 $$;
@@ -17795,16 +17796,17 @@ comment on function jobq_http.show_queue is
 -- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
 -- Invariant: looks at some 10,000 waiting jobs at most, as many of each queue: a count that
 -- is greater than ends_at means more than that. Queues are found by descents of indexes.
--- running and dead end at most, the dead being the newest of all queues.
+-- running, blocked and dead end at most, the dead being the newest of all queues.
 -- Raises: 22004, 22023.
 -- Argument most: where counts end at the latest, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
+-- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
--- oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
 -- key_max_running, max_depth.
 -- Example: select jobq_http.show_queues();
 create or replace function jobq_http.show_queues(
-    most integer default 10000, max_queues integer default 200
+    most integer default 10000, max_queues integer default 200, first text default null
 )
 returns json
 language plpgsql
@@ -17838,6 +17840,14 @@ begin
         ) as s
         group by s.queue
     ),
+    held as (
+        select s.queue, count(*) as blocked
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'blocked' limit show_queues.most + 1
+        ) as s
+        group by s.queue
+    ),
     ended as (
         select s.queue, count(*) as dead
         from (
@@ -17853,11 +17863,13 @@ begin
         from (
             select t.queue from jobq_private.waiting_queue as t
             union select l.queue from leased as l
+            union select h.queue from held as h
             union select e.queue from ended as e
             union select q.queue from jobq_private.queue as q
             union select unnest(w.queues) from jobq_private.worker as w
         ) as n
         where n.queue is not null
+        and (show_queues.first is null or n.queue >= show_queues.first)
         order by n.queue
         limit show_queues.max_queues
     )
@@ -17868,6 +17880,7 @@ begin
         'retrying', w.retrying,
         'running', coalesce(l.running, 0),
         'dead', coalesce(e.dead, 0),
+        'blocked', coalesce(h.blocked, 0),
         'oldest_runnable_ms', jobq_private.milliseconds(
             _now - least(o.run_at, w.oldest)
         ),
@@ -17886,6 +17899,7 @@ begin
     from known as k
     left join jobq_private.queue as q on q.queue = k.queue
     left join leased as l on l.queue = k.queue
+    left join held as h on h.queue = k.queue
     left join ended as e on e.queue = k.queue
     cross join (
         select greatest(least(

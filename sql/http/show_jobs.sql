@@ -13,9 +13,10 @@
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument max_jobs: at most so many in items, 1 to 1000.
 -- Argument max_looked: at most so many jobs are looked at, 1 to 100000.
+-- Argument with_ids: whether job_ids is told, for who acts on just these jobs.
 -- Returns: a JSON object: items; matched, how many of those looked at fit; is_all, whether
--- nothing was left to look at; cursor, what `before` takes to go on, or null; looked_to, the
--- last job that was looked at where there are more; looked_at, when.
+-- nothing was left to look at; cursor, what `before` takes to go on, or null; job_ids, of all
+-- that matched, newest first, or null.
 -- Example: select jobq_http.show_jobs('{dead}', error_code => 'TIMEOUT') ->> 'matched';
 create or replace function jobq_http.show_jobs(
     states text[] default null,
@@ -28,7 +29,8 @@ create or replace function jobq_http.show_jobs(
     worker text default null,
     before uuid default null,
     max_jobs integer default 50,
-    max_looked integer default 10000
+    max_looked integer default 10000,
+    with_ids boolean default false
 )
 returns json
 language plpgsql
@@ -116,8 +118,7 @@ begin
             then _shown[show_jobs.max_jobs]
             else _found.last_id
         end,
-        'looked_to', _found.last_id,
-        'looked_at', statement_timestamp()
+        'job_ids', case when show_jobs.with_ids then coalesce(_found.job_ids, '{}'::uuid[]) end
     );
 end
 $$;

@@ -186,10 +186,14 @@ async def test_a_log_in_needs_its_password_whoever_the_database_believes_the_ser
             admin.execute("drop role console_op")
 
 
-async def test_a_log_in_while_the_database_is_away_is_told_so(database: str) -> None:
+async def test_an_outage_is_told_to_who_is_in_and_who_comes(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = make_conninfo(database, dbname="postgres")
     name = conninfo_to_dict(database)["dbname"]
+    monkeypatch.setattr("jobq.http.auth.MEMORY", 0.0)
     async with browsing(database, Options()) as browser:
+        await browser.sign_in(["read"])
         with psycopg.connect(elsewhere, autocommit=True) as admin:
             admin.execute(f"alter database {name} allow_connections false")
             try:
@@ -199,6 +203,11 @@ async def test_a_log_in_while_the_database_is_away_is_told_so(database: str) -> 
                 )
                 answer = await browser.post("/console/enter", user="ada", password="right")
                 assert answer.status_code == 503, answer.text
+                for method in ("GET", "POST"):
+                    away = await browser.client.request(method, "/console/queues")
+                    assert away.status_code == 503, away.text
+                    assert ">Sign out<" in away.text and ">Sign in<" not in away.text
+                    assert "content-security-policy" in away.headers
             finally:
                 admin.execute(f"alter database {name} allow_connections true")
 
@@ -209,8 +218,9 @@ async def test_forms_of_others_are_refused(browser: Browser) -> None:
     path, form = "/console/queues/pause", {"queue": "q"}
     assert (await browser.post(path, **form)).status_code == 403
     assert (await browser.post(path, token="forged", **form)).status_code == 403
-    elsewhere = await browser.post(path, origin="http://evil", token=token, **form)
-    assert elsewhere.status_code == 403
+    for origin in ("http://evil", "https://jobq", "http://jobq:80", "jobq", "http://jobq/"):
+        elsewhere = await browser.post(path, origin=origin, token=token, **form)
+        assert elsewhere.status_code == 403, origin
     nowhere = await browser.client.post(path, data={"token": token, **form})
     assert nowhere.status_code == 403
     entrance = await browser.post("/console/enter", origin="http://evil", key="k")
@@ -266,19 +276,24 @@ async def test_what_somebody_does_is_seen_at_once(browser: Browser) -> None:
     assert ">paused<" in (await browser.get("/console/queues")).text
 
 
-async def test_a_list_of_queues_that_is_cut_says_so_and_leads_to_the_rest(
-    browser: Browser,
-) -> None:
-    browser.api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 199) n")
+async def test_a_list_of_queues_goes_on_to_the_last_of_them(browser: Browser) -> None:
+    browser.api.run("select jobq.enqueue('k', queue => 'q' || n) from generate_series(1, 200) n")
     await browser.sign_in(["read"])
-    assert "The first 200 queues" not in (await browser.get("/console/queues")).text
+    assert "More queues" not in (await browser.get("/console/queues")).text
     browser.api.run("select jobq.enqueue('k', queue => 'z' || n) from generate_series(1, 2) n")
     browser.client.cookies.clear()
     await browser.sign_in(["operate"])
     page = (await browser.get("/console/queues")).text
-    assert "The first 200 queues by name; there may be more" in page and ">z2<" not in page
-    assert '<form action="/console/queue"' in page and 'name="name"' in page
-    assert (await browser.get("/console/queue?name=z2")).status_code == 200
+    assert ">z2<" not in page and ">First<" not in page
+    [on] = re.findall(r'href="(/console/queues[?]first=[^"]+)">More queues, from', page)
+    page = (await browser.get(unescape(on))).text
+    assert re.findall(r'<th scope="row"><a [^>]*><bdi>(\w+)<', page) == ["z1", "z2"]
+    assert ">First<" in page and "More queues" not in page
+    overview = (await browser.get("/console/")).text
+    assert ">200+</a><small>the counts are of the first 200<" in overview
+    assert "more scheduled" not in (await browser.get("/console/queue?name=z2")).text
+    assert "<dt>Waiting</dt>" in (await browser.get("/console/queue?name=z2")).text
+    assert "<dt>Waiting</dt>" not in (await browser.get("/console/queue?name=z")).text
 
 
 async def test_a_queue_may_have_any_name_and_any_key(browser: Browser) -> None:
@@ -345,7 +360,8 @@ async def test_a_known_proxy_alone_says_whence_a_request_comes(
         key = browser.api.key(["read"])["authorization"].removeprefix("Bearer ")
         https = {"origin": "https://jobq", "x-forwarded-proto": "https"}
         answer = await browser.client.post("/console/enter", data={"key": key}, headers=https)
-        assert ("Secure" in answer.headers["set-cookie"]) == bool(networks)
+        assert ("Secure" in answer.headers.get("set-cookie", "")) == bool(networks)
+        assert ("--proxy-from" in answer.text) != bool(networks)
 
         async def tries(addresses: list[str]) -> list[int]:
             return [
@@ -516,6 +532,12 @@ async def test_payloads_can_be_hidden(database: str) -> None:
         )
         page = await browser.get("/console/dead")
         assert "<h2><bdi>d</bdi>" in page.text and "4111" not in page.text
+        await browser.sign_in(["operate"])
+        for path in ("jobs?", "jobs/bulk?action=redrive&"):
+            assert (await browser.get(f"/console/{path}metadata=")).status_code == 200
+            guess = await browser.get(f"/console/{path}metadata=card=4111")
+            assert guess.status_code == 403 and "find no jobs" in guess.text
+        assert 'name="metadata"' not in (await browser.get("/console/jobs")).text
 
 
 async def test_a_large_payload_is_cut_and_can_be_had(browser: Browser) -> None:
@@ -672,10 +694,28 @@ async def test_an_action_is_for_those_jobs_that_were_counted(browser: Browser) -
     assert (await browser.post("/console/jobs/bulk", **form)).status_code == 303
     of_each = "select queue, state, count(*) from jobq.job group by 1, 2 order by 1"
     assert browser.api.run(of_each) == [("default", "cancelled", 2), ("new", "queued", 4)]
-    for missing in ("total", "before", "at"):
-        part = {name: value for name, value in form.items() if name != missing}
-        assert (await browser.post("/console/jobs/bulk", **part)).status_code == 400
+    again = await browser.post("/console/jobs/bulk", **form)
+    assert again.status_code == 303
+    forgotten = await browser.post("/console/jobs/bulk", **{**form, "counted": "x"})
+    assert forgotten.status_code == 400 and "not known any more" in forgotten.text
     assert browser.api.run(of_each)[1] == ("new", "queued", 4)
+
+
+async def test_what_comes_to_fit_after_the_preview_is_left(browser: Browser) -> None:
+    """An older job that changes meanwhile fits the filter, but nobody has seen it."""
+    run = browser.api.run
+    [older], [seen], [newer] = (run("select jobq.enqueue('k', queue => 'q')")[0] for _ in range(3))
+    for job_id in (seen, older, newer):
+        run("select from jobq.claim_job(%s, 'w')", job_id)
+    run("select jobq.fail(%s, 1, 'x', retry_in => '1 h')", seen)
+    await browser.sign_in(["read", "operate"])
+    form = hidden((await browser.get("/console/jobs/bulk?action=cancel&state=retrying")).text)
+    run("select jobq.fail(x, 1, 'x', retry_in => '1 h') from unnest(%s) as x", [older, newer])
+    await browser.post("/console/jobs/bulk", **form)
+    assert run("select job_id, state from jobq.job order by job_id") == [
+        (older, "retrying"), (seen, "cancelled"), (newer, "retrying"),
+    ]  # fmt: skip
+    assert "Cancel: 1 job." in (await browser.get("/console/queues")).text
 
 
 async def to_the_end(

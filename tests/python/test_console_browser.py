@@ -253,6 +253,15 @@ async def test_every_page_and_action(database: str) -> None:
         assert wrong == []
 
 
+OUTSIDE = """
+    [...document.querySelectorAll(".node")].flatMap((node) => {
+        const room = node.querySelector("rect").getBoundingClientRect();
+        return [...node.querySelectorAll("text")].filter((text) =>
+            text.getBoundingClientRect().right > room.right).map((text) => text.textContent);
+    })
+"""
+
+
 async def test_keys_and_graphs(database: str) -> None:
     """Who holds a key; it is held and released. A graph is drawn, and leads to its jobs."""
     async with visiting(database, ["operate"], viewport={"width": 1180, "height": 760}) as (
@@ -286,13 +295,24 @@ async def test_keys_and_graphs(database: str) -> None:
         boxes = [await box.bounding_box() for box in await drawn.locator("a.node").all()]
         places = {(round(box["x"]), round(box["y"])) for box in boxes if box}
         assert len(places) == 6
+        api.run("update jobq_private.node set name = repeat('W', 40) where name = 'orders'")
+        api.run("update jobq_private.node set name = repeat('界', 40) where name = 'customers'")
+        await page.reload()
+        await expect(drawn.locator("text", has_text="…")).to_have_count(2)
+        assert await page.evaluate(OUTSIDE) == []
+        await page.goto("/console/")
+        blocked = page.locator(".tile", has_text="Blocked")
+        await expect(blocked).to_contain_text("4wait for other jobs")
+        await blocked.get_by_role("link").click()
+        await expect(page.get_by_role("row", name="blocked")).to_have_count(4)
+        await page.goto(f"/console/jobs/{job_id}")
         await drawn.get_by_role("link", name="invoice EU").click()
         await expect(page.get_by_role("heading", name="invoice")).to_be_visible()
         await page.get_by_text("Cancel all of it…").click()
         await page.get_by_role("button", name="Cancel all jobs of the graph").click()
         await expect(page.get_by_role("status")).to_contain_text("6 jobs")
         await expect(drawn.locator("a.node.s-cancelled")).to_have_count(6)
-        api.run("select jobq.redrive(job_id) from jobq_private.node where name = 'orders'")
+        api.run("select jobq.redrive(job_id) from jobq_private.node where name ~ '^WWW'")
         api.run(
             "select jobq.fail(c.job_id, c.attempt, 'gone', retryable => false)"
             " from jobq.claim('{flow}', 'w', 1) as c"
@@ -493,12 +513,19 @@ async def test_long_names_wrap_and_a_slash_looks_for_a_job(database: str) -> Non
             " jobq.create_schedule(repeat('s', 120), repeat('k', 128), '0 3 * * *',"
             " time_zone => 'America/Argentina/ComodRivadavia')"
         )
-        api.run("select jobq.heartbeat(repeat('w', 120), '{}', '{}', array[repeat('q', 128)])")
+        api.run(
+            "select jobq.heartbeat(repeat('w', 120), '{}', '{}', array_agg(repeat('q', n)))"
+            " from generate_series(111, 128) as n"
+        )
         for path in ("jobs", "queues", "schedules", "workers", "endpoints", "audit"):
             await page.goto(f"/console/{path}")
             for style in ("", WIDE_FONT):
                 table, room = await page.locator("table").evaluate(WIDTHS, style)
                 assert table <= room, (path, style)
+            if path == "workers":
+                await expect(page.locator("tbody tr", has_text="w" * 99)).to_contain_text(
+                    "q… and 6 more"
+                )
         await page.keyboard.press("/")
         await expect(page.locator("#find")).to_be_focused()
         await page.goto("/console/jobs")

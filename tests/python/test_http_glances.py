@@ -43,6 +43,11 @@ async def test_what_the_console_shows_is_there_for_every_client(api: Api) -> Non
     [queue] = (await answered(api, "/glance/queues"))["items"]
     assert (queue["queue"], queue["queued"], queue["running"], queue["dead"]) == ("money", 1, 1, 1)
     assert queue["is_paused"] and queue["pause_reason"] == "audit"
+    api.run("select jobq.enqueue('k', queue => q) from unnest('{a,z}'::text[]) as q")
+    first = await answered(api, "/glance/queues", "/glance/queues?limit=2")
+    rest = await answered(api, "/glance/queues", f"/glance/queues?limit=2&cursor={first['cursor']}")
+    pages = [[item["queue"] for item in page["items"]] for page in (first, rest)]
+    assert pages == [["a", "money"], ["z"]] and rest["cursor"] is None
     [group] = (await answered(api, "/glance/dead"))["groups"]
     assert (group["error_code"], group["metadata"]) == ("NO_FUNDS", {"tenant": "acme"})
     [worker] = (await answered(api, "/workers"))["items"]

@@ -1,6 +1,6 @@
 -- What jobq_http.show_jobs() promises: what fits, how many, and where a look ended.
 begin;
-select plan(17);
+select plan(19);
 
 select jobq.enqueue('k' || n % 2, queue => 'q' || n % 2, metadata => jsonb_build_object('n', n))
 from generate_series(1, 6) as n;
@@ -47,6 +47,11 @@ select is(
         )::uuid
     ) ->> 'matched', '2', 'and says where to go on'
 );
+select is(
+    jobq_http.show_jobs('{dead,running}', max_jobs => 1, with_ids => true) -> 'job_ids' #>> '{}',
+    format('["%s","%s"]', :'held', :'dying'), 'the ids of all that fit can be had'
+);
+select is(jobq_http.show_jobs() ->> 'job_ids', null, 'or not');
 select unalike(jobq_http.show_jobs()::text, '%secret%', 'payloads are not shown');
 select throws_ok('select jobq_http.show_jobs(''{lost}'')', '22023', null,
     'a state that there is not is refused');

@@ -1,6 +1,6 @@
 -- What jobq_http.show_queues() promises: the figures of queue_stats(), up to an end.
 begin;
-select plan(9);
+select plan(12);
 
 select is(jobq_http.show_queues()::text, '[]', 'at first there is none');
 
@@ -45,6 +45,20 @@ select is(
     (jobq_http.show_queues(most => 1) -> 1 ->> 'queue')
     || (jobq_http.show_queues(most => 1) -> 1 ->> 'queued'), 'laned2', 'a count ends'
 );
+select jobq.enqueue('k', queue => 'still', after => array[j.job_id])
+from jobq.job as j where j.queue = 'laned' limit 1;
+select is(
+    (jobq_http.show_queues(max_queues => 1, first => 'still') -> 0)::jsonb
+        @> '{"queue": "still", "blocked": 1, "queued": 0}',
+    true, 'what waits for other jobs is counted by itself'
+);
+select is(
+    (
+        select string_agg(q ->> 'queue', ',')
+        from json_array_elements(jobq_http.show_queues(max_queues => 2, first => 'lane')) as q
+    ), 'laned,plain', 'a page begins where it is told, with a queue or between two'
+);
+select is(jobq_http.show_queues(first => 'z')::text, '[]', 'after the last there is none');
 select throws_ok('select jobq_http.show_queues(0)', '22023', null, 'a count of none is refused');
 
 select * from finish();

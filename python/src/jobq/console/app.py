@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 
 from jobq.console import (
     audit,
+    bulk,
     dead,
     endpoints,
     entrance,
@@ -23,6 +24,7 @@ from jobq.console import (
     schedules,
     workers,
 )
+from jobq.console.bulk import Bulks
 from jobq.console.guard import Guard
 from jobq.console.memory import Memory
 from jobq.console.pulse import Pulse, stream
@@ -47,6 +49,7 @@ PAGES = (
     *overview.PAGES,
     *queues.PAGES,
     *jobs.PAGES,
+    *bulk.PAGES,
     *job.PAGES,
     *dead.PAGES,
     *schedules.PAGES,
@@ -84,6 +87,7 @@ class Console:
         self.keys = keys
         self.sessions = Sessions(options)
         self.memory = Memory()
+        self.bulks = Bulks()
         self.pulse = Pulse(self.look, self.memory.forget)
         self.guesses = Rates(GUESSES_PER_SECOND)
         self._ticket = ticket
@@ -97,7 +101,7 @@ class Console:
                 Route("/stream", stream),
                 Mount("/static", StaticFiles(packages=[("jobq.console", "static")])),
             ],
-            middleware=[Middleware(Guard, console=self)],
+            middleware=[Middleware(Guard, console=self, refuse=refuse)],
             exception_handlers={Exception: refuse, 404: refuse, 405: refuse},
         )
         app.state.console = self

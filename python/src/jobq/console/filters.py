@@ -13,7 +13,7 @@ from jobq.console.words import query
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from jobq.console.visit import Visit
 
 STATES = ("queued", "running", "retrying", "blocked", "succeeded", "dead", "cancelled")
 METADATA = "metadata: tenant=acme, retries:=3 (a number, true, null …), or a JSON object"
@@ -44,11 +44,17 @@ class Filter:
     metadata: str = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, str], states: list[str] | None = None) -> Self:
-        """Read a filter from an address or a form."""
+    def asked(cls, visit: Visit) -> Self:
+        """Read a filter from an address.
+
+        Raises:
+            ApiError: it is by metadata, which are hidden here: they could be guessed.
+        """
+        given = visit.request.query_params
         words = {f.name: given.get(f.name, "").strip() for f in fields(cls)}
-        if states is not None:
-            words["state"] = ",".join(s for s in states if s)
+        words["state"] = ",".join(s for s in given.getlist("state") if s)
+        if words["metadata"] and visit.console.options.hides_payloads:
+            raise ApiError("FORBIDDEN", message="Metadata are hidden here, and find no jobs.")
         return cls(**words)
 
     @property

@@ -7,7 +7,7 @@ import logging
 import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 import psycopg
 from starlette.datastructures import Headers, MutableHeaders
@@ -18,6 +18,9 @@ from jobq.http.auth import MEMORY
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from jobq.console.app import Console
@@ -41,9 +44,15 @@ HEADERS: Final = {
 class Guard:
     """Finds the session of a request, and sets what holds for every answer."""
 
-    def __init__(self, app: ASGIApp, console: Console) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        console: Console,
+        refuse: Callable[[Request, Exception], Awaitable[Response]],
+    ) -> None:
         self._app = app
         self._console = console
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -52,12 +61,8 @@ class Guard:
             return
         headers = Headers(scope=scope)
         proxied = self._vouched_for(scope, headers)
-        request = Request(scope)
-        given, cookie = request.cookies.get(cookie_of(request), ""), None
-        session = await self._session(request, given, proxied)
-        is_asset = "/static/" in scope["path"]
-        if session is None and proxied is not None and not is_asset:
-            session, cookie = await self._welcome(proxied)
+        request, is_asset = Request(scope), "/static/" in scope["path"]
+        session, cookie, problem = await self._who(request, proxied, is_asset=is_asset)
         scope["jobq.session"] = session
 
         async def send_guarded(message: Message) -> None:
@@ -75,13 +80,37 @@ class Guard:
                     )
             await send(message)
 
-        await self._app(scope, receive, send_guarded)
+        if problem is None:
+            await self._app(scope, receive, send_guarded)
+            return
+        if request.method == "POST":
+            # Or the connection is closed while it is sent, and nobody sees the answer.
+            with suppress(ApiError):
+                await form(Request(scope, receive))
+        answer = await self._refuse(request, problem)
+        await answer(scope, receive, send_guarded)
 
-    async def _session(self, request: Request, cookie: str, proxied: str | None) -> Session | None:
-        """Return the session that a request belongs to, unless what opened it has ended."""
-        session = self._console.sessions.find(cookie) if cookie else None
-        if session is None or session.proxied != proxied:
-            return None
+    async def _who(
+        self, request: Request, proxied: str | None, *, is_asset: bool
+    ) -> tuple[Session | None, str | None, Exception | None]:
+        """Return whose session it is, the cookie of a new one, and why that is not sure."""
+        given = request.cookies.get(cookie_of(request), "")
+        session = self._console.sessions.find(given) if given else None
+        if session is not None and session.proxied != proxied:
+            session = None
+        if is_asset:
+            return session, None, None
+        if session is not None:
+            try:
+                session = await self._still(session, request, given)
+            except (psycopg.Error, ApiError) as error:
+                return session, None, error
+        if session is None and proxied is not None:
+            return *await self._welcome(proxied), None
+        return session, None, None
+
+    async def _still(self, session: Session, request: Request, cookie: str) -> Session | None:
+        """Return a session, unless the key that opened it is not valid any more."""
         if session.key_hash is not None and self._console.keys is not None:
             address = request.client.host if request.client else ""
             try:
@@ -144,15 +173,21 @@ async def form(request: Request) -> dict[str, str]:
 
 
 def check_origin(request: Request) -> None:
-    """Refuse a form that another site has sent.
+    """Refuse a form that is not from a page of this server, TLS or none like its own.
 
     Raises:
         ApiError: FORBIDDEN.
     """
-    origin = request.headers.get("origin")
-    host = request.headers.get("host", "")
-    if not origin or not secrets.compare_digest(urlsplit(origin).netloc.encode(), host.encode()):
+    scheme, _, host = request.headers.get("origin", "").partition("://")
+    if not secrets.compare_digest(host.encode(), request.headers.get("host", "").encode()):
         raise ApiError("FORBIDDEN", message="This form was not sent from this page.")
+    if scheme != request.url.scheme:
+        raise ApiError(
+            "FORBIDDEN",
+            message=f"This form is from a page by {scheme}, and came here by {request.url.scheme}.",
+            hint="Of a proxy that speaks TLS the server must know: jobq http --proxy-from, and the "
+            "proxy sends X-Forwarded-Proto.",
+        )
 
 
 def hashed(key: str) -> bytes:

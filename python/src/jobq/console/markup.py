@@ -16,8 +16,17 @@ NONE: Final = Markup(f'<span class="none">{NOTHING}</span>')  # noqa: S704 - a c
 
 
 def written(text: object, most: int = 200) -> Markup:
-    """Return what others wrote: as text, cut, in a direction of its own."""
-    return Markup(f"<bdi>{escape(plain(NOTHING if text is None else text, most))}</bdi>")  # noqa: S704 - escaped
+    """Return what others wrote: as text, in a direction of its own, and cut with a sign of it."""
+    whole = NOTHING if text is None else str(text)
+    cut = "…" if len(whole) > most else ""
+    return Markup(f"<bdi>{escape(plain(whole, most))}{cut}</bdi>")  # noqa: S704 - escaped
+
+
+def listed(names: list[str], most: int = 12, letters: int = 60) -> Markup:
+    """Return names with commas between them, each cut, and how many more there are."""
+    first = Markup(", ").join(written(name, letters) for name in names[:most])
+    more = len(names) - most
+    return first + (f" and {more:,} more" if more > 0 else "") if names else NONE
 
 
 def when(given: str | datetime | None) -> Markup:

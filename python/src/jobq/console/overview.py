@@ -10,13 +10,12 @@ from jobq.console.visit import Page, Visit
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from starlette.responses import Response
 
-COUNTS: Final = ("queued", "scheduled", "retrying", "running", "dead")
+COUNTS: Final = ("queued", "scheduled", "retrying", "running", "dead", "blocked")
 SPANS: Final = ("hour", "day", "month")
 MANY: Final = 10_001  # shown as 10,000+
+MOST_QUEUES: Final = 200  # of which the sums are
 ENDINGS: Final = ("succeeded", "failed", "dead", "cancelled")
 
 
@@ -26,7 +25,7 @@ async def show(visit: Visit) -> Response:
     by = one_of(visit.query("by"), ("queue", "kind"))
     ask = visit.visitor
     queues, health, history = await asyncio.gather(
-        ask.document("jobq_http.show_queues"),
+        ask.document("jobq_http.show_queues", max_queues=MOST_QUEUES + 1),
         ask.rows("health"),
         ask.document("jobq_http.show_history", span=span, by=by),
     )
@@ -42,7 +41,8 @@ async def show(visit: Visit) -> Response:
         ],
     )
     return visit.show(
-        "overview.html", queues=queues, totals=totals(queues), findings=findings,
+        "overview.html", queues=len(queues), most=MOST_QUEUES,
+        totals=totals(queues[:MOST_QUEUES]), findings=findings,
         checks=len(health), span=span, by=by, spans=SPANS, made=made, ended=ended,
         latency=charts.latency(history), has_latency=bool(history["latency"]),
     )  # fmt: skip
@@ -59,9 +59,8 @@ def one_of(given: str | None, known: tuple[str, ...]) -> str:
     return given or known[0]
 
 
-def totals(queues: Iterable[dict[str, Any]]) -> dict[str, int]:
+def totals(queues: list[dict[str, Any]]) -> dict[str, int]:
     """Return the sums of what queues count, the oldest wait, and how many are paused."""
-    queues = list(queues)
     sums = {name: sum(q[name] for q in queues) for name in COUNTS}
     if any(q["queued"] > q["ends_at"] for q in queues):
         sums["queued"] = max(sums["queued"], MANY)

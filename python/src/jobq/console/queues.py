@@ -12,36 +12,42 @@ from jobq.console.visit import Page, Visit
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-MOST_QUEUES: Final = 200
+PAGE: Final = 200
 MOST_SERVERS: Final = 20
 HOURS: Final = ("1", "4", "24")
 
 
 async def show(visit: Visit) -> Response:
-    """Show all queues."""
-    queues, history = await asyncio.gather(
-        visit.visitor.document("jobq_http.show_queues"),
+    """Show a page of queues."""
+    first = visit.query("first")
+    found, history = await asyncio.gather(
+        visit.visitor.document(
+            "jobq_http.show_queues", max_queues=PAGE + 1, **({"first": first} if first else {})
+        ),
         visit.visitor.document("jobq_http.show_history"),
     )
-    return visit.show("queues.html", queues=queues, trends=charts.trends(history), most=MOST_QUEUES)
+    return visit.show(
+        "queues.html", queues=found[:PAGE], trends=charts.trends(history), is_first=not first,
+        following=found[PAGE]["queue"] if len(found) > PAGE else None,
+    )  # fmt: skip
 
 
 async def show_one(visit: Visit) -> Response:
     """Show what a queue allows, which of its keys are held, and who holds keys."""
     queue, key = visit.query("name") or "", visit.query("key")
     asked = {"queue": queue, **({"concurrency_key": key} if key else {})}
-    document, history, queues, workers = await asyncio.gather(
+    document, history, standing, workers = await asyncio.gather(
         visit.visitor.document("jobq_http.show_queue", **asked),
         visit.visitor.document("jobq_http.show_history", queue=queue, by="kind"),
-        visit.visitor.document("jobq_http.show_queues"),
+        visit.visitor.document("jobq_http.show_queues", max_queues=1, first=queue),
         visit.visitor.document("jobq_http.show_workers"),
     )
-    standing = next((q for q in queues if q["queue"] == queue), None)
+    is_there = bool(standing) and standing[0]["queue"] == queue
     ended = charts.stacked(history, [(n, kind, done) for n, kind, _, done, *_ in history["counts"]])
     servers = [w["worker"] for w in workers if w["is_live"] and queue in w["queues"]]
     return visit.show(
-        "queue.html", q=document, standing=standing, ended=ended, asked=key or "", servers=servers,
-        most_servers=MOST_SERVERS,
+        "queue.html", q=document, standing=standing[0] if is_there else None, ended=ended,
+        asked=key or "", servers=servers, most_servers=MOST_SERVERS,
     )  # fmt: skip
 
 
@@ -83,7 +89,7 @@ async def resume(visit: Visit) -> Response:
 
 
 PAGES = (
-    Page("/queues", show),
+    Page("/queues", show, takes=("first",)),
     Page("/queues/pause", pause, "POST"),
     Page("/queues/resume", resume, "POST"),
     Page("/queue/hold", hold, "POST"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from jobq.console import charts, markup, words
+from jobq.console import charts, graph, markup, words
 from jobq.console.tree import tree
 
 
@@ -45,5 +45,7 @@ TEMPLATES.filters.update(
     state=markup.state,
     when=markup.when,
     written=markup.written,
+    listed=markup.listed,
+    fitting=graph.fitting,
 )
 TEMPLATES.globals.update(charts=charts, version=words.version())

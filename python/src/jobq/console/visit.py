@@ -142,8 +142,8 @@ def _endpoint(page: Page) -> Callable[[Request], Awaitable[Response]]:
 async def _answer(page: Page, request: Request) -> Response:
     fields = None
     if page.method == "POST":
-        check_origin(request)
         fields = await form(request)
+        check_origin(request)
     visit = Visit(request, fields)
     if page.is_open:
         return await page.handler(visit)

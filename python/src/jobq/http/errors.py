@@ -195,11 +195,11 @@ def in_words(problem: str) -> str:
 
 def of_starlette(error: HTTPException) -> ApiError:
     """Return the answer to a request that no route takes."""
-    codes = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}
+    known = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(error.status_code)
     return ApiError(
-        codes.get(error.status_code, "INVALID_REQUEST"),
+        known or "INVALID_REQUEST",
         status=error.status_code,
-        message=HTTPStatus(error.status_code).description or None,
+        message=None if known else HTTPStatus(error.status_code).description or None,
         headers=error.headers,
     )
 

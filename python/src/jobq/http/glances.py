@@ -10,7 +10,7 @@ from msgspec import Meta, Raw, Struct
 
 from jobq.http.jobs import STATES, metadata_of
 from jobq.http.operation import Answer, Operation, encoded, json
-from jobq.http.page import Next, Paging, next_of, page
+from jobq.http.page import Limit, Next, Paging, next_of, page
 from jobq.http.values import Moment, Name, State, Text
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class QueueGlance(Struct):
     retrying: Count
     running: Count
     dead: Annotated[int, Meta(description="Of the newest dead jobs of all queues.")]
+    blocked: Annotated[int, Meta(description="How many wait for other jobs.")]
     oldest_runnable_ms: Length
     is_paused: bool
     paused_at: Moment | None
@@ -42,10 +43,17 @@ class QueueGlance(Struct):
     ends_at: Annotated[int, Meta(description="Where its counts of what waits end.")]
 
 
+class QueuePage(Paging, forbid_unknown_fields=True, kw_only=True):
+    """Which queues."""
+
+    limit: Limit = 200
+
+
 class QueueGlances(Struct):
-    """Queues by name, 200 at most."""
+    """A page of queues, by name."""
 
     items: list[QueueGlance]
+    cursor: Next
 
 
 class Found(Paging, forbid_unknown_fields=True, kw_only=True):
@@ -89,10 +97,6 @@ class JobGlances(Struct):
     matched: Count
     is_all: Annotated[bool, Meta(description="Whether nothing was left to look at.")]
     cursor: Next
-    looked_to: Annotated[
-        UUID | None, Meta(description="The last job that was looked at, where there are more.")
-    ]
-    looked_at: Annotated[Moment, Meta(description="When.")]
 
 
 class DeadGroup(Struct):
@@ -178,9 +182,22 @@ class Deeds(Struct):
 
 
 async def glance_at_queues(call: Call) -> Response:
-    """Return all queues at a glance."""
-    [(document,)] = await call.fetch("jobq_http.show_queues")
-    return encoded({"items": Raw(document)})
+    """Return a page of queues at a glance."""
+    wanted = call.query(QueuePage)
+    first = wanted.position(call, str)
+    [(document,)] = await call.fetch(
+        "jobq_http.show_queues",
+        max_queues=wanted.limit + 1,
+        **({} if first is None else {"first": first}),
+    )
+    queues = msgspec.json.decode(document)
+    rest = queues[wanted.limit :]
+    return encoded(
+        {
+            "items": queues[: wanted.limit],
+            "cursor": next_of(call, rest[0]["queue"] if rest else None),
+        }
+    )
 
 
 async def glance_at_jobs(call: Call) -> Response:
@@ -200,6 +217,7 @@ async def glance_at_jobs(call: Call) -> Response:
     chosen = {name: value for name, value in given.items() if value is not None}
     [(document,)] = await call.fetch("jobq_http.show_jobs", **chosen, max_jobs=wanted.limit)
     found: dict[str, Any] = msgspec.json.decode(document, type=dict[str, Raw])
+    del found["job_ids"]
     found["cursor"] = next_of(call, msgspec.json.decode(found["cursor"]))
     return encoded(found)
 
@@ -238,8 +256,9 @@ OPERATIONS = (
         glance_at_queues,
         "Queues at a glance: counts that end, so that it stays cheap",
         ("read", "operate"),
-        {200: Answer("Queues, by name.", QueueGlances)},
+        {200: Answer("A page of queues, by name.", QueueGlances)},
         tag="glances",
+        query=QueuePage,
         may_lag=True,
     ),
     Operation(
