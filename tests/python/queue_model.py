@@ -412,16 +412,26 @@ class Queue:
         return self.move(job_id, state)
 
     def redrive_many(self, queue: str, is_locked: Callable[[UUID], bool]) -> set[UUID]:
+        """Put back all dead jobs of a queue that may go; of those with one key the first may."""
+        free = [
+            job
+            for job in self.jobs.values()
+            if job.state == "dead"
+            and job.request.queue == queue
+            and not is_locked(job.job_id)
+            and self.key_holder(job.request) in (None, job.job_id)
+            and not (job.request.held_dedup and self.holders(job.request.kind, job.request.dedup_key))
+        ]
+        keyed: dict[object, Job] = {}
+        for job in sorted(free, key=lambda job: job.job_id):
+            keyed.setdefault((job.request.kind, job.request.idempotency_key or job.job_id), job)
         chosen: dict[object, Job] = {}
-        dead = [j for j in self.jobs.values() if j.state == "dead" and j.request.queue == queue]
-        for job in sorted(dead, key=lambda job: job.finished or 0):
+        for job in keyed.values():
             request = job.request
-            if is_locked(job.job_id) or self.key_holder(request) not in (None, job.job_id):
-                continue
-            if not request.held_dedup:
-                chosen[job.job_id] = job
-            elif not self.holders(request.kind, request.dedup_key):
-                chosen.setdefault((request.kind, request.dedup_key), job)
+            if request.idempotency_key:
+                self.keys[request.kind, request.idempotency_key] = job.job_id
+            by = request.dedup_key if request.held_dedup else job.job_id
+            chosen.setdefault((request.kind, by), job)
         for job in chosen.values():
             self.move(job.job_id, "queued")
         return {job.job_id for job in chosen.values()}

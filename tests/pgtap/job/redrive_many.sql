@@ -1,6 +1,6 @@
 -- What jobq.redrive_many() promises.
 begin;
-select plan(16);
+select plan(17);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -116,6 +116,24 @@ select results_eq(
     order by k.n',
     'values (1), (4), (5), (6), (7)',
     'one job comes back for each free dedup key, and all whose key is only a mark'
+);
+
+-- Idempotency keys that a failure frees
+select jobq.put_kind('free', reuse_key_after_failure => true);
+create temporary table freed as
+select n, pg_temp.dead(n, '{"kind": "free", "idempotency_key": "k"}') as job_id
+from generate_series(1, 3) as n;
+create temporary table back as
+select r.job_id from jobq.redrive_many(kind => 'free') as r (job_id);
+select results_eq(
+    $$
+        select f.n, k.job_id = f.job_id
+        from back
+        join freed as f using (job_id)
+        cross join jobq_private.idempotency_key as k
+        where k.kind = 'free'
+    $$,
+    'values (1, true)', 'of dead jobs with one idempotency key one comes back, and has it'
 );
 
 create temporary table picked as
