@@ -8382,25 +8382,35 @@ declare
     _kinds text[];
     _queues text[];
     _keys text[];
-    _barred uuid[] := '{}'::uuid[];
+    _barred uuid[];
     _job record;
 begin
     select
-        array_agg(a.job_id), array_agg(a.kind), array_agg(a.queue),
-        array_agg(a.idempotency_key)
-    into _keyed, _kinds, _queues, _keys
-    from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
-    join jobq_private.job_archive as a
-        on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id
-        and a.finished_at = c.finished_at and a.finished_at between _first and _last
-    where a.idempotency_key is not null;
+        array_agg(g.job_id) filter (where g.place = 1),
+        array_agg(g.kind) filter (where g.place = 1),
+        array_agg(g.queue) filter (where g.place = 1),
+        array_agg(g.key) filter (where g.place = 1),
+        coalesce(array_agg(g.job_id) filter (where g.place > 1), '{}')
+    into _keyed, _kinds, _queues, _keys, _barred
+    from (
+        select
+            a.job_id, a.kind, a.queue, a.idempotency_key as key,
+            row_number() over (
+                partition by a.kind, a.idempotency_key order by a.job_id
+            ) as place
+        from unnest(bar_redrives.job_ids, bar_redrives.finished_ats) as c (job_id, finished_at)
+        join jobq_private.job_archive as a
+            on a.job_id = any(bar_redrives.job_ids) and a.job_id = c.job_id
+            and a.finished_at = c.finished_at and a.finished_at between _first and _last
+        where a.idempotency_key is not null
+    ) as g;
     if _keyed is null then
         return _barred;
     end if;
     insert into jobq_private.idempotency_key (kind, idempotency_key, job_id)
-    select distinct on (g.kind, g.key) g.kind, g.key, g.job_id
+    select g.kind, g.key, g.job_id
     from unnest(_keyed, _kinds, _keys) as g (job_id, kind, key)
-    order by g.kind, g.key, g.job_id
+    order by g.kind, g.key
     on conflict on constraint idempotency_key_pkey do nothing;
 
     for _job in
@@ -8409,7 +8419,7 @@ begin
         left join jobq_private.idempotency_key as k
             on k.kind = g.kind and k.idempotency_key = g.key
         where k.job_id is distinct from g.job_id
-        order by g.kind, g.key, g.job_id
+        order by g.kind, g.key
     loop
         if _job.job_id <> jobq_private.hold_key(
             _job.kind, _job.queue, _job.key, _job.job_id

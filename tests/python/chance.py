@@ -26,7 +26,7 @@ def settle() -> str | None:
     # The machine may be busy: how long something takes is no failure.
     settings.register_profile(
         "jobq",
-        derandomize=False,
+        derandomize=NAME not in os.environ,
         database=None,
         deadline=None,
         print_blob=True,
