@@ -420,7 +420,9 @@ class Queue:
             and job.request.queue == queue
             and not is_locked(job.job_id)
             and self.key_holder(job.request) in (None, job.job_id)
-            and not (job.request.held_dedup and self.holders(job.request.kind, job.request.dedup_key))
+            and not (
+                job.request.held_dedup and self.holders(job.request.kind, job.request.dedup_key)
+            )
         ]
         keyed: dict[object, Job] = {}
         for job in sorted(free, key=lambda job: job.job_id):
