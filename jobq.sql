@@ -244,6 +244,39 @@ create table jobq_private.setting (
 
 comment on table jobq_private.setting is 'Global defaults, in one row.';
 
+comment on constraint setting_is_singleton_check on jobq_private.setting is
+'there is one row';
+
+comment on constraint setting_max_attempts_check on jobq_private.setting is
+'max_attempts must be from 1 to 10000';
+
+comment on constraint setting_timeout_check on jobq_private.setting is
+'timeout must be from 1 ms to 365 days';
+
+comment on constraint setting_lease_check on jobq_private.setting is
+'lease must be from 1 second to 1 day';
+
+comment on constraint setting_dedup_check on jobq_private.setting is
+'dedup must be skip, enqueue or replace';
+
+comment on constraint setting_max_expiries_check on jobq_private.setting is
+'max_expiries must be at least 1';
+
+comment on constraint setting_max_payload_bytes_check on jobq_private.setting is
+'max_payload_bytes must be from 1024 to 104857600';
+
+comment on constraint setting_max_payload_depth_check on jobq_private.setting is
+'max_payload_depth must be from 1 to 512';
+
+comment on constraint setting_retention_check on jobq_private.setting is
+'retention must be from 1 day to 36500 days';
+
+comment on constraint setting_key_retention_check on jobq_private.setting is
+'key_retention must be from 1 hour to the retention';
+
+comment on constraint setting_retry_preset_fkey on jobq_private.setting is
+'retry_preset must be standard, decorrelated, powers_of_two or delivery';
+
 insert into jobq_private.setting default values;
 
 create table jobq_private.queue (
@@ -295,6 +328,60 @@ create table jobq_private.queue (
 );
 
 comment on table jobq_private.queue is 'What a queue says in place of the global defaults, and whether it is paused.';
+
+comment on constraint queue_queue_check on jobq_private.queue is
+'queue must have 1 to 128 characters';
+
+comment on constraint queue_max_attempts_check on jobq_private.queue is
+'max_attempts must be from 1 to 10000';
+
+comment on constraint queue_timeout_check on jobq_private.queue is
+'timeout must be from 1 ms to 365 days';
+
+comment on constraint queue_lease_check on jobq_private.queue is
+'lease must be from 1 second to 1 day';
+
+comment on constraint queue_max_depth_check on jobq_private.queue is
+'max_depth must be at least 1';
+
+comment on constraint queue_max_running_check on jobq_private.queue is
+'max_running must be from 1 to 32767';
+
+comment on constraint queue_rate_limit_check on jobq_private.queue is
+'rate_limit must be from 1 to 1000000';
+
+comment on constraint queue_rate_period_check on jobq_private.queue is
+'rate_period must be from 1 ms to 365 days';
+
+comment on constraint queue_rate_burst_check on jobq_private.queue is
+'rate_burst must be from 1 to 32767';
+
+comment on constraint queue_rate_check on jobq_private.queue is
+'rate_period and rate_burst need a rate_limit';
+
+comment on constraint queue_key_max_running_check on jobq_private.queue is
+'key_max_running must be from 1 to 32767';
+
+comment on constraint queue_key_rate_limit_check on jobq_private.queue is
+'key_rate_limit must be from 1 to 1000000';
+
+comment on constraint queue_key_rate_period_check on jobq_private.queue is
+'key_rate_period must be from 1 ms to 365 days';
+
+comment on constraint queue_key_rate_burst_check on jobq_private.queue is
+'key_rate_burst must be from 1 to 32767';
+
+comment on constraint queue_key_rate_check on jobq_private.queue is
+'key_rate_period and key_rate_burst need a key_rate_limit';
+
+comment on constraint queue_on_dead_check on jobq_private.queue is
+'on_dead must be continue or hold';
+
+comment on constraint queue_ordered_check on jobq_private.queue is
+'on_dead is only for queues that are ordered';
+
+comment on constraint queue_retry_preset_fkey on jobq_private.queue is
+'retry_preset must be standard, decorrelated, powers_of_two or delivery';
 
 create table jobq_private.kind (
     kind text not null,
@@ -383,6 +470,81 @@ create table jobq_private.kind (
 );
 
 comment on table jobq_private.kind is 'What a kind of job says in place of its queue''s settings, and the shape of its payload: payload_schema is what the database enforces by itself, json_schema what needs an extension or a client; delivery_version is what a new job is delivered by, where the kind is an endpoint; run is the function that work() calls for a job, retry_on the errors after which it is tried again; keep is how long its jobs are kept that succeeded, are dead, were cancelled; version is that of the program that declared it.';
+
+comment on constraint kind_kind_check on jobq_private.kind is
+'kind must have 1 to 128 characters';
+
+comment on constraint kind_queue_check on jobq_private.kind is
+'queue must have 1 to 128 characters';
+
+comment on constraint kind_max_attempts_check on jobq_private.kind is
+'max_attempts must be from 1 to 10000';
+
+comment on constraint kind_timeout_check on jobq_private.kind is
+'timeout must be from 1 ms to 365 days';
+
+comment on constraint kind_lease_check on jobq_private.kind is
+'lease must be from 1 second to 1 day';
+
+comment on constraint kind_retry_strategy_check on jobq_private.kind is
+'retry_strategy must be fixed, linear, exponential or decorrelated';
+
+comment on constraint kind_retry_initial_delay_check on jobq_private.kind is
+'retry_initial_delay must be from 0 to 365 days';
+
+comment on constraint kind_retry_max_delay_check on jobq_private.kind is
+'retry_max_delay must be from 0 to 365 days';
+
+comment on constraint kind_retry_jitter_check on jobq_private.kind is
+'retry_jitter must be from 0 to 1';
+
+comment on constraint kind_dedup_check on jobq_private.kind is
+'dedup must be skip, enqueue, replace, debounce or throttle';
+
+comment on constraint kind_dedup_period_check on jobq_private.kind is
+'dedup_period must be from 1 ms to 365 days';
+
+comment on constraint kind_dedup_max_wait_check on jobq_private.kind is
+'dedup_max_wait must be from 1 ms to 365 days';
+
+comment on constraint kind_max_running_check on jobq_private.kind is
+'max_running must be from 1 to 32767';
+
+comment on constraint kind_rate_limit_check on jobq_private.kind is
+'rate_limit must be from 1 to 1000000';
+
+comment on constraint kind_rate_period_check on jobq_private.kind is
+'rate_period must be from 1 ms to 365 days';
+
+comment on constraint kind_rate_burst_check on jobq_private.kind is
+'rate_burst must be from 1 to 32767';
+
+comment on constraint kind_rate_check on jobq_private.kind is
+'rate_period and rate_burst need a rate_limit';
+
+comment on constraint kind_key_max_running_check on jobq_private.kind is
+'key_max_running must be from 1 to 32767';
+
+comment on constraint kind_key_rate_limit_check on jobq_private.kind is
+'key_rate_limit must be from 1 to 1000000';
+
+comment on constraint kind_key_rate_period_check on jobq_private.kind is
+'key_rate_period must be from 1 ms to 365 days';
+
+comment on constraint kind_key_rate_burst_check on jobq_private.kind is
+'key_rate_burst must be from 1 to 32767';
+
+comment on constraint kind_key_rate_check on jobq_private.kind is
+'key_rate_period and key_rate_burst need a key_rate_limit';
+
+comment on constraint kind_on_dead_check on jobq_private.kind is
+'on_dead must be continue or hold';
+
+comment on constraint kind_version_check on jobq_private.kind is
+'version must be at least 1';
+
+comment on constraint kind_retry_preset_fkey on jobq_private.kind is
+'retry_preset must be standard, decorrelated, powers_of_two or delivery';
 
 comment on constraint kind_retry_on_check on jobq_private.kind is
 'retry_on must hold SQLSTATEs of five digits and capitals, or classes of two';
@@ -960,6 +1122,21 @@ create table jobq_private.endpoint (
 
 comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
 
+comment on constraint endpoint_endpoint_check on jobq_private.endpoint is
+'endpoint must have 1 to 128 small letters, digits and hyphens, and not begin with a hyphen';
+
+comment on constraint endpoint_type_check on jobq_private.endpoint is
+'type must be HTTP, KAFKA or REDIS_STREAM';
+
+comment on constraint endpoint_spec_check on jobq_private.endpoint is
+'spec must be a JSON object';
+
+comment on constraint endpoint_max_concurrency_check on jobq_private.endpoint is
+'max_concurrency must be from 1 to 10000';
+
+comment on constraint endpoint_max_per_second_check on jobq_private.endpoint is
+'max_per_second must be from 0.001 to 1000000';
+
 -- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
 -- run_at back.
 create table jobq_private.parked_job (
@@ -1134,6 +1311,21 @@ create table jobq_private.api_key (
 with (fillfactor = 50);
 
 comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
+
+comment on constraint api_key_api_key_check on jobq_private.api_key is
+'name must have 1 to 128 characters';
+
+comment on constraint api_key_prefix_check on jobq_private.api_key is
+'prefix must have 1 to 16 characters';
+
+comment on constraint api_key_key_hash_check on jobq_private.api_key is
+'key_hash must have 32 bytes';
+
+comment on constraint api_key_scopes_check on jobq_private.api_key is
+'scopes must be among produce, work, operate and read, one at least';
+
+comment on constraint api_key_requests_per_second_check on jobq_private.api_key is
+'requests_per_second must be at least 1';
 
 reset role;
 
@@ -1410,6 +1602,30 @@ create index key_limit_rate_idx on jobq_private.key_limit (queue)
 where rate_limit is not null;
 
 comment on table jobq_private.key_limit is 'Limits of single keys.';
+
+comment on constraint key_limit_queue_check on jobq_private.key_limit is
+'queue must have 1 to 128 characters';
+
+comment on constraint key_limit_concurrency_key_check on jobq_private.key_limit is
+'concurrency_key must have 1 to 1024 bytes';
+
+comment on constraint key_limit_max_running_check on jobq_private.key_limit is
+'max_running must be from 1 to 32767';
+
+comment on constraint key_limit_rate_limit_check on jobq_private.key_limit is
+'rate_limit must be from 1 to 1000000';
+
+comment on constraint key_limit_rate_period_check on jobq_private.key_limit is
+'rate_period must be from 1 ms to 365 days';
+
+comment on constraint key_limit_rate_burst_check on jobq_private.key_limit is
+'rate_burst must be from 1 to 32767';
+
+comment on constraint key_limit_rate_check on jobq_private.key_limit is
+'rate_period and rate_burst need a rate_limit';
+
+comment on constraint key_limit_something_check on jobq_private.key_limit is
+'give max_running or rate_limit';
 
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
 -- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A gate that
@@ -2133,13 +2349,41 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: whether a log-in has functions of this owner run: its own, those of the database's
+-- owner, and those of superusers.
+-- Invariant: a role that others belong to as well is not enough: any of them could have made
+-- the function. Raises: nothing.
+create or replace function jobq_private.is_trusted(owner oid, login name)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (
+        select from pg_catalog.pg_roles as o
+        where o.oid = is_trusted.owner and (o.rolsuper or o.rolname = is_trusted.login)
+    )
+    or is_trusted.owner = (
+        select d.datdba
+        from pg_catalog.pg_database as d
+        where d.datname = current_database()
+    )
+$$;
+
+revoke all on function jobq_private.is_trusted from public;
+
+comment on function jobq_private.is_trusted is
+'Whether a log-in has functions of this owner run.';
+
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in, and the
 -- role that they have set, may execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
 -- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean, is_batch boolean)
+returns table (function oid, owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -2147,6 +2391,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select
+        p.oid,
         p.proowner,
         (
             select bool_and(
@@ -2177,6 +2422,45 @@ revoke all on function jobq_private.sql_function from public;
 
 comment on function jobq_private.sql_function is
 'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
+-- Purpose: what keeps every worker's log-in from running this function, though it is there; null
+-- where one may run it.
+-- Invariant: reads only. Superusers count only where no other log-in is a worker's: else they
+-- would hide that no worker may execute it. Raises: nothing.
+create or replace function jobq_private.sql_function_bar(run text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with login as (
+        select r.rolname, r.rolsuper, bool_and(r.rolsuper) over () as is_alike
+        from pg_catalog.pg_roles as r
+        where r.rolcanlogin
+        and pg_has_role(r.rolname, 'jobq_worker', 'usage')
+    )
+    select format(
+        'a worker whose log-in may call %s and trusts its owner %s', sql_function_bar.run,
+        pg_get_userbyid(f.owner)
+    )
+    from jobq_private.sql_function(sql_function_bar.run) as f
+    where not exists (
+        select from login as l
+        where l.rolsuper = l.is_alike
+        and jobq_private.is_trusted(f.owner, l.rolname)
+        and has_function_privilege(l.rolname, f.function, 'execute')
+        and has_schema_privilege(
+            l.rolname, (parse_ident(sql_function_bar.run))[1], 'usage'
+        )
+    )
+$$;
+
+revoke all on function jobq_private.sql_function_bar from public;
+
+comment on function jobq_private.sql_function_bar is
+'What keeps every worker''s log-in from running a function, or null.';
 
 -- Purpose: why a kind cannot run this function: it is not there, or has another signature; null
 -- when it can.
@@ -2445,9 +2729,11 @@ set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
+    -- What parse_ident() takes without quotes.
+    _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
     _problem text;
 begin
-    if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
+    if run !~* format('^%1$s\.%1$s$', _name) then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
@@ -2631,8 +2917,8 @@ comment on function jobq_private.pattern_problem is
 'Says why a pattern cannot be used, or null: it must be matched in linear time.';
 
 -- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises, in the words of the constraint's comment where it has one; called from an exception handler. No constraint is violated by
--- a priority that its column cannot hold. Raises: 22023.
+-- Invariant: always raises, in the words of the constraint's comment; called from an exception
+-- handler. No constraint is violated by a priority that its column cannot hold. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
 language plpgsql
@@ -2644,10 +2930,7 @@ as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
         (
-            select coalesce(
-                obj_description(c.oid, 'pg_constraint'),
-                format('%s: %s', violated, pg_get_constraintdef(c.oid))
-            )
+            select obj_description(c.oid, 'pg_constraint')
             from pg_catalog.pg_constraint as c
             where c.conrelid = relation and c.conname = violated
         ),
@@ -8502,7 +8785,7 @@ comment on function jobq_private.cancel_jobs is
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
 -- limit of a queue counts only those that come from another.
--- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
 returns jobq_private.new_job
 language plpgsql
@@ -8515,6 +8798,8 @@ declare
     _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _mistyped text;
+    _ran text;
     _late text;
 begin
     if changes is null then
@@ -8524,6 +8809,15 @@ begin
     then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
             'changes must be an object with members among %s, one of them not null', _known
+        ));
+    end if;
+    select min(c.key) into _mistyped
+    from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
+    where jsonb_typeof(c.value) <> case c.key when 'priority' then 'number' else 'string' end;
+    if _mistyped is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            '%s must be a JSON %s', _mistyped,
+            case _mistyped when 'priority' then 'number' else 'string' end
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
@@ -8541,6 +8835,18 @@ begin
         end if;
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
+    if _set.payload is not null then
+        select min(j.job_id::text) into _ran
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and j.payload <> _set.payload
+        and (j.attempt > 0 or j.state <> 'queued');
+        if _ran is not null then
+            perform jobq_private.raise_error('IMMUTABLE', format(
+                'job_id %s has run: its payload stays', _ran
+            ));
+        end if;
+    end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         select min(j.job_id::text) into _late
         from jobq_private.job as j
@@ -9067,6 +9373,8 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata, which must not be empty'
         );
+    elsif jsonb_typeof(metadata) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
     elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
@@ -11982,11 +12290,13 @@ begin
     end if;
     return query
     select 'no_function', format(
-        'kind %s needs %s; make it, or declare the kind anew', k.kind, p.problem
+        'kind %s needs %s', k.kind,
+        coalesce(p.problem || '; make it, or declare the kind anew', b.bar)
     )
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    where k.kind = _job.kind and k.run is not null and p.problem is not null;
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.kind = _job.kind and k.run is not null and coalesce(p.problem, b.bar) is not null;
     if not exists (
         select from jobq_private.worker as w
         where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'
@@ -21583,8 +21893,7 @@ comment on function jobq.claim is
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
--- is not enough: any of them could have made the function. So nobody who can declare a kind
+-- trusts: itself, the database's owner, or a superuser. So nobody who can declare a kind
 -- has another log-in run code of theirs. What limits bind holds its gate or lane until the commit,
 -- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
@@ -21622,15 +21931,7 @@ begin
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
-    join pg_catalog.pg_roles as o on o.oid = f.owner
-    where f.may_execute
-    and (
-        o.rolsuper
-        or o.rolname = session_user
-        or f.owner = (
-            select d.datdba from pg_catalog.pg_database as d where d.datname = current_database()
-        )
-    );
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;
@@ -22716,7 +23017,7 @@ begin
                 from jobq.complete_many(
                     run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
                 ) as c
-                where c.outcome = 'lost'
+                where c.outcome <> 'succeeded'
             );
         end if;
     exception
@@ -22895,7 +23196,7 @@ begin
         end loop;
     end loop;
     return query
-    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'lost')
     from jobq.complete_many(_done, _attempts, to_jsonb(_results))
         with ordinality as c (job_id, attempt, outcome, n);
 end
@@ -23270,14 +23571,16 @@ as $$
         'functions', count(*) = 0,
         coalesce(
             left(string_agg(
-                format('kind %s needs %s', k.kind, p.problem), '; ' order by k.kind
+                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)),
+                '; ' order by k.kind
             ), 500),
             'every function that a kind runs is there'
         ),
-        'create the function, or declare the kind with put_kind() anew'
+        'create the function, let the log-in of a worker run it, or declare the kind with put_kind() anew'
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    where k.run is not null and p.problem is not null
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.run is not null and coalesce(p.problem, b.bar) is not null
     union all
     select
         'slots', count(*) = 0,

@@ -76,6 +76,21 @@ create table jobq_private.endpoint (
 
 comment on table jobq_private.endpoint is 'Kinds whose handler is a delivery: where to, and in what shape.';
 
+comment on constraint endpoint_endpoint_check on jobq_private.endpoint is
+'endpoint must have 1 to 128 small letters, digits and hyphens, and not begin with a hyphen';
+
+comment on constraint endpoint_type_check on jobq_private.endpoint is
+'type must be HTTP, KAFKA or REDIS_STREAM';
+
+comment on constraint endpoint_spec_check on jobq_private.endpoint is
+'spec must be a JSON object';
+
+comment on constraint endpoint_max_concurrency_check on jobq_private.endpoint is
+'max_concurrency must be from 1 to 10000';
+
+comment on constraint endpoint_max_per_second_check on jobq_private.endpoint is
+'max_per_second must be from 0.001 to 1000000';
+
 -- What a claim has found of paused endpoints. Each is due at parked_until(), and gets this
 -- run_at back.
 create table jobq_private.parked_job (

@@ -360,14 +360,16 @@ as $$
         'functions', count(*) = 0,
         coalesce(
             left(string_agg(
-                format('kind %s needs %s', k.kind, p.problem), '; ' order by k.kind
+                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)),
+                '; ' order by k.kind
             ), 500),
             'every function that a kind runs is there'
         ),
-        'create the function, or declare the kind with put_kind() anew'
+        'create the function, let the log-in of a worker run it, or declare the kind with put_kind() anew'
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    where k.run is not null and p.problem is not null
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.run is not null and coalesce(p.problem, b.bar) is not null
     union all
     select
         'slots', count(*) = 0,

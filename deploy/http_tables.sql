@@ -27,4 +27,19 @@ with (fillfactor = 50);
 
 comment on table jobq_private.api_key is 'Keys of the HTTP API by name, as SHA-256, with what they may do.';
 
+comment on constraint api_key_api_key_check on jobq_private.api_key is
+'name must have 1 to 128 characters';
+
+comment on constraint api_key_prefix_check on jobq_private.api_key is
+'prefix must have 1 to 16 characters';
+
+comment on constraint api_key_key_hash_check on jobq_private.api_key is
+'key_hash must have 32 bytes';
+
+comment on constraint api_key_scopes_check on jobq_private.api_key is
+'scopes must be among produce, work, operate and read, one at least';
+
+comment on constraint api_key_requests_per_second_check on jobq_private.api_key is
+'requests_per_second must be at least 1';
+
 commit;

@@ -511,7 +511,7 @@ comment on function jobq_private.cancel_jobs is
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
 -- limit of a queue counts only those that come from another.
--- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
 returns jobq_private.new_job
 language plpgsql
@@ -524,6 +524,8 @@ declare
     _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _mistyped text;
+    _ran text;
     _late text;
 begin
     if changes is null then
@@ -533,6 +535,15 @@ begin
     then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
             'changes must be an object with members among %s, one of them not null', _known
+        ));
+    end if;
+    select min(c.key) into _mistyped
+    from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
+    where jsonb_typeof(c.value) <> case c.key when 'priority' then 'number' else 'string' end;
+    if _mistyped is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            '%s must be a JSON %s', _mistyped,
+            case _mistyped when 'priority' then 'number' else 'string' end
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
@@ -550,6 +561,18 @@ begin
         end if;
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
+    if _set.payload is not null then
+        select min(j.job_id::text) into _ran
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and j.payload <> _set.payload
+        and (j.attempt > 0 or j.state <> 'queued');
+        if _ran is not null then
+            perform jobq_private.raise_error('IMMUTABLE', format(
+                'job_id %s has run: its payload stays', _ran
+            ));
+        end if;
+    end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         select min(j.job_id::text) into _late
         from jobq_private.job as j
@@ -1076,6 +1099,8 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata, which must not be empty'
         );
+    elsif jsonb_typeof(metadata) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
     elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',
@@ -3991,11 +4016,13 @@ begin
     end if;
     return query
     select 'no_function', format(
-        'kind %s needs %s; make it, or declare the kind anew', k.kind, p.problem
+        'kind %s needs %s', k.kind,
+        coalesce(p.problem || '; make it, or declare the kind anew', b.bar)
     )
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    where k.kind = _job.kind and k.run is not null and p.problem is not null;
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.kind = _job.kind and k.run is not null and coalesce(p.problem, b.bar) is not null;
     if not exists (
         select from jobq_private.worker as w
         where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'

@@ -87,6 +87,30 @@ where rate_limit is not null;
 
 comment on table jobq_private.key_limit is 'Limits of single keys.';
 
+comment on constraint key_limit_queue_check on jobq_private.key_limit is
+'queue must have 1 to 128 characters';
+
+comment on constraint key_limit_concurrency_key_check on jobq_private.key_limit is
+'concurrency_key must have 1 to 1024 bytes';
+
+comment on constraint key_limit_max_running_check on jobq_private.key_limit is
+'max_running must be from 1 to 32767';
+
+comment on constraint key_limit_rate_limit_check on jobq_private.key_limit is
+'rate_limit must be from 1 to 1000000';
+
+comment on constraint key_limit_rate_period_check on jobq_private.key_limit is
+'rate_period must be from 1 ms to 365 days';
+
+comment on constraint key_limit_rate_burst_check on jobq_private.key_limit is
+'rate_burst must be from 1 to 32767';
+
+comment on constraint key_limit_rate_check on jobq_private.key_limit is
+'rate_period and rate_burst need a rate_limit';
+
+comment on constraint key_limit_something_check on jobq_private.key_limit is
+'give max_running or rate_limit';
+
 -- Where jobs pass that rates, holds or the limits of a whole queue or kind bind: of a lane
 -- (by its id), a queue, a kind, a kind in a queue, or a key of a kind (by its id, in whichever queue). Its lock is the right to pass. A gate that
 -- nobody has passed has no row, but that of a kind, at which claims see that there is one.

@@ -58,13 +58,41 @@ revoke all on function jobq_private.lock_class from public;
 comment on function jobq_private.lock_class is
 'The first key of each sort of advisory lock.';
 
+-- Purpose: whether a log-in has functions of this owner run: its own, those of the database's
+-- owner, and those of superusers.
+-- Invariant: a role that others belong to as well is not enough: any of them could have made
+-- the function. Raises: nothing.
+create or replace function jobq_private.is_trusted(owner oid, login name)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select exists (
+        select from pg_catalog.pg_roles as o
+        where o.oid = is_trusted.owner and (o.rolsuper or o.rolname = is_trusted.login)
+    )
+    or is_trusted.owner = (
+        select d.datdba
+        from pg_catalog.pg_database as d
+        where d.datname = current_database()
+    )
+$$;
+
+revoke all on function jobq_private.is_trusted from public;
+
+comment on function jobq_private.is_trusted is
+'Whether a log-in has functions of this owner run.';
+
 -- Purpose: the function that a kind runs: who owns it, and whether whoever has logged in, and the
 -- role that they have set, may execute it; no row where there is none.
 -- Invariant: looked up in the catalog by its schema and name, so that no search path counts;
 -- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
 -- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean, is_batch boolean)
+returns table (function oid, owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -72,6 +100,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select
+        p.oid,
         p.proowner,
         (
             select bool_and(
@@ -102,6 +131,45 @@ revoke all on function jobq_private.sql_function from public;
 
 comment on function jobq_private.sql_function is
 'Finds the function that a kind runs, and says whether whoever has logged in may execute it.';
+
+-- Purpose: what keeps every worker's log-in from running this function, though it is there; null
+-- where one may run it.
+-- Invariant: reads only. Superusers count only where no other log-in is a worker's: else they
+-- would hide that no worker may execute it. Raises: nothing.
+create or replace function jobq_private.sql_function_bar(run text)
+returns text
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    with login as (
+        select r.rolname, r.rolsuper, bool_and(r.rolsuper) over () as is_alike
+        from pg_catalog.pg_roles as r
+        where r.rolcanlogin
+        and pg_has_role(r.rolname, 'jobq_worker', 'usage')
+    )
+    select format(
+        'a worker whose log-in may call %s and trusts its owner %s', sql_function_bar.run,
+        pg_get_userbyid(f.owner)
+    )
+    from jobq_private.sql_function(sql_function_bar.run) as f
+    where not exists (
+        select from login as l
+        where l.rolsuper = l.is_alike
+        and jobq_private.is_trusted(f.owner, l.rolname)
+        and has_function_privilege(l.rolname, f.function, 'execute')
+        and has_schema_privilege(
+            l.rolname, (parse_ident(sql_function_bar.run))[1], 'usage'
+        )
+    )
+$$;
+
+revoke all on function jobq_private.sql_function_bar from public;
+
+comment on function jobq_private.sql_function_bar is
+'What keeps every worker''s log-in from running a function, or null.';
 
 -- Purpose: why a kind cannot run this function: it is not there, or has another signature; null
 -- when it can.
@@ -370,9 +438,11 @@ set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
+    -- What parse_ident() takes without quotes.
+    _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
     _problem text;
 begin
-    if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
+    if run !~* format('^%1$s\.%1$s$', _name) then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));
@@ -556,8 +626,8 @@ comment on function jobq_private.pattern_problem is
 'Says why a pattern cannot be used, or null: it must be matched in linear time.';
 
 -- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises, in the words of the constraint's comment where it has one; called from an exception handler. No constraint is violated by
--- a priority that its column cannot hold. Raises: 22023.
+-- Invariant: always raises, in the words of the constraint's comment; called from an exception
+-- handler. No constraint is violated by a priority that its column cannot hold. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
 language plpgsql
@@ -569,10 +639,7 @@ as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
         (
-            select coalesce(
-                obj_description(c.oid, 'pg_constraint'),
-                format('%s: %s', violated, pg_get_constraintdef(c.oid))
-            )
+            select obj_description(c.oid, 'pg_constraint')
             from pg_catalog.pg_constraint as c
             where c.conrelid = relation and c.conname = violated
         ),

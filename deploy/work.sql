@@ -1306,8 +1306,7 @@ comment on function jobq.claim is
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
--- is not enough: any of them could have made the function. So nobody who can declare a kind
+-- trusts: itself, the database's owner, or a superuser. So nobody who can declare a kind
 -- has another log-in run code of theirs. What limits bind holds its gate or lane until the commit,
 -- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
@@ -1345,15 +1344,7 @@ begin
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
-    join pg_catalog.pg_roles as o on o.oid = f.owner
-    where f.may_execute
-    and (
-        o.rolsuper
-        or o.rolname = session_user
-        or f.owner = (
-            select d.datdba from pg_catalog.pg_database as d where d.datname = current_database()
-        )
-    );
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;
@@ -2439,7 +2430,7 @@ begin
                 from jobq.complete_many(
                     run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
                 ) as c
-                where c.outcome = 'lost'
+                where c.outcome <> 'succeeded'
             );
         end if;
     exception
@@ -2618,7 +2609,7 @@ begin
         end loop;
     end loop;
     return query
-    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'lost')
     from jobq.complete_many(_done, _attempts, to_jsonb(_results))
         with ordinality as c (job_id, attempt, outcome, n);
 end

@@ -30,7 +30,9 @@ drop function if exists jobq_private.schema_violation;
 drop function if exists jobq_private.json_schema_violation;
 drop function if exists jobq_private.is_paused;
 drop function if exists jobq_private.sql_function_problem;
+drop function if exists jobq_private.sql_function_bar;
 drop function if exists jobq_private.sql_function;
+drop function if exists jobq_private.is_trusted;
 drop function if exists jobq_private.lock_class;
 drop function if exists jobq_private.milliseconds;
 

@@ -22,6 +22,7 @@ begin
         ('function', 'jobq_private.check_sql_function', '', 1),
         ('function', 'jobq_private.is_held', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
+        ('function', 'jobq_private.is_trusted', '', 1),
         ('function', 'jobq_private.json_schema_violation', '', 1),
         ('function', 'jobq_private.limits_for', '', 1),
         ('function', 'jobq_private.lock_class', '', 1),
@@ -36,6 +37,7 @@ begin
         ('function', 'jobq_private.set_payload_schema', '', 1),
         ('function', 'jobq_private.settings_for', '', 1),
         ('function', 'jobq_private.sql_function', '', 1),
+        ('function', 'jobq_private.sql_function_bar', '', 1),
         ('function', 'jobq_private.sql_function_problem', '', 1)
     )
     select string_agg(w.kind || ' ' || w.name || ' ' || w.trigger, ', ') into _wrong

@@ -74,11 +74,13 @@ begin
     end if;
     return query
     select 'no_function', format(
-        'kind %s needs %s; make it, or declare the kind anew', k.kind, p.problem
+        'kind %s needs %s', k.kind,
+        coalesce(p.problem || '; make it, or declare the kind anew', b.bar)
     )
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function_problem(k.run) as p (problem)
-    where k.kind = _job.kind and k.run is not null and p.problem is not null;
+    cross join lateral jobq_private.sql_function_bar(k.run) as b (bar)
+    where k.kind = _job.kind and k.run is not null and coalesce(p.problem, b.bar) is not null;
     if not exists (
         select from jobq_private.worker as w
         where _job.queue = any (w.queues) and w.seen_at > now() - interval '1 min'

@@ -1,8 +1,7 @@
 -- Purpose: lease jobs whose kinds are functions of the database to whoever has logged in, for
 -- work().
 -- Invariant: SKIP LOCKED. Only functions that the log-in may execute, and whose owner it
--- trusts: itself, the database's owner, or a superuser. A role that others belong to as well
--- is not enough: any of them could have made the function. So nobody who can declare a kind
+-- trusts: itself, the database's owner, or a superuser. So nobody who can declare a kind
 -- has another log-in run code of theirs. What limits bind holds its gate or lane until the commit,
 -- so that nobody else starts jobs there meanwhile. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
@@ -40,15 +39,7 @@ begin
     into _kinds, _batches
     from jobq_private.kind as k
     cross join lateral jobq_private.sql_function(k.run) as f
-    join pg_catalog.pg_roles as o on o.oid = f.owner
-    where f.may_execute
-    and (
-        o.rolsuper
-        or o.rolname = session_user
-        or f.owner = (
-            select d.datdba from pg_catalog.pg_database as d where d.datname = current_database()
-        )
-    );
+    where f.may_execute and jobq_private.is_trusted(f.owner, session_user);
 
     foreach _queue in array claim_calls.queues loop
         exit when _left = 0;

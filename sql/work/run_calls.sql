@@ -79,7 +79,7 @@ begin
                 from jobq.complete_many(
                     run_calls.job_ids, run_calls.attempts, to_jsonb(_results)
                 ) as c
-                where c.outcome = 'lost'
+                where c.outcome <> 'succeeded'
             );
         end if;
     exception

@@ -81,7 +81,7 @@ begin
         end loop;
     end loop;
     return query
-    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'succeeded')
+    select c.job_id, _kinds[c.n], replace(c.outcome, 'repeated', 'lost')
     from jobq.complete_many(_done, _attempts, to_jsonb(_results))
         with ordinality as c (job_id, attempt, outcome, n);
 end

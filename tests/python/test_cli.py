@@ -21,6 +21,7 @@ from worker_process import HERE, working
 
 from jobq import Client
 from jobq.cli import main, terminal
+from jobq.cli.commands import EXTRAS
 from jobq.cli.kinds import OPTIONS
 from jobq.errors import NotFound
 from jobq.http import create_key
@@ -586,7 +587,7 @@ def test_a_watching_worker_starts_afresh_when_code_changes(
 
 def test_jobs_are_followed(database: str, client: Client) -> None:
     client.enqueue("old")
-    command = [sys.executable, "-m", "jobq.cli", "jobs", "--follow", "--json"]
+    command = [sys.executable, "-m", "jobq.cli", "jobs", "--follow", "--json", "--limit", "2"]
     process = subprocess.Popen(
         command, env={**os.environ, "DATABASE_URL": database}, stdout=subprocess.PIPE, text=True
     )
@@ -595,8 +596,12 @@ def test_jobs_are_followed(database: str, client: Client) -> None:
         assert json.loads(process.stdout.readline())["kind"] == "old"
         job_id = client.enqueue("new").job_id
         assert json.loads(process.stdout.readline())["kind"] == "new"
+        client.change_many([job_id], priority=7)
+        assert json.loads(process.stdout.readline())["priority"] == 7
         client.cancel(job_id)
         assert json.loads(process.stdout.readline())["state"] == "cancelled"
+        client.enqueue_many([{"kind": "many", "payload": n} for n in range(5)])
+        assert [json.loads(process.stdout.readline())["payload"] for _ in range(5)] == [*range(5)]
     finally:
         process.kill()
         process.wait(60)
@@ -610,6 +615,20 @@ def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, conne
     shown = said(jobq("top", "--once"))
     for words in ("mail", "worker-1", "unknown", "import", "1/5"):
         assert words in shown
+
+
+@pytest.mark.parametrize("name", ["keys", "secrets", "top"])
+def test_a_command_whose_extra_is_missing_says_so(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, extra = EXTRAS[name]
+    monkeypatch.setitem(sys.modules, module, None)  # as if not installed
+    done = CliRunner().invoke(main, [name, "create", "--scope", "read"])
+    assert done.exit_code == 1
+    assert f"install it with: pip install 'jobq[{extra}]'" in done.output
+    listed = CliRunner().invoke(main, ["--help"])
+    assert listed.exit_code == 0
+    assert f"\n  {name} " not in listed.output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

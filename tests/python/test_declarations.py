@@ -166,7 +166,7 @@ def test_what_cannot_be_declared_stops_no_job(
     assert attempts(operator) == {"order": 3}
     [record] = caplog.records
     assert "jobs of bad" in record.getMessage()
-    assert "kind_max_attempts_check" in record.getMessage()
+    assert "max_attempts must be from 1 to 10000" in record.getMessage()
 
 
 def test_nothing_is_declared_in_the_callers_transaction(

@@ -137,6 +137,42 @@ CASES = {
         ("POST", "/jobs:change", {"job_ids": [JOB], "changes": {"payload": {"n": 2}}}, 409),
         ["change", JOB, "--payload", '{"n": 2}'],
     ),
+    "a payload for a job that has run, at a dry run": Case(
+        "IMMUTABLE", "JQ002",
+        f"select * from jobq.change_many('{{\"payload\": 2}}', '{{{JOB}}}', dry_run => true)",
+        lambda c, job: c.change_many([job], payload=2, dry_run=True),
+        ("POST", "/jobs:change",
+            {"job_ids": [JOB], "changes": {"payload": 2}, "dry_run": True}, 409),
+        ["change", JOB, "--payload", "2", "--dry-run"], "has run",
+    ),
+    "metadata that is no object": Case(
+        "INVALID_ARGUMENT", "22023",
+        "select * from jobq.delete_many(metadata => '5')",
+        lambda c, _: c.delete_many(metadata=5),  # type: ignore[arg-type]
+        ("POST", "/jobs:delete", {"metadata": 5}, 400),
+        ["delete", "--metadata", "5"],
+    ),
+    "a queue that is no text": Case(
+        "INVALID_ARGUMENT", "22023",
+        f"select * from jobq.change_many('{{\"queue\": 5}}', '{{{JOB}}}')",
+        lambda c, job: c.change_many([job], to_queue=5),  # type: ignore[arg-type]
+        ("POST", "/jobs:change", {"job_ids": [JOB], "changes": {"queue": 5}}, 400),
+        ["change", JOB, "--to-queue", "q" * 129],
+    ),
+    "a function with its arguments": Case(
+        "FUNCTION_NOT_FOUND", "JQ007",
+        "select jobq.put_kind('k', run => 'app.other(integer)')",
+        lambda c, _: c.put_kind("k", run="app.other(integer)"),
+        ("POST", "/kinds", {"kind": "k", "run": "app.other(integer)"}, 422),
+        ["declare", "k", "--run", "app.other(integer)"], "app.other(integer)",
+    ),
+    "no time at all": Case(
+        "INVALID_ARGUMENT", "22023",
+        "select jobq.put_kind('k', timeout => '0')",
+        lambda c, _: c.put_kind("k", timeout="0"),
+        ("POST", "/kinds", {"kind": "k", "timeout_ms": 0}, 400),
+        ["declare", "k", "--timeout", "0"],
+    ),
     "a function that is not there": Case(
         "FUNCTION_NOT_FOUND", "JQ007",
         "select jobq.put_kind('k', run => 'app.nothing')",

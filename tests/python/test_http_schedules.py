@@ -285,8 +285,12 @@ async def test_a_recurring_job_is_paused_and_resumed(api: Api) -> None:
     await api.ask("POST", f"{path}/pause", json={"reason": "holidays"})
     found = (await api.ask("GET", path)).json()
     assert (found["status"], found["pause_reason"]) == ("PAUSED", "holidays")
-    await api.ask("POST", f"{path}/resume")
+    assert (await api.ask("POST", f"{path}/resume", json={"since": 1})).status_code == 400
+    assert (await api.ask("GET", path)).json()["status"] == "PAUSED"
+    await api.ask("POST", f"{path}/resume", json={})
     assert (await api.ask("GET", path)).json()["status"] == "ACTIVE"
+    assert (await api.ask("POST", f"{path}/run", json={"since": 1})).status_code == 400
+    assert (await api.ask("POST", f"{path}/run")).status_code == 201
     slots = (await api.ask("GET", f"{path}/preview")).json()["slots"]
     assert len(slots) == 5
 

@@ -10,6 +10,7 @@ import pytest
 from waiting import until_async
 
 from jobq import AsyncClient, Worker
+from jobq.delivery import Deliverer, Guard
 from jobq.registry import JobContext, Permanent, Registry, Retry, Unable
 
 if TYPE_CHECKING:
@@ -148,6 +149,18 @@ async def test_no_hooks_run_for_jobs_without_a_handler(database: str, client: As
     async with Worker(database, registry, concurrency=1):
         assert (await ended(client, known)).last_error_code == "CLOSED"
     assert (await client.get(unknown)).state == "queued"
+
+
+async def test_hooks_run_around_deliveries(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+    said = told(registry, is_awaited=True)
+    await client.put_endpoint("hook", "HTTP", {"url": "http://127.0.0.1:9/"}, max_attempts=1)
+    async with Deliverer(database, guard=Guard()) as deliverer:
+        registry.otherwise(deliverer.deliver)
+        async with Worker(database, registry):
+            job = await ended(client, (await client.enqueue("hook")).job_id)
+    assert job.last_error_code == "ADDRESS_REFUSED"
+    assert said == [("before", "hook", True), ("error", "hook", "Permanent", True)]
 
 
 @pytest.mark.parametrize("mode", ["coroutine", "thread"])

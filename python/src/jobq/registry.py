@@ -313,7 +313,7 @@ class Registry:
         return self._fallback is not None
 
     def is_fallback(self, handler: Handler) -> bool:
-        """Whether it is what does the jobs that have no handler; no hooks run around it."""
+        """Whether it is what does the jobs that have no handler; hooks run around deliveries."""
         return handler is self._fallback
 
     def get(self, kind: str) -> Handler | None:

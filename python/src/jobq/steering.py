@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobq.arguments import as_jsonb, as_text, as_uuid
+from jobq.arguments import as_jsonb, as_uuid
 from jobq.call import Call
 from jobq.errors import InvalidArgument
 from jobq.models import Json, Steered, record
@@ -74,11 +74,7 @@ def change_many(
         "timeout": timeout,
         "expires_at": expires_at,
     }
-    given = {
-        name: value if name == "payload" else as_text(value)
-        for name, value in changes.items()
-        if value is not None
-    }
+    given = {name: value for name, value in changes.items() if value is not None}
     which = _which(job_ids, queue, kind, metadata, max_jobs, dry_run=dry_run, reason=reason)
     return Call("change_many", {"changes": as_jsonb(given), **which}, _ids)
 

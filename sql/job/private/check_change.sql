@@ -1,7 +1,7 @@
 -- Purpose: read what is to change of waiting jobs, and refuse what no new job could have.
 -- Invariant: reads only. What a payload must fit is looked up for each kind of these jobs; the
 -- limit of a queue counts only those that come from another.
--- Raises: 22004, 22023, JQ005, JQ006, JQ010.
+-- Raises: 22004, 22023, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.check_change(changes jsonb, job_ids uuid[])
 returns jobq_private.new_job
 language plpgsql
@@ -14,6 +14,8 @@ declare
     _known constant text[] := array['run_at', 'priority', 'queue', 'payload', 'timeout', 'expires_at'];
     _set jobq_private.new_job;
     _settings jobq_private.settings;
+    _mistyped text;
+    _ran text;
     _late text;
 begin
     if changes is null then
@@ -23,6 +25,15 @@ begin
     then
         perform jobq_private.raise_error('INVALID_ARGUMENT', format(
             'changes must be an object with members among %s, one of them not null', _known
+        ));
+    end if;
+    select min(c.key) into _mistyped
+    from jsonb_each(jsonb_strip_nulls(changes - 'payload')) as c
+    where jsonb_typeof(c.value) <> case c.key when 'priority' then 'number' else 'string' end;
+    if _mistyped is not null then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', format(
+            '%s must be a JSON %s', _mistyped,
+            case _mistyped when 'priority' then 'number' else 'string' end
         ));
     end if;
     _set := jsonb_populate_record(null::jobq_private.new_job, changes);
@@ -40,6 +51,18 @@ begin
         end if;
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
+    if _set.payload is not null then
+        select min(j.job_id::text) into _ran
+        from jobq_private.job as j
+        where j.job_id = any(check_change.job_ids)
+        and j.payload <> _set.payload
+        and (j.attempt > 0 or j.state <> 'queued');
+        if _ran is not null then
+            perform jobq_private.raise_error('IMMUTABLE', format(
+                'job_id %s has run: its payload stays', _ran
+            ));
+        end if;
+    end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         select min(j.job_id::text) into _late
         from jobq_private.job as j

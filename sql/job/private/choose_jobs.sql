@@ -27,6 +27,8 @@ begin
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'give job_ids, queue, kind or metadata, which must not be empty'
         );
+    elsif jsonb_typeof(metadata) <> 'object' then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'metadata must be a JSON object');
     elsif max_jobs not between 1 and 100000 or cardinality(job_ids) > max_jobs then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT',

@@ -11,9 +11,11 @@ set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 as $$
 declare
+    -- What parse_ident() takes without quotes.
+    _name constant text := '([a-z_]|[^\u0001-\u007f])([a-z0-9_$]|[^\u0001-\u007f])*';
     _problem text;
 begin
-    if run !~ '^[^".[:space:]]+\.[^".[:space:]]+$' then
+    if run !~* format('^%1$s\.%1$s$', _name) then
         perform jobq_private.raise_error('FUNCTION_NOT_FOUND', format(
             'run must be a schema and a function without quotes: %s', run
         ));

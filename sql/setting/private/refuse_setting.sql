@@ -1,6 +1,6 @@
 -- Purpose: turn a violated constraint of a definition into a typed error.
--- Invariant: always raises, in the words of the constraint's comment where it has one; called from an exception handler. No constraint is violated by
--- a priority that its column cannot hold. Raises: 22023.
+-- Invariant: always raises, in the words of the constraint's comment; called from an exception
+-- handler. No constraint is violated by a priority that its column cannot hold. Raises: 22023.
 create or replace function jobq_private.refuse_setting(relation regclass, violated text)
 returns void
 language plpgsql
@@ -12,10 +12,7 @@ as $$
 begin
     perform jobq_private.raise_error('INVALID_ARGUMENT', coalesce(
         (
-            select coalesce(
-                obj_description(c.oid, 'pg_constraint'),
-                format('%s: %s', violated, pg_get_constraintdef(c.oid))
-            )
+            select obj_description(c.oid, 'pg_constraint')
             from pg_catalog.pg_constraint as c
             where c.conrelid = relation and c.conname = violated
         ),

@@ -4,7 +4,7 @@
 -- it takes one jsonb and returns jsonb, or takes and returns jsonb[], which goes first where
 -- there are both. Raises: nothing.
 create or replace function jobq_private.sql_function(run text)
-returns table (owner oid, may_execute boolean, is_batch boolean)
+returns table (function oid, owner oid, may_execute boolean, is_batch boolean)
 language sql
 stable
 parallel safe
@@ -12,6 +12,7 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
     select
+        p.oid,
         p.proowner,
         (
             select bool_and(

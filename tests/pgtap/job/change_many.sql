@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(41);
+select plan(52);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -150,6 +150,13 @@ from (
     ('''{"priority": 1}'', array[gen_random_uuid()]', 'JQ001 JOB_NOT_FOUND'),
     ('''{"priority": 1}'', array[pg_temp.id(4)]', 'JQ002 ILLEGAL_STATE'),
     ('''{"payload": 1}'', array[pg_temp.id(2)]', 'JQ002 IMMUTABLE'),
+    ('''{"payload": 1}'', array[pg_temp.id(2)], dry_run => true', 'JQ002 IMMUTABLE'),
+    ('''{"payload": 1}'', queue => ''q'', dry_run => true', 'JQ002 IMMUTABLE'),
+    ('''{"queue": 5}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"queue": {"a": [1]}}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"priority": "5"}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"timeout": 30}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
+    ('''{"run_at": 1}'', queue => ''q''', '22023 INVALID_ARGUMENT'),
     ('''{"payload": "text"}'', array[pg_temp.id(1)]', 'JQ006 PAYLOAD_INVALID'),
     ('''{"queue": "full"}'', queue => ''q''', 'JQ010 QUEUE_FULL'),
     ('''{"priority": 1}'', array[pg_temp.id(1), pg_temp.id(2)], max_jobs => 1', '22023 INVALID_ARGUMENT'),
@@ -180,6 +187,11 @@ select is(
     'empty metadata chooses no jobs: ' || v.call
 )
 from (values ('change_many(''{"priority": 1}'','), ('delete_many('), ('cancel_many(')) as v (call);
+select is(
+    pg_temp.refusal(format('select jobq.delete_many(queue => ''q'', metadata => %L)', v.metadata)),
+    '22023 INVALID_ARGUMENT', 'nor does metadata that is no object: ' || v.metadata
+)
+from (values ('5'), ('"x"'), ('[]'), ('null')) as v (metadata);
 
 select * from finish();
 rollback;

@@ -1,6 +1,6 @@
 -- What jobq.put_kind() promises; settings.sql shows what its settings do.
 begin;
-select plan(55);
+select plan(58);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -15,6 +15,22 @@ exception
     when others then
         get stacked diagnostics _code = constraint_name;
         return sqlstate || ' ' || _code;
+end
+$$;
+
+create function pg_temp.detail(statement text)
+returns text
+language plpgsql
+as $$
+declare
+    _detail text;
+begin
+    execute statement;
+    return 'none';
+exception
+    when others then
+        get stacked diagnostics _detail = pg_exception_detail;
+        return _detail;
 end
 $$;
 
@@ -137,6 +153,27 @@ from (
     (format('{"enum": %s}', to_jsonb(array_fill(1, array[1000]))), 'none'),
     (format('{"enum": %s}', to_jsonb(array_fill(1, array[1001]))), 'JQ006 SCHEMA_INVALID')
 ) as s (schema, refusal);
+
+-- The words of a refusal
+select is(pg_temp.detail(format('select jobq.put_kind(''x'', %s)', s.said)), s.detail, s.said)
+from (
+    values
+    ('timeout => ''0''', 'timeout must be from 1 ms to 365 days'),
+    ('retry_preset => ''none''', 'retry_preset must be standard, decorrelated, powers_of_two or delivery')
+) as s (said, detail);
+select is_empty(
+    $$
+    select c.conrelid::regclass, c.conname
+    from pg_constraint as c
+    where c.conrelid = any(array[
+        'jobq_private.setting', 'jobq_private.queue', 'jobq_private.kind', 'jobq_private.key_limit',
+        'jobq_private.endpoint', 'jobq_private.api_key'
+    ]::regclass[])
+    and (c.contype = 'c' or c.confrelid = 'jobq_private.retry_preset'::regclass)
+    and obj_description(c.oid, 'pg_constraint') is null
+    $$,
+    'every rule of a definition says in words what is wanted'
+);
 
 select * from finish();
 rollback;

@@ -1,6 +1,6 @@
 -- What jobq.work() and kinds with a function promise.
 begin;
-select plan(47);
+select plan(53);
 
 create schema analytics;
 grant usage on schema analytics to public;
@@ -47,7 +47,9 @@ from (
     ('analytics.nothing', 'not one that is not there'),
     ('analytics.count', 'nor one that returns something else'),
     ('refresh', 'nor one without its schema'),
-    ('analytics.refresh; drop table x', 'nor more than a name')
+    ('analytics.refresh; drop table x', 'nor more than a name'),
+    ('analytics.refresh(jsonb)', 'nor its arguments'),
+    ('analytics.1st', 'nor what would need quotes')
 ) as v (run, claim);
 set local session authorization ops_rival;
 select throws_ok(
@@ -107,6 +109,27 @@ select set_eq(
     'other kinds, and functions of those whom the log-in does not trust, are left alone'
 );
 select is_empty(
+    $$ select from jobq.job as j, jobq.explain(j.job_id) as e
+    where j.kind = 'evil' and e.reason = 'no_function' $$,
+    'explain() finds nothing where its owner is a worker himself'
+);
+create role ops_maker;
+grant create on schema analytics to ops_maker;
+alter function analytics.evil(jsonb) owner to ops_maker;
+select is(
+    (
+        select e.explanation from jobq.job as j, jobq.explain(j.job_id) as e
+        where j.kind = 'evil' and e.reason = 'no_function'
+    ),
+    'kind evil needs a worker whose log-in may call analytics.evil and trusts its owner ops_maker',
+    'but names an owner whom no worker trusts'
+);
+select is(
+    (select h.finding from jobq.health() as h where h.subject = 'functions' and not h.is_ok),
+    'kind evil needs a worker whose log-in may call analytics.evil and trusts its owner ops_maker',
+    'and so does health()'
+);
+select is_empty(
     'select jobq.work()', 'a superuser runs no function of those who are none'
 );
 create function analytics.guarded(payload jsonb)
@@ -115,10 +138,14 @@ language sql
 return payload;
 revoke all on function analytics.guarded from public;
 select jobq.put_kind('guarded', run => 'analytics.guarded');
-select jobq.enqueue('guarded');
+select jobq.enqueue('guarded') as guarded \gset
 set local session authorization ops_runner;
 select is_empty('select jobq.work()', 'nor does a log-in run what it may not execute');
 reset session authorization;
+select ok(
+    exists (select from jobq.explain(:'guarded') as e where e.reason = 'no_function'),
+    'which explain() says where no worker may'
+);
 delete from jobq_private.kind where kind = 'guarded';
 grant create on schema analytics to jobq_worker;
 alter function analytics.evil(jsonb) owner to jobq_worker;
@@ -310,7 +337,7 @@ returns jsonb
 language sql
 return payload;
 revoke all on function analytics.owned from public;
-reset session authorization;
+grant execute on function analytics.owned to ops_runner;
 select jobq.put_kind('owned', run => 'analytics.owned', queue => 'owned');
 set local session authorization ops_runner;
 select jobq.enqueue('owned');
@@ -349,7 +376,9 @@ language plpgsql
 as $$
 begin
     if payload ->> 'does' = 'complete' then
-        perform jobq.complete((payload ->> 'job_id')::uuid, 1, '"by itself"');
+        perform jobq.complete(j.job_id, 1, '"by itself"')
+        from jobq.list_jobs(queue => 'own') as j
+        where j.payload = meddles.payload and j.state = 'running';
     elsif payload ->> 'does' = 'release' then
         perform jobq.release(j.job_id, 1, now() + interval '1 day')
         from jobq.list_jobs(queue => 'own') as j
@@ -365,13 +394,14 @@ grant jobq_reader to ops_runner;
 select jobq.put_kind('meddles', run => 'analytics.meddles', queue => 'own');
 select jobq.enqueue('meddles', jsonb_build_object('does', v.does, 'size', v.size), priority => v.priority)
 from (
-    values ('none', 1, 9), ('release', 1, 8), ('release', 5000, 7), ('fail', 1, 6)
+    values ('none', 1, 9), ('release', 1, 8), ('release', 5000, 7), ('fail', 1, 6),
+    ('complete', 1, 5), ('complete', 5000, 4)
 ) as v (does, size, priority);
 set local session authorization ops_runner;
 select bag_eq(
     $$ select w.state from jobq.work('{own}') as w $$,
-    $$ values ('succeeded'), ('lost'), ('lost'), ('lost') $$,
-    'what a function has itself given back is told as lost, whatever comes of it'
+    $$ values ('succeeded'), ('lost'), ('lost'), ('lost'), ('lost'), ('lost') $$,
+    'what a function has itself given back or ended is told as lost, whatever comes of it'
 );
 select is(
     (select count(*) from jobq.list_jobs(queue => 'own') as j where j.state = 'queued'), 3::bigint,

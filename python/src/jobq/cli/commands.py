@@ -25,6 +25,7 @@ from jobq.cli.queues import pause, queues, resume, workers
 from jobq.cli.run import run
 from jobq.cli.schedules import preview, schedules
 from jobq.cli.steering import cancel, change, delete
+from jobq.cli.terminal import needing
 from jobq.cli.work import work
 from jobq.cli.worker import worker
 from jobq.cli.workflows import cancel_tree, emit, graph, signal
@@ -71,27 +72,47 @@ COMMANDS = (
     workers,
 )
 
-# The commands of extras, and where they are.
-EXTRAS = {"keys": "jobq.cli.keys", "secrets": "jobq.cli.secrets", "top": "jobq.cli.top"}
+# The commands of extras: where they are, and the extra that they need.
+EXTRAS = {
+    "keys": ("jobq.cli.keys", "http"),
+    "secrets": ("jobq.cli.secrets", "delivery"),
+    "top": ("jobq.cli.top", "top"),
+}
 
 
 class Commands(click.Group):
     """All commands; those of extras are imported when they are asked for, to save memory."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return every name; those that `get_command` does not find are not shown."""
+        """Return every name; those whose extra is not installed are not shown."""
         return sorted([*super().list_commands(ctx), *EXTRAS])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None where there is none or its extra is not installed."""
+        """Return a command, or None where there is none."""
         if cmd_name not in EXTRAS:
             return super().get_command(ctx, cmd_name)
+        module, extra = EXTRAS[cmd_name]
         try:
-            module = importlib.import_module(EXTRAS[cmd_name])
-        except ModuleNotFoundError:
-            return None
-        found: click.Command = getattr(module, cmd_name)
+            found: click.Command = getattr(importlib.import_module(module), cmd_name)
+        except ModuleNotFoundError as error:
+            return absent(cmd_name, error, extra)
         return found
+
+
+def absent(name: str, error: ModuleNotFoundError, extra: str) -> click.Command:
+    """Return a command that says, however it is called, which extra it needs."""
+
+    def refuse(*_: object, **__: object) -> None:
+        with needing(extra):
+            raise error
+
+    return click.Command(
+        name,
+        callback=refuse,
+        hidden=True,
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
 
 
 @click.group(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -27,10 +28,10 @@ from jobq.cli.tree import drawn
 from jobq.models import State
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
-    from jobq.models import Job
+    from jobq.models import Job, JobPage
 
 __all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
 
@@ -120,22 +121,41 @@ def jobs(
 ) -> None:
     """List jobs, newest first; a search that looks at 100,000 jobs in vain says how to go on.
 
-    With --follow it looks again each second, and prints what is new among the newest --limit jobs.
+    With --follow it looks again each second, and prints every new job, and what has changed of
+    the newest --limit jobs, as it is then.
     """
     with asking(database_url) as client:
         found = client.list_jobs(state, kind, queue, before, max_jobs=limit)
         list_found(found, is_json=is_json)
         if found.cursor and len(found) < limit:
             say(f"looked at 100,000 jobs; go on with --before {found.cursor}", err=True)
-        seen = {job.job_id: (job.state, job.attempt) for job in found}
+        seen = {job.job_id: without_lease(job) for job in found}
         while follow:
-            time.sleep(1)
-            found = client.list_jobs(state, kind, queue, max_jobs=limit)
-            now = {job.job_id: (job.state, job.attempt) for job in found}
-            changed = [job for job in found if seen.get(job.job_id) != now[job.job_id]]
-            list_found(changed[::-1], is_json=is_json, is_more=True)
             sys.stdout.flush()
-            seen = now
+            time.sleep(1)
+            look = partial(client.list_jobs, state, kind, queue, max_jobs=limit)
+            newest = pages(look, max(seen, default=None))
+            list_found(
+                [job for job in newest if seen.get(job.job_id) != without_lease(job)][::-1],
+                is_json=is_json,
+                is_more=True,
+            )
+            seen = {job.job_id: without_lease(job) for job in newest}
+
+
+def without_lease(job: Job) -> Job:
+    """Return a job without what each heartbeat changes."""
+    return replace(job, heartbeat_at=None, lease_expires_at=None)
+
+
+def pages(look: Callable[..., JobPage], last: UUID | None) -> list[Job]:
+    """Return a page of the newest jobs, and as many more as it takes to reach the last one seen."""
+    page = look()
+    newest = list(page)
+    while page.cursor is not None and (last is None or page.cursor > last):
+        page = look(page.cursor)
+        newest += page
+    return newest
 
 
 def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) -> None:

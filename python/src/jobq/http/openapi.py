@@ -300,7 +300,7 @@ def errors_of(operation: Operation) -> dict[int, list[str]]:
     groups: list[Mapping[int, Sequence[str]]] = [operation.errors]
     if operation.scopes:
         groups += [KEYED, ALWAYS]
-    if operation.body is not None:
+    if operation.reads_body:
         groups.append(WITH_BODY)
     if (operation.method, operation.path) in ENQUEUES:
         groups.append({503: ["QUEUE_UNAVAILABLE"]})

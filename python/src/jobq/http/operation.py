@@ -94,9 +94,14 @@ class Operation:
     is_long: bool = False
     may_lag: bool = False
 
+    @property
+    def reads_body(self) -> bool:
+        """Whether it looks at a request's body, if only to see that there is none."""
+        return self.body is not None or bool(self.scopes and self.method in CHANGING)
+
 
 class Nothing(Struct, forbid_unknown_fields=True):
-    """The query string of an operation that has no parameters."""
+    """The query string of an operation that has no parameters, and the body of one without."""
 
 
 class Call:
@@ -263,6 +268,8 @@ class Endpoint:
         async with asyncio.timeout(None if operation.is_long else state.patience):
             if operation.query is None and operation.scopes:
                 call.query(Nothing)
+            if operation.reads_body and operation.body is None:
+                await call.body(Nothing)
             response = await operation.handler(call)
         if source is standby:
             response.headers[LAG] = f"{standby.lag:.3f}"

@@ -239,7 +239,7 @@ class Attempts:
         hooks, handler, context = self._registry.hooks, held.handler, held.context
         if not hooks or handler is None or context is None:
             return call
-        if self._registry.is_fallback(handler):
+        if self._registry.is_fallback(handler) and held.delivery_version is None:
             return call
         if handler.mode == "coroutine" or handler.batch:
             return hooks.around_coroutine(call, context)
