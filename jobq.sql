@@ -3789,6 +3789,44 @@ reset role;
 -- Made by sql/snapshot.py from sql/limit/: edit that.
 set local role jobq_owner;
 
+-- Purpose: of each queue how many lanes have work, by priority, and how many of these are closed.
+-- Invariant: lanes that no claim has opened yet count, as far as 50,000 calls tell. Raises: nothing.
+create or replace function jobq_private.lane_counts()
+returns table (queue text, lanes bigint, closed_lanes bigint)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select l.queue, count(*), count(*) filter (where l.state <> 'open')
+    from (
+        select l.queue, l.state
+        from jobq_private.lane as l
+        union all
+        (
+            select c.queue, 'open'
+            from (
+                select c.queue, c.lane_id, c.priority
+                from jobq_private.lane_call as c
+                limit 50000
+            ) as c
+            where c.priority is not null
+            and not exists (
+                select from jobq_private.lane as l
+                where l.lane_id = c.lane_id and l.priority = c.priority
+            )
+            group by c.queue, c.lane_id, c.priority
+        )
+    ) as l
+    group by l.queue
+$$;
+
+revoke all on function jobq_private.lane_counts from public;
+
+comment on function jobq_private.lane_counts is
+'Counts the lanes of each queue that have work, and those that are closed.';
+
 -- Purpose: the lane of a job: its queue and concurrency key; null without a key.
 -- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
 -- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
@@ -4879,7 +4917,8 @@ revoke all on function jobq_private.claim_lanes from public;
 comment on function jobq_private.claim_lanes is
 'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
 
--- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys.
+-- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys;
+-- returns how many are closed now, or may start one after all.
 -- Invariant: as close_lanes(), by the locks of the lane and of the key's gate: the end of a job may make
 -- room in other queues too. open_at says of a full one from when the job waits, so that
 -- who adds one that goes before it calls. Raises: nothing.
@@ -4899,7 +4938,6 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
-    _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
@@ -4950,8 +4988,7 @@ begin
     where l.lane_id = f.lane_id
     and l.priority = close_key_lanes.priority
     and l.queue = close_key_lanes.queue;
-    get diagnostics _closed = row_count;
-    return _closed;
+    return cardinality(close_key_lanes.lanes);
 end
 $$;
 
@@ -6122,7 +6159,8 @@ revoke all on function jobq_private.look_at from public;
 comment on function jobq_private.look_at is
 'What a claim must know of a queue before it looks for jobs.';
 
--- Purpose: when the next lane of a queue may have work; a moment in the past means now.
+-- Purpose: when the next lane of a queue may have work; -infinity where one may have it now, which
+-- a claim will find, or has passed over because another held its limits.
 -- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
 -- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text, except_kinds text[])
@@ -6140,7 +6178,7 @@ begin
     end if;
     return least(
         (
-            select l.open_at
+            select case when l.open_at > clock_timestamp() then l.open_at else '-infinity' end
             from jobq_private.lane as l
             where l.queue = next_lane.queue and l.state <> 'full'
             and (
@@ -22164,8 +22202,9 @@ comment on function jobq.confirm_cancel is
 
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now, null when none waits. What may be released by a look
--- that has been put off counts as due then, for who sees all queues. Raises: 22004.
+-- zero or less when there is work now (less by centuries when it is in a lane, which a claim may
+-- have passed over), null when none waits. What may be released by a look that has been put off
+-- counts as due then, for who sees all queues. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.
@@ -24429,14 +24468,9 @@ begin
 
     return query
     select m.name, l.queue, m.value
-    from (
-        select
-            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
-        from jobq_private.lane as l
-        group by l.queue
-    ) as l
+    from jobq_private.lane_counts() as l
     cross join lateral (
-        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed)
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed_lanes)
     ) as m (name, value);
 
     return query
@@ -24565,12 +24599,6 @@ as $$
         where a.state = 'dead'
         group by a.queue
     ),
-    keyed as (
-        select
-            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
-        from jobq_private.lane as l
-        group by l.queue
-    ),
     recent as (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
@@ -24581,7 +24609,7 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true),
+        coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0), coalesce(l.is_exact, true),
         coalesce(h.blocked, 0)
     from (
         select l.queue from live as l
@@ -24594,7 +24622,7 @@ as $$
     left join held as h on h.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
-    left join keyed as k on k.queue = n.queue
+    left join jobq_private.lane_counts() as k on k.queue = n.queue
     order by n.queue
 $$;
 

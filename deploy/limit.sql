@@ -3,6 +3,44 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: of each queue how many lanes have work, by priority, and how many of these are closed.
+-- Invariant: lanes that no claim has opened yet count, as far as 50,000 calls tell. Raises: nothing.
+create or replace function jobq_private.lane_counts()
+returns table (queue text, lanes bigint, closed_lanes bigint)
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select l.queue, count(*), count(*) filter (where l.state <> 'open')
+    from (
+        select l.queue, l.state
+        from jobq_private.lane as l
+        union all
+        (
+            select c.queue, 'open'
+            from (
+                select c.queue, c.lane_id, c.priority
+                from jobq_private.lane_call as c
+                limit 50000
+            ) as c
+            where c.priority is not null
+            and not exists (
+                select from jobq_private.lane as l
+                where l.lane_id = c.lane_id and l.priority = c.priority
+            )
+            group by c.queue, c.lane_id, c.priority
+        )
+    ) as l
+    group by l.queue
+$$;
+
+revoke all on function jobq_private.lane_counts from public;
+
+comment on function jobq_private.lane_counts is
+'Counts the lanes of each queue that have work, and those that are closed.';
+
 -- Purpose: the lane of a job: its queue and concurrency key; null without a key.
 -- Invariant: a hash that nobody can aim at another's, so that a lane is found without a
 -- look, and an index on it is small. Strict, and no SET clause: without a key it is not even
@@ -1093,7 +1131,8 @@ revoke all on function jobq_private.claim_lanes from public;
 comment on function jobq_private.claim_lanes is
 'Leases runnable jobs of a queue''s lanes to a worker, in fair turns.';
 
--- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys.
+-- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys;
+-- returns how many are closed now, or may start one after all.
 -- Invariant: as close_lanes(), by the locks of the lane and of the key's gate: the end of a job may make
 -- room in other queues too. open_at says of a full one from when the job waits, so that
 -- who adds one that goes before it calls. Raises: nothing.
@@ -1113,7 +1152,6 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
-    _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
@@ -1164,8 +1202,7 @@ begin
     where l.lane_id = f.lane_id
     and l.priority = close_key_lanes.priority
     and l.queue = close_key_lanes.queue;
-    get diagnostics _closed = row_count;
-    return _closed;
+    return cardinality(close_key_lanes.lanes);
 end
 $$;
 
@@ -2336,7 +2373,8 @@ revoke all on function jobq_private.look_at from public;
 comment on function jobq_private.look_at is
 'What a claim must know of a queue before it looks for jobs.';
 
--- Purpose: when the next lane of a queue may have work; a moment in the past means now.
+-- Purpose: when the next lane of a queue may have work; -infinity where one may have it now, which
+-- a claim will find, or has passed over because another held its limits.
 -- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
 -- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text, except_kinds text[])
@@ -2354,7 +2392,7 @@ begin
     end if;
     return least(
         (
-            select l.open_at
+            select case when l.open_at > clock_timestamp() then l.open_at else '-infinity' end
             from jobq_private.lane as l
             where l.queue = next_lane.queue and l.state <> 'full'
             and (

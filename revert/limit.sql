@@ -90,5 +90,6 @@ drop function if exists jobq_private.awaited_gates;
 drop function if exists jobq_private.lane_of;
 drop function if exists jobq_private.kind_lane_id;
 drop function if exists jobq_private.lane_id;
+drop function if exists jobq_private.lane_counts;
 
 commit;

@@ -49,6 +49,7 @@ begin
         ('function', 'jobq_private.key_rule', '', 1),
         ('function', 'jobq_private.kind_lane_id', '', 1),
         ('function', 'jobq_private.lane_bounds', '', 1),
+        ('function', 'jobq_private.lane_counts', '', 1),
         ('function', 'jobq_private.lane_heads', '', 1),
         ('function', 'jobq_private.lane_id', '', 1),
         ('function', 'jobq_private.lane_of', '', 1),

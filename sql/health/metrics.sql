@@ -56,14 +56,9 @@ begin
 
     return query
     select m.name, l.queue, m.value
-    from (
-        select
-            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
-        from jobq_private.lane as l
-        group by l.queue
-    ) as l
+    from jobq_private.lane_counts() as l
     cross join lateral (
-        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed)
+        values ('lanes', l.lanes::double precision), ('closed_lanes', l.closed_lanes)
     ) as m (name, value);
 
     return query

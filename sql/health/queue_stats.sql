@@ -64,12 +64,6 @@ as $$
         where a.state = 'dead'
         group by a.queue
     ),
-    keyed as (
-        select
-            l.queue, count(*) as lanes, count(*) filter (where l.state <> 'open') as closed
-        from jobq_private.lane as l
-        group by l.queue
-    ),
     recent as (
         select a.queue, count(*) as finished
         from jobq_private.job_archive as a
@@ -80,7 +74,7 @@ as $$
         n.queue, coalesce(l.queued, 0), coalesce(l.scheduled, 0), coalesce(l.running, 0),
         coalesce(l.retrying, 0), coalesce(e.dead, 0), l.oldest_runnable,
         coalesce(r.finished, 0), coalesce(jobq_private.is_paused(n.queue), false),
-        coalesce(k.lanes, 0), coalesce(k.closed, 0), coalesce(l.is_exact, true),
+        coalesce(k.lanes, 0), coalesce(k.closed_lanes, 0), coalesce(l.is_exact, true),
         coalesce(h.blocked, 0)
     from (
         select l.queue from live as l
@@ -93,7 +87,7 @@ as $$
     left join held as h on h.queue = n.queue
     left join ended as e on e.queue = n.queue
     left join recent as r on r.queue = n.queue
-    left join keyed as k on k.queue = n.queue
+    left join jobq_private.lane_counts() as k on k.queue = n.queue
     order by n.queue
 $$;
 

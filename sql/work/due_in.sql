@@ -1,7 +1,8 @@
 -- Purpose: for how long a worker of these queues may sleep: until the next job is due.
 -- Invariant: a duration by the database's clock, so that no worker's own clock matters;
--- zero or less when there is work now, null when none waits. What may be released by a look
--- that has been put off counts as due then, for who sees all queues. Raises: 22004.
+-- zero or less when there is work now (less by centuries when it is in a lane, which a claim may
+-- have passed over), null when none waits. What may be released by a look that has been put off
+-- counts as due then, for who sees all queues. Raises: 22004.
 -- Argument except_kinds: kinds whose jobs do not count; null for none.
 -- Returns: how long until the next job is due; zero or less when there is work now,
 -- null when none waits.

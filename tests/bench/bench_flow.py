@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import statistics
 import time
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from bench import clear, database, one
@@ -35,10 +36,10 @@ EXCHANGE = """
     select job_id, attempt from jobq.exchange(array[%s], 'bench', %s, %s::uuid[], %s::integer[])
     where outcome = 'claimed'
 """
-# From the end of a job to the start of the next one of its lane.
+# From the end of a job to the start of the next one of its key.
 GAPS = """
     select extract(epoch from claimed_at - lag(finished_at) over (order by claimed_at)) * 1000
-    from jobq_private.job_archive where queue = 'default' order by claimed_at offset 1
+    from jobq_private.job_archive order by claimed_at offset 1
 """
 
 
@@ -56,7 +57,9 @@ def main() -> None:
         drains(connection, options.jobs, options.lanes, options.rounds)
         behind_saturated(connection, options.saturated)
         fairness(connection, options.large, options.small)
-        asyncio.run(next_of_a_lane(connection, url, max(10, options.jobs // 20)))
+        jobs = max(10, options.jobs // 20)
+        asyncio.run(next_of_a_lane(connection, url, jobs, ["default"]))
+        asyncio.run(next_of_a_lane(connection, url, jobs, ["default", "other"]))
 
 
 def empty(connection: Connection) -> None:
@@ -179,23 +182,33 @@ def fairness(connection: Connection, jobs: int, tenants: int) -> None:
     )
 
 
-async def next_of_a_lane(connection: Connection, url: str, jobs: int) -> None:
-    """Print how long a worker takes from the end of a job to the next one of its lane."""
+async def next_of_a_lane(connection: Connection, url: str, jobs: int, queues: list[str]) -> None:
+    """Print how long it takes from the end of a job to the next one of its key.
+
+    Each queue has a worker; of several, the limit is that of the jobs' kind.
+    """
     empty(connection)
     connection.execute("select jobq.put_queue('default', key_max_running => 1)")
+    if len(queues) > 1:
+        connection.execute("select jobq.put_queue('default')")
+        connection.execute("select jobq.put_kind('noop', key_max_running => 1)")
     registry = Registry()
 
     @registry.handler("noop")
     async def noop(payload: object) -> None:
         del payload
 
-    fill(connection, jobs, 1)
-    async with Worker(url, registry, concurrency=10), asyncio.timeout(300):
+    for queue in queues:
+        fill(connection, jobs // len(queues), 1, queue)
+    async with AsyncExitStack() as stack, asyncio.timeout(300):
+        for queue in queues:
+            await stack.enter_async_context(Worker(url, registry, queues=[queue], concurrency=10))
         while one(connection, "select count(*) from jobq_private.job") > 0:
             await asyncio.sleep(0.05)
     gaps = sorted(float(gap) for (gap,) in connection.execute(GAPS))
     print(
-        f"from a job's end to the next of its lane: p50 {gaps[len(gaps) // 2]:.1f} ms,"
+        f"from a job's end to the next of its key, {len(queues)} queues with a worker each:"
+        f" p50 {gaps[len(gaps) // 2]:.1f} ms,"
         f" p99 {gaps[int(len(gaps) * 0.99)]:.1f} ms",
         flush=True,
     )

@@ -10,13 +10,15 @@ import asyncio
 import random
 import threading
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
 from jobq import RateLimited, Registry, Worker
+from jobq.worker import dispatcher, rests
+from jobq.worker.protocol import Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -538,6 +540,52 @@ async def test_a_worker_claims_ahead_only_what_has_no_limits(
         gate.set()
         while watcher.execute("select from jobq_private.job").fetchall():
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_worker_looks_again_soon_where_others_held_the_limit(
+    database: str, connect: Connect, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    """Nobody tells it of an end that its claim could not see, nor that a claim is rolled back.
+
+    Whatever else would have it look is longer than the test.
+    """
+    for module in (rests, dispatcher):
+        monkeypatch.setattr(module, "REST", 3600.0)
+    passed_over = 0
+
+    async def due_in(protocol: Protocol) -> float | None:
+        nonlocal passed_over
+        due = await ask(protocol)
+        passed_over += due is not None and due < 0
+        return due
+
+    ask = Protocol.due_in
+    monkeypatch.setattr(Protocol, "due_in", due_in)
+    registry, is_done = Registry(), asyncio.Event()
+
+    @registry.handler("k")
+    async def work(payload: object) -> None:
+        del payload
+        is_done.set()
+
+    one = connect()
+    one.execute("select jobq.put_kind('k', key_max_running => 1)")
+    fill(one, 1, keys=1, queue="here")
+    held = claim(one, 1, "here") if ends else []
+    worker = Worker(database, registry, queues=["there"], poll=3600)
+    async with asyncio.timeout(PATIENCE), AsyncExitStack() as stack:
+        with one.transaction(force_rollback=not ends):
+            if ends:
+                one.execute("select jobq.complete(%s, %s)", held[0])
+            else:
+                assert len(claim(one, 1, "here")) == 1
+            fill(connect(), 1, keys=1, queue="there")
+            await stack.enter_async_context(worker)
+            while passed_over < 3:
+                await asyncio.sleep(0.001)
+            assert not is_done.is_set()
+        await is_done.wait()
 
 
 async def test_whom_a_handler_calls_can_ask_its_key_to_wait(

@@ -1,4 +1,5 @@
--- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys.
+-- Purpose: close lanes of a queue whose next jobs are of kinds that may start no more of their keys;
+-- returns how many are closed now, or may start one after all.
 -- Invariant: as close_lanes(), by the locks of the lane and of the key's gate: the end of a job may make
 -- room in other queues too. open_at says of a full one from when the job waits, so that
 -- who adds one that goes before it calls. Raises: nothing.
@@ -18,7 +19,6 @@ as $$
 declare
     _closing constant integer := jobq_private.lock_class('closing');
     _mine uuid[];
-    _closed bigint;
 begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
@@ -69,8 +69,7 @@ begin
     where l.lane_id = f.lane_id
     and l.priority = close_key_lanes.priority
     and l.queue = close_key_lanes.queue;
-    get diagnostics _closed = row_count;
-    return _closed;
+    return cardinality(close_key_lanes.lanes);
 end
 $$;
 

@@ -1,4 +1,5 @@
--- Purpose: when the next lane of a queue may have work; a moment in the past means now.
+-- Purpose: when the next lane of a queue may have work; -infinity where one may have it now, which
+-- a claim will find, or has passed over because another held its limits.
 -- Invariant: two index probes, and one more for each gate of a kind that lanes wait for. With kinds
 -- that do not count, a probe for each lane at whose head one of them waits. Raises: nothing.
 create or replace function jobq_private.next_lane(queue text, except_kinds text[])
@@ -16,7 +17,7 @@ begin
     end if;
     return least(
         (
-            select l.open_at
+            select case when l.open_at > clock_timestamp() then l.open_at else '-infinity' end
             from jobq_private.lane as l
             where l.queue = next_lane.queue and l.state <> 'full'
             and (

@@ -1,6 +1,6 @@
 -- What jobq.queue_stats() promises.
 begin;
-select plan(4);
+select plan(6);
 
 select is_empty(
     'select * from jobq.queue_stats()', 'without queues and jobs there is no row'
@@ -47,6 +47,16 @@ select results_eq(
 select jobq.put_queue('keyed', key_max_running => 1);
 select jobq.enqueue('work', queue => 'keyed', concurrency_key => (n % 2)::text)
 from generate_series(1, 3) as n;
+select results_eq(
+    'select lanes, closed_lanes from jobq.queue_stats() where queue = ''keyed''',
+    $$ values (2::bigint, 0::bigint) $$,
+    'keys that no claim has met yet count'
+);
+select results_eq(
+    $$ select value from jobq.metrics() where name = 'lanes' and queue = 'keyed' $$,
+    $$ values (2::double precision) $$,
+    'and so in the metrics'
+);
 select from jobq.claim('{keyed}', 'w', 9);
 select from jobq.claim('{keyed}', 'w', 9);
 select results_eq(

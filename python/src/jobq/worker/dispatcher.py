@@ -22,6 +22,7 @@ from jobq.settlement import Failed, Gone, Raised, Released, settlement_of
 from jobq.worker.appetite import BATCH, Appetite
 from jobq.worker.link import Pace
 from jobq.worker.logs import Sparing
+from jobq.worker.rests import REST, Rests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,8 +48,6 @@ PUT_OFF: Final = 0.5
 PROMPT: Final = 1.0
 # Jobs in one answer from which on there are probably more: producers need not be told yet.
 BURST: Final = 32
-# Seconds without jobs before a worker says that it sleeps: between two jobs of a steady load.
-REST: Final = 0.02
 # Seconds until it is said again when a producer was in the way, doubled up to the longest.
 SHORTEST_REST: Final = 0.002
 LONGEST_REST: Final = 0.25
@@ -157,6 +156,7 @@ class Dispatcher:
         self._is_hungry = True
         self._announce_at = 0.0
         self._rest = SHORTEST_REST
+        self._rests = Rests()
         self._is_away = False
         self.started_at = 0.0
         self.is_claiming = True
@@ -379,6 +379,7 @@ class Dispatcher:
         if not jobs:
             return
         self._rest = SHORTEST_REST
+        self._rests.came()
         if self.is_claiming:
             self._buffer += jobs
             self._fill()
@@ -539,16 +540,16 @@ class Dispatcher:
         if listener is not None and listener.is_listening and not is_told:
             await self._wait(max(0.0, self._announce_at - time.monotonic()))
             return
-        if await self._wait(REST):
+        if await self._wait(self._rests.seconds):
             return
         longest = self._poll if is_told else min(self._poll, self._next_poll())
         pause = longest * random.uniform(0.8, 1.2)  # noqa: S311 - so that workers spread
         due = await self._protocol.due_in()
         if self._on_empty is not None and self.is_idle and (due is None or due > 0):
             self._on_empty()
-        if due is not None:
-            # What is due may have limits, and is not claimed while no slot is free.
-            pause = min(pause, due if due > 0 else REST if self._free() else pause)
+        # What is due may have limits, and is not claimed while no slot is free.
+        if due is None or due > 0 or self._free():
+            pause = min(pause, self._rests.before(due))
         if not await self._wait(pause):
             self._is_hungry = True
 
