@@ -668,7 +668,9 @@ comment on domain jobq_private.last_error is 'An error''s text, cut.';
 -- lane wait in job_lane_idx, all others in job_ready_idx. What runs where a max_running holds
 -- has a place, of which job_place_idx gives each of a lane to one job, whoever claims it.
 -- What must hold between columns (a lease while it runs and no longer, an attempt left while it
--- waits, a past only for what has one) job_birth and job_transition see to, for every writer.
+-- waits, a past only for what has one) job_birth and job_transition see to, for every writer. The
+-- lane is null for a job that a claim has started: job_transition has seen that change, and the
+-- foreign key does not look it up.
 create table jobq_private.job (
     job_id uuid not null,
     created_at timestamptz not null default now(),
@@ -689,7 +691,7 @@ create table jobq_private.job (
     expiries integer not null default 0,
     delivery_version integer,
     priority smallint not null default 0,
-    lane smallint not null default (pg_backend_pid() & 1023),
+    lane smallint default (pg_backend_pid() & 1023),
     is_awaited boolean not null default false,
     state text collate "C" not null default 'queued',
     previous_state text collate "C",
@@ -800,8 +802,6 @@ create table jobq_private.job_archive (
 )
 partition by range (finished_at);
 
--- squawk-ignore ban-drop-not-null
-alter table jobq_private.job_archive alter column lane drop not null;
 -- squawk-ignore adding-not-nullable-field
 alter table jobq_private.job_archive alter column previous_state set not null;
 
@@ -4883,7 +4883,7 @@ begin
                 set
                     state = 'running', worker = claim_lanes.worker,
                     previous_state = j.state, attempt = j.attempt + 1,
-                    lane = pg_backend_pid() & 1023,
+                    lane = null,
                     claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
                     place = t.place
                 from unnest(_jobs, _places) as t (job, place)
@@ -6883,8 +6883,7 @@ comment on function jobq_private.store_hold is
 -- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
--- its bounds say, null for what the queue says of each key. Places are told below zero, as the
--- trigger takes them from a claim. Raises: nothing.
+-- its bounds say, null for what the queue says of each key. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -6952,7 +6951,7 @@ begin
     )
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(coalesce(-t.place, 0)) from taken as t),
+        (select array_agg(t.place) from taken as t),
         array(
             select take_from_lanes.lanes[t.n]
             from tried as t
@@ -10488,8 +10487,9 @@ comment on function jobq_private.job_rows is
 -- put back, that is stamped again. The delivery to a paused endpoint does not begin, which
 -- park_delivery() puts aside; a lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
--- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
+-- limits, and says so by giving no lane; for whoever starts a job otherwise this
+-- looks. No lane stays with a claim that was compared here, from queued or retrying: its change
+-- is legal, and the foreign key need not look it up. A job that has expired dies instead of starting, whoever claims it. None waits whose
 -- attempts are spent: it would break each claim that tries. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
@@ -10502,17 +10502,16 @@ as $$
 declare
     _is_by_hand boolean;
 begin
-    if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
+    if new.state = 'running' and new.lane is null and old.state in ('queued', 'retrying')
+        and new.attempt = old.attempt + 1
         and new.previous_state = old.state
         and new.lease_expires_at = new.claimed_at + old.lease
         and new.uncounted = old.uncounted
-        and new.place <= 0
         and new.worker is not null and new.heartbeat_at is null
     then
         if new.claimed_at between statement_timestamp() and clock_timestamp()
             and old.expires_at is null and old.delivery_version is null
         then
-            new.place := nullif(-new.place, 0);
             return new;
         end if;
         new.attempt := old.attempt;
@@ -10545,6 +10544,7 @@ begin
     then
         return null;
     elsif new.state <> old.state then
+        _is_by_hand := new.state = 'running' and new.lane is not null;
         new.previous_state := old.state;
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
@@ -10552,11 +10552,8 @@ begin
         if new.state <> 'running' then
             new.place := null;
             new.waits_since := clock_timestamp();
-        elsif new.place <= 0 then
-            new.place := nullif(-new.place, 0);
-        else
+        elsif _is_by_hand then
             new.place := jobq_private.take_place(new);
-            _is_by_hand := true;
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
@@ -10572,9 +10569,11 @@ begin
             new.uncounted := old.uncounted
                 + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
-    elsif new.place is distinct from old.place and old.place is not null then
+    elsif (new.place is distinct from old.place and old.place is not null)
+        or (new.lane is null and old.lane is not null)
+    then
         perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: the place follows from the state', old.job_id
+            'job_id %s: place and lane follow from the state', old.job_id
         ));
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();
@@ -21568,7 +21567,8 @@ begin
             update jobq_private.job as j
             set
                 state = 'running', worker = session_user,
-                place = case when start_calls.is_limited then -1 else 0 end
+                lane = null,
+                place = case when start_calls.is_limited then 1 end
             where j.ctid = any(_found)
             returning j.job_id, j.attempt, j.kind, j.payload, j.run_at
         )
@@ -21750,7 +21750,7 @@ comment on function jobq.begin_wait is
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. A place below one says that the limits have been looked at. What
+-- first comes back short. No lane says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
 -- have ended, when there is room left, once a statement. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
@@ -21877,9 +21877,9 @@ begin
                     set
                         state = 'running', worker = claim.worker,
                         previous_state = j.state, attempt = j.attempt + 1,
-                        lane = pg_backend_pid() & 1023,
+                        lane = null,
                         claimed_at = _now, lease_expires_at = _now + j.lease,
-                        place = case when _look.is_limited then -1 else 0 end
+                        place = case when _look.is_limited then 1 end
                     where j.ctid = any(_found)
                     returning
                         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,
@@ -22054,7 +22054,7 @@ begin
         update jobq_private.job as j
         set
             state = 'running', worker = claim_job.worker,
-            place = coalesce(-_found.place, 0)
+            lane = null, place = _found.place
         where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,

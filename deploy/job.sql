@@ -2176,8 +2176,9 @@ comment on function jobq_private.job_rows is
 -- put back, that is stamped again. The delivery to a paused endpoint does not begin, which
 -- park_delivery() puts aside; a lease moves only with a change of state or a heartbeat, and never past claimed_at +
 -- timeout + lease, so that a frozen worker cannot renew for ever. A claim has looked at the
--- limits, and says so by a place of zero or below; for whoever starts a job otherwise this
--- looks. A job that has expired dies instead of starting, whoever claims it. None waits whose
+-- limits, and says so by giving no lane; for whoever starts a job otherwise this
+-- looks. No lane stays with a claim that was compared here, from queued or retrying: its change
+-- is legal, and the foreign key need not look it up. A job that has expired dies instead of starting, whoever claims it. None waits whose
 -- attempts are spent: it would break each claim that tries. Raises: JQ002, JQ011.
 create or replace function jobq_private.stamp_transition()
 returns trigger
@@ -2190,17 +2191,16 @@ as $$
 declare
     _is_by_hand boolean;
 begin
-    if new.state = 'running' and old.state <> 'running' and new.attempt = old.attempt + 1
+    if new.state = 'running' and new.lane is null and old.state in ('queued', 'retrying')
+        and new.attempt = old.attempt + 1
         and new.previous_state = old.state
         and new.lease_expires_at = new.claimed_at + old.lease
         and new.uncounted = old.uncounted
-        and new.place <= 0
         and new.worker is not null and new.heartbeat_at is null
     then
         if new.claimed_at between statement_timestamp() and clock_timestamp()
             and old.expires_at is null and old.delivery_version is null
         then
-            new.place := nullif(-new.place, 0);
             return new;
         end if;
         new.attempt := old.attempt;
@@ -2233,6 +2233,7 @@ begin
     then
         return null;
     elsif new.state <> old.state then
+        _is_by_hand := new.state = 'running' and new.lane is not null;
         new.previous_state := old.state;
         new.lane := (pg_backend_pid() & 1023)::smallint;
         new.heartbeat_at := null;
@@ -2240,11 +2241,8 @@ begin
         if new.state <> 'running' then
             new.place := null;
             new.waits_since := clock_timestamp();
-        elsif new.place <= 0 then
-            new.place := nullif(-new.place, 0);
-        else
+        elsif _is_by_hand then
             new.place := jobq_private.take_place(new);
-            _is_by_hand := true;
         end if;
         if new.state = 'running' then
             new.attempt := old.attempt + 1;
@@ -2260,9 +2258,11 @@ begin
             new.uncounted := old.uncounted
                 + (new.state = 'queued' and old.state = 'running')::integer;
         end if;
-    elsif new.place is distinct from old.place and old.place is not null then
+    elsif (new.place is distinct from old.place and old.place is not null)
+        or (new.lane is null and old.lane is not null)
+    then
         perform jobq_private.raise_error('IMMUTABLE', format(
-            'job_id %s: the place follows from the state', old.job_id
+            'job_id %s: place and lane follow from the state', old.job_id
         ));
     elsif new.heartbeat_at is distinct from old.heartbeat_at and new.state = 'running' then
         new.heartbeat_at := clock_timestamp();

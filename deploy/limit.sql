@@ -1097,7 +1097,7 @@ begin
                 set
                     state = 'running', worker = claim_lanes.worker,
                     previous_state = j.state, attempt = j.attempt + 1,
-                    lane = pg_backend_pid() & 1023,
+                    lane = null,
                     claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
                     place = t.place
                 from unnest(_jobs, _places) as t (job, place)
@@ -3097,8 +3097,7 @@ comment on function jobq_private.store_hold is
 -- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
--- its bounds say, null for what the queue says of each key. Places are told below zero, as the
--- trigger takes them from a claim. Raises: nothing.
+-- its bounds say, null for what the queue says of each key. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -3166,7 +3165,7 @@ begin
     )
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(coalesce(-t.place, 0)) from taken as t),
+        (select array_agg(t.place) from taken as t),
         array(
             select take_from_lanes.lanes[t.n]
             from tried as t

@@ -6,7 +6,7 @@
 -- claimed since this snapshot would be locked, found to run, and kept from its worker until
 -- the commit: so what was touched by a transaction that may still have been open when the
 -- look began, one of the last 1000, is passed over, and taken by a second pass where the
--- first comes back short. A place below one says that the limits have been looked at. What
+-- first comes back short. No lane says that the limits have been looked at. What
 -- waits for jobs that this transaction has ended is released first; for those that others
 -- have ended, when there is room left, once a statement. Raises: 22004, 22023.
 -- Argument max_jobs: at most so many, 0 to 10000.
@@ -133,9 +133,9 @@ begin
                     set
                         state = 'running', worker = claim.worker,
                         previous_state = j.state, attempt = j.attempt + 1,
-                        lane = pg_backend_pid() & 1023,
+                        lane = null,
                         claimed_at = _now, lease_expires_at = _now + j.lease,
-                        place = case when _look.is_limited then -1 else 0 end
+                        place = case when _look.is_limited then 1 end
                     where j.ctid = any(_found)
                     returning
                         j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue,

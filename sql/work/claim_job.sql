@@ -41,7 +41,7 @@ begin
         update jobq_private.job as j
         set
             state = 'running', worker = claim_job.worker,
-            place = coalesce(-_found.place, 0)
+            lane = null, place = _found.place
         where j.job_id = _job.job_id
         returning
             j.job_id, j.attempt, j.kind, j.payload, j.metadata, j.queue, j.max_attempts,

@@ -112,7 +112,7 @@ begin
                 set
                     state = 'running', worker = claim_lanes.worker,
                     previous_state = j.state, attempt = j.attempt + 1,
-                    lane = pg_backend_pid() & 1023,
+                    lane = null,
                     claimed_at = _started_at, lease_expires_at = _started_at + j.lease,
                     place = t.place
                 from unnest(_jobs, _places) as t (job, place)

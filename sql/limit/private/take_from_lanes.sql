@@ -3,8 +3,7 @@
 -- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
 -- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
--- its bounds say, null for what the queue says of each key. Places are told below zero, as the
--- trigger takes them from a claim. Raises: nothing.
+-- its bounds say, null for what the queue says of each key. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -72,7 +71,7 @@ begin
     )
     select
         coalesce((select array_agg(t.job) from taken as t), '{}'),
-        (select array_agg(coalesce(-t.place, 0)) from taken as t),
+        (select array_agg(t.place) from taken as t),
         array(
             select take_from_lanes.lanes[t.n]
             from tried as t

@@ -71,7 +71,8 @@ begin
             update jobq_private.job as j
             set
                 state = 'running', worker = session_user,
-                place = case when start_calls.is_limited then -1 else 0 end
+                lane = null,
+                place = case when start_calls.is_limited then 1 end
             where j.ctid = any(_found)
             returning j.job_id, j.attempt, j.kind, j.payload, j.run_at
         )

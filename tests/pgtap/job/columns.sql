@@ -46,7 +46,7 @@ select to_jsonb(j) as live from jobq_private.job as j \gset
 select from jobq_private.archive_jobs(array[:'job'::uuid], array[:attempt], 'dead', null, false);
 select is(
     (select pg_temp.differing(:'live', to_jsonb(a)) from jobq_private.job_archive as a),
-    '{lease_expires_at,place,previous_state,state,waits_since}', 'the archive has all that a job had'
+    '{lane,lease_expires_at,place,previous_state,state,waits_since}', 'the archive has all that a job had'
 );
 
 savepoint dead;
@@ -61,7 +61,7 @@ select is(
     (select pg_temp.differing(:'live', to_jsonb(j)) from jobq_private.job as j),
     array[
         'cancel_reason', 'cancel_requested_at', 'claimed_at', 'expires_at', 'expiries',
-        'heartbeat_at', 'is_awaited', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
+        'heartbeat_at', 'is_awaited', 'lane', 'lease_expires_at', 'place', 'previous_state', 'progress', 'run_at', 'state', 'uncounted',
         'waits_since', 'worker'
     ],
     'a job that is redriven has all but what its attempts have left'
