@@ -2722,10 +2722,14 @@ begin
         )
     from jobq_private.settings_for(job.kind, job.queue) as s
     where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
-    returning j.lane_id, j.queue, j.concurrency_key, j.priority, j.run_at into _lane;
+    returning j.lane_id, j.queue, j.kind, j.concurrency_key, j.priority, j.run_at into _lane;
     if _lane.lane_id is not null then
         perform jobq_private.call_lane(
             _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at
+        );
+        perform jobq_private.call_full_lanes(
+            array[_lane.queue], array[_lane.lane_id], array[_lane.kind],
+            array[_lane.concurrency_key]
         );
     end if;
     if _lane.run_at < now() + interval '60 s' then
@@ -3651,8 +3655,10 @@ begin
     _set := jobq_private.check_change(change_many.changes, _chosen);
     perform jobq_private.check_worked(_chosen, _set.queue);
     if not change_many.dry_run then
-        if _set.queue is not null then
-            perform jobq_private.call_left_lanes(_chosen, _set.queue);
+        if num_nonnulls(_set.queue, _set.run_at) > 0 then
+            perform jobq_private.call_left_lanes(
+                _chosen, case when _set.run_at is null then _set.queue end
+            );
         end if;
         with changed as (
             update jobq_private.job as j
@@ -3750,6 +3756,7 @@ begin
     );
     perform jobq_private.check_worked(_chosen);
     if not delete_many.dry_run then
+        perform jobq_private.call_left_lanes(_chosen, null);
         perform jobq_private.forget_jobs(_chosen);
         perform jobq_private.record_audit('delete', c.job_id::text, delete_many.reason)
         from unnest(_chosen) as c (job_id);

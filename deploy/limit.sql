@@ -580,8 +580,8 @@ revoke all on function jobq_private.call_lanes from public;
 comment on function jobq_private.call_lanes is
 'Has the lanes opened that new jobs have come into.';
 
--- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
--- them, as in an ordered lane.
+-- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others: have the lanes opened
+-- in which others wait for one of them, as in an ordered lane, or where its kind may start no more.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
 returns void
@@ -598,7 +598,7 @@ as $$
     from jobq_private.job as j
     where j.job_id = any (call_left_lanes.job_ids)
     and j.lane_id is not null
-    and j.queue <> call_left_lanes.queue
+    and j.queue is distinct from call_left_lanes.queue
     having count(*) > 0
 $$;
 

@@ -813,7 +813,11 @@ def test_a_job_that_starts_in_another_queue_passes_its_limits(connect: Connect) 
 
 @pytest.mark.parametrize(
     "leave",
-    ["cancel(%s, 'no more')", 'change_many(\'{"queue": "other"}\', array[%s::uuid])'],
+    [
+        "cancel(%s, 'no more')",
+        'change_many(\'{"queue": "other"}\', array[%s::uuid])',
+        "delete_many(array[%s::uuid])",
+    ],
 )
 def test_a_head_that_leaves_its_order_lets_the_next_start(connect: Connect, leave: str) -> None:
     connection = connect()

@@ -347,6 +347,9 @@ class Story:
                 "select jobq.complete_many(array_agg(job_id), array_agg(attempt))"
                 " from jobq_private.job where state = 'running'"
             )
+            if self.observer.execute(STRANDED).fetchall():
+                [[due_in]] = self.observer.execute("select jobq.due_in(%s)", [QUEUES])
+                assert due_in is not None, "no worker looks for a job that may start"
             self.observer.execute("select jobq.claim(%s, 'w', 5)", [QUEUES])
             self.check()
 

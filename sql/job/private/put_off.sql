@@ -20,10 +20,14 @@ begin
         )
     from jobq_private.settings_for(job.kind, job.queue) as s
     where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
-    returning j.lane_id, j.queue, j.concurrency_key, j.priority, j.run_at into _lane;
+    returning j.lane_id, j.queue, j.kind, j.concurrency_key, j.priority, j.run_at into _lane;
     if _lane.lane_id is not null then
         perform jobq_private.call_lane(
             _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at
+        );
+        perform jobq_private.call_full_lanes(
+            array[_lane.queue], array[_lane.lane_id], array[_lane.kind],
+            array[_lane.concurrency_key]
         );
     end if;
     if _lane.run_at < now() + interval '60 s' then

@@ -1,5 +1,5 @@
--- Purpose: before these jobs move to a queue: have the lanes opened in which others wait for one of
--- them, as in an ordered lane.
+-- Purpose: before these jobs move to a queue, or (null) are deleted or go behind others: have the lanes opened
+-- in which others wait for one of them, as in an ordered lane, or where its kind may start no more.
 -- Invariant: the protocol of call_lane(). Raises: nothing.
 create or replace function jobq_private.call_left_lanes(job_ids uuid[], queue text)
 returns void
@@ -16,7 +16,7 @@ as $$
     from jobq_private.job as j
     where j.job_id = any (call_left_lanes.job_ids)
     and j.lane_id is not null
-    and j.queue <> call_left_lanes.queue
+    and j.queue is distinct from call_left_lanes.queue
     having count(*) > 0
 $$;
 

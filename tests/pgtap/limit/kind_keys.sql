@@ -1,7 +1,7 @@
 -- Limits that a kind puts on each of its keys, across queues, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(36);
+select plan(40);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -179,6 +179,31 @@ select jobq.fail(:'head', 3, 'x', retry_in => '1 h');
 select is(pg_temp.claimed('line'), 0, 'and waits again');
 select jobq.cancel(:'head', 'enough');
 select is(pg_temp.claimed('line'), 1, 'one that is cancelled is waited for no more');
+
+-- Who is behind a job whose kind may start none
+select jobq.put_kind('single', key_max_running => 1);
+select jobq.put_kind(
+    'late', key_max_running => 1, dedup => 'debounce', dedup_period => '1 h', dedup_max_wait => '2 h'
+);
+select jobq.enqueue(k, queue => 'full', concurrency_key => k)
+from unnest('{single,late}'::text[]) as k;
+select is(pg_temp.claimed('full'), 2, 'two keys with all that may run');
+select jobq.enqueue('single', queue => 'behind', concurrency_key => 'single') as head \gset
+select jobq.enqueue(
+    'late', queue => 'behind', concurrency_key => 'late', dedup_key => 'd', run_at => now()
+);
+select jobq.enqueue('work', queue => 'behind', concurrency_key => k)
+from unnest('{single,late}'::text[]) as k;
+select is(
+    pg_temp.claimed('behind', 1) + pg_temp.claimed('behind', 1) + pg_temp.claimed('behind', 1), 0,
+    'what goes first may not start'
+);
+select jobq.change_many(
+    jsonb_build_object('run_at', now() + interval '1 h'), array[:'head'::uuid]
+);
+select is(pg_temp.claimed('behind', 1), 1, 'when it is put off, the next may');
+select jobq.enqueue('late', queue => 'behind', concurrency_key => 'late', dedup_key => 'd');
+select is(pg_temp.claimed('behind', 1), 1, 'and when a later call debounces it');
 
 -- What nobody waits for
 select jobq.put_kind('brief', key_max_running => 1);
