@@ -617,6 +617,19 @@ def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, conne
         assert words in shown
 
 
+def test_top_shows_names_and_numbers_in_80_columns(
+    jobq: Any, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    job = client.enqueue("import", queue="a-queue-of-18-char")
+    said(jobq("change", str(job.job_id), "--run-at", "2020-01-01"))
+    shown = said(jobq("top", "--once"))
+    assert "a-queue-of-18-char" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    for name in ("waiting", "later", "running", "retrying", "dead", "oldest", "ended/s"):
+        assert name in shown
+
+
 @pytest.mark.parametrize("name", ["keys", "secrets", "top"])
 def test_a_command_whose_extra_is_missing_says_so(
     name: str, monkeypatch: pytest.MonkeyPatch

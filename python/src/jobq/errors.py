@@ -268,6 +268,7 @@ _BY_CLASS: Final[dict[str, type[JobqError]]] = {
 
 _HINTS: Final[dict[type[JobqError] | str, str]] = {
     "25006": "name the primary, or set default_transaction_read_only = off where it is on",
+    "42883": "see that each argument has its type, or install this schema with: jobq deploy",
     NotDeployed: "install the schema with: jobq deploy",
     DatabaseUnavailable: "check that the server runs and that its address is right",
 }

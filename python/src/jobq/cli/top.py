@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from jobq.client import Client
 
 __all__ = ["top"]
+
+# Columns of short texts, which are not folded.
+BRIEF: Final = frozenset({"oldest", "ended/s", "seen", "attempt", "for"})
 
 
 @click.command()
@@ -60,7 +63,7 @@ def frame(client: Client, limit: int) -> Group:
                 queue.running,
                 queue.retrying,
                 queue.dead,
-                queue.oldest_runnable,
+                queue.oldest_runnable and brief(queue.oldest_runnable),
                 f"{queue.finished_last_minute / 60:.1f}",
             )
             for queue in stats
@@ -100,15 +103,26 @@ def frame(client: Client, limit: int) -> Group:
     return Group(queues, workers, running)
 
 
+def brief(age: timedelta) -> str:
+    """Return an age in days, or if it is less than one in hours, minutes and seconds."""
+    return f"{age.days} d" if age.days else str(age).partition(".")[0]
+
+
 def table(title: str, names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """Return a table, its numbers to the right."""
+    """Return a table, its numbers to the right; where it is narrow only names are folded."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(title=title, title_justify="left", expand=True)
+    made = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), expand=True)
     for place, name in enumerate(names):
         is_number = any(isinstance(row[place], int) for row in rows)
-        made.add_column(name, justify="right" if is_number else "left")
+        made.add_column(
+            name,
+            justify="right" if is_number else "left",
+            no_wrap=is_number or name in BRIEF,
+            overflow="fold",
+            min_width=None if place else 10,
+        )
     for row in rows:
         made.add_row(*(Text(in_line(plain(value))) for value in row))
     return made
