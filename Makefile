@@ -31,7 +31,7 @@ test: $(VENV)/.test ## Run all tests side by side, those of the SQL on three Pos
 lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to date
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)
 	@$(RUFF) format -q --check $(CONFIG) $(CODE)
-	@echo "mypy"; MYPYPATH=sql:tests/python $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python
+	@echo "mypy"; MYPYPATH=sql:tests/python:tests/fault $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault
 	@echo "snapshot"; $(PYTHON) sql/snapshot.py --check
 	@echo "squawk"; $(BIN)/squawk deploy/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
 	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py

@@ -4348,6 +4348,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
     select jobq_private.call_lane(
         l.lane_id, l.queue, l.concurrency_key, l.priority, l.run_at
@@ -8692,6 +8693,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
@@ -9766,6 +9768,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
     _since constant timestamptz := (
@@ -9825,7 +9828,8 @@ comment on function jobq_private.tell_ended is
 
 -- Purpose: delete jobs, live or finished, with all that is known of them.
 -- Invariant: the caller holds their rows. Jobs that wait for them are looked at, and so are
--- their batches, which do not succeed without them. Raises: nothing.
+-- their batches, which do not succeed without them. is true keeps partial indexes away, by which
+-- the array would be gone through for each of their entries. Raises: nothing.
 create or replace function jobq_private.forget_jobs(job_ids uuid[])
 returns void
 language sql
@@ -9833,6 +9837,8 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
     select jobq_private.forget_traces(forget_jobs.job_ids);
     insert into jobq_private.look (about, id)
@@ -9842,7 +9848,7 @@ as $$
     union
     select 'batch', j.batch_id
     from jobq_private.job as j
-    where j.job_id = any(forget_jobs.job_ids) and j.batch_id is not null;
+    where j.job_id = any(forget_jobs.job_ids) and (j.batch_id is not null) is true;
     update jobq_private.batch as b
     set has_lost = true
     where b.ended_at is null and not b.has_lost and b.batch_id in (
@@ -9850,7 +9856,7 @@ as $$
         where j.job_id = any(forget_jobs.job_ids)
         union all
         select a.batch_id from jobq_private.job_archive as a
-        where a.job_id = any(forget_jobs.job_ids) and a.state <> 'succeeded'
+        where a.job_id = any(forget_jobs.job_ids) and (a.state <> 'succeeded') is true
     );
     delete from jobq_private.edge as e where e.child = any(forget_jobs.job_ids);
     delete from jobq_private.node as n where n.job_id = any(forget_jobs.job_ids);
@@ -11107,7 +11113,9 @@ comment on function jobq_private.read_jobs is
 -- stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
 -- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
--- found by an array of ids, in the partitions of their days, whatever the statistics say.
+-- found by an array of ids, in the partitions of their days, whatever the statistics say: is true
+-- keeps the index of the states away, bitmaps those of other columns; then the array would be
+-- gone through for each row, as it is where it stands in any other condition than an index's.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
     job_ids uuid[], finished_ats timestamptz[]
@@ -11121,6 +11129,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
@@ -11138,7 +11147,7 @@ declare
 begin
     _waiting := jobq_private.wait_again(array(
         select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
-        where i.job_id <> all(_barred)
+        where i.job_id not in (select b from unnest(_barred) as b)
     ));
     perform set_config('jobq.redrives', 'on', true);
     with back as (
@@ -11152,7 +11161,10 @@ begin
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
             a.attempt, a.attempt, a.max_attempts, a.priority,
-            case when a.job_id = any(_waiting) then 'blocked' else 'queued' end, a.state,
+            case
+                when a.job_id in (select w from unnest(_waiting) as w) then 'blocked'
+                else 'queued'
+            end, a.state,
             a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
@@ -11162,7 +11174,8 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where a.state in ('dead', 'cancelled') and a.job_id <> all(_barred)
+        where (a.state in ('dead', 'cancelled')) is true
+        and a.job_id not in (select b from unnest(_barred) as b)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing
@@ -27249,7 +27262,8 @@ comment on function jobq_private.unsettled_parents is
 -- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
 -- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
--- Raises: nothing.
+-- is true keeps the index of blocked jobs away, by which the array would be gone through for each
+-- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -27276,7 +27290,7 @@ begin
             where e.parent = any(wait_again.job_ids)
             and e.after_failure = 'run' and not e.is_open
         ))
-        and j.state = 'blocked'
+        and (j.state = 'blocked') is true
         order by j.job_id
         for no key update
     );
@@ -27296,7 +27310,10 @@ begin
     set is_open = true
     from closed as c
     where e.ctid = c.ctid
-    and (c.child = any(_waiting) or c.child = any(wait_again.job_ids));
+    and (
+        c.child in (select w from unnest(_waiting) as w)
+        or c.child in (select i from unnest(wait_again.job_ids) as i)
+    );
     with batch as materialized (
         select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
@@ -27318,7 +27335,7 @@ begin
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)
-        where w.job_id = any(_called)
+        where w.job_id in (select c from unnest(_called) as c)
         or exists (
             select from jobq_private.edge as e where e.child = w.job_id and e.is_open
         )

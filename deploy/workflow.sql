@@ -2543,7 +2543,8 @@ comment on function jobq_private.unsettled_parents is
 -- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
 -- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
--- Raises: nothing.
+-- is true keeps the index of blocked jobs away, by which the array would be gone through for each
+-- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
 returns uuid[]
 language plpgsql
@@ -2570,7 +2571,7 @@ begin
             where e.parent = any(wait_again.job_ids)
             and e.after_failure = 'run' and not e.is_open
         ))
-        and j.state = 'blocked'
+        and (j.state = 'blocked') is true
         order by j.job_id
         for no key update
     );
@@ -2590,7 +2591,10 @@ begin
     set is_open = true
     from closed as c
     where e.ctid = c.ctid
-    and (c.child = any(_waiting) or c.child = any(wait_again.job_ids));
+    and (
+        c.child in (select w from unnest(_waiting) as w)
+        or c.child in (select i from unnest(wait_again.job_ids) as i)
+    );
     with batch as materialized (
         select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
@@ -2612,7 +2616,7 @@ begin
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)
-        where w.job_id = any(_called)
+        where w.job_id in (select c from unnest(_called) as c)
         or exists (
             select from jobq_private.edge as e where e.child = w.job_id and e.is_open
         )

@@ -122,7 +122,7 @@ def hostile_handlers(rig: Rig) -> None:
 
 def has_kind(client: Client) -> bool:
     """Whether a worker has declared the handlers' kinds, the last thing before it works."""
-    return client.settings(kind=BAD[-1])["timeout"] != client.settings()["timeout"]
+    return bool(client.settings(kind=BAD[-1])["timeout"] != client.settings()["timeout"])
 
 
 def feed(rig: Rig, client: Client) -> int:

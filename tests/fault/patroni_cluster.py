@@ -15,7 +15,7 @@ import urllib.request
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rig import Rig
+
+    from jobq.embedded import Server
 
 PROGRAM = Path(sys.executable).with_name("patroni")
 CONFIGURATION = Path(__file__).resolve().parents[2] / "docs" / "failover" / "patroni.yml"
@@ -317,7 +319,8 @@ def under_patroni(
     def fault(rig: Rig) -> None:
         rig.is_cut_off = True
         with hosts_of(rig) as cluster:
-            rig.server = cluster
+            # It has what producers and workers ask of a server.
+            rig.server = cast("Server", cluster)
             rig.prepare()
             if not is_synchronous:
                 cluster.be_asynchronous()

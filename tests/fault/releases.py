@@ -130,8 +130,8 @@ def kill(deployment: subprocess.Popen[str], rig: Rig) -> None:
         os.killpg(deployment.pid, signal.SIGKILL)
     else:
         children = Path(f"/proc/{deployment.pid}/task/{deployment.pid}/children")
-        for pid in (*children.read_text().split(), deployment.pid):
-            os.kill(int(pid), signal.SIGKILL)
+        for pid in (*map(int, children.read_text().split()), deployment.pid):
+            os.kill(pid, signal.SIGKILL)
     deployment.communicate()
     rig.faults += 1
 

@@ -8,6 +8,8 @@ counts the buffers of everything that a function does.
 from __future__ import annotations
 
 import itertools
+import json
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import psycopg
 
@@ -346,6 +348,86 @@ def test_many_jobs_change_in_steps_and_not_one_by_one(
     assert calls <= 2
     expected = {"cancel": (0, 0, None), "fail": (100, 100, "dead"), "redrive": (100, 100, "dead")}
     assert connection.execute(NOTED).fetchone() == expected.get(name, (100, 100, "retrying"))
+
+
+GROWING = IN_SETS | {
+    "complete": CALLS["complete_many"],
+    "release": CALLS["release_many"],
+    "delete": "jobq.delete_many(job_ids => %(ids)s)",
+    "enqueue": "jobq.enqueue_many(%(new)s)",
+}
+IN_JSON = {"log_format": "json", "log_timing": "off"}
+THROUGH_A_LIST = re.compile(r"(ANY|ALL) \(\$\d")
+
+
+@pytest.mark.oldest_version
+def test_what_a_set_costs_grows_with_its_jobs_and_not_with_their_square(
+    connect: Connect, pg: str
+) -> None:
+    """No row is compared with each job of a list; four times the jobs read four times the rows."""
+    if pg != "15":
+        pytest.skip("the wheels have no auto_explain")
+    connection = connect()
+    connection.execute("load 'auto_explain'")
+    for name in GROWING:
+        rows = []
+        for jobs in (20, 80):
+            nodes = [node for plan in plans_of(connection, name, jobs) for node in below(plan)]
+            through = [
+                node
+                for node in nodes
+                if THROUGH_A_LIST.search(f"{node.get('Filter')} {node.get('Join Filter')}")
+                and rows_of(node) >= jobs / 2
+            ]
+            assert not through, name
+            rows.append(sum(rows_of(node) for node in nodes))
+        assert rows[1] <= 6 * rows[0], name
+
+
+def plans_of(connection: Connection, name: str, jobs: int) -> list[dict[str, Any]]:
+    """Return the plans of all statements of a call that changes so many jobs and no others."""
+    connection.execute("truncate jobq_private.job, jobq_private.job_archive, jobq_private.lane")
+    connection.execute("truncate jobq_private.attempt, jobq_private.idempotency_key")
+    new = [{"kind": "k", **{o: f"{v}{n}" for o, v in OPTIONS[n % 3].items()}} for n in range(jobs)]
+    if name != "enqueue":
+        connection.execute("select from jobq.enqueue_many(%s)", [Jsonb(new)])
+    if name not in ("enqueue", "cancel", "delete"):
+        connection.execute("select jobq.claim('{default}', 'w', %s)", [jobs])
+    every = "select array_agg(job_id), array_agg(attempt) from jobq_private.job"
+    [[ids, attempts]] = connection.execute(every)
+    given = {"ids": ids, "attempts": attempts, "new": Jsonb(new)}
+    if name == "redrive":
+        connection.execute(f"select from {GROWING['fail']}", given)
+    found: list[str] = []
+
+    def note(notice: psycopg.errors.Diagnostic) -> None:
+        found.append(notice.message_primary or "")
+
+    connection.add_notice_handler(note)
+    with connection.transaction():
+        expire(connection)
+        found.clear()
+        for option, value in (AUTO_EXPLAIN | IN_JSON).items():
+            connection.execute(f"set local auto_explain.{option} = {value}")
+        call = GROWING[name].replace("100", str(jobs))
+        assert connection.execute(f"select count(*) from {call}", given).fetchone() == (jobs,)
+        connection.execute("set local auto_explain.log_min_duration = -1")
+    connection.remove_notice_handler(note)
+    plans = [text[text.index("{") :] for text in found if "plan:" in text]
+    return [json.loads(plan)["Plan"] for plan in plans]
+
+
+def below(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a node of a plan and all under it."""
+    yield node
+    for child in node.get("Plans", ()):
+        yield from below(child)
+
+
+def rows_of(node: dict[str, Any]) -> float:
+    """Return how many rows a node has looked at."""
+    looked = sum(node.get(f"Rows Removed by {by}", 0) for by in ("Filter", "Join Filter"))
+    return float((node.get("Actual Rows", 0) + looked) * node.get("Actual Loops", 0))
 
 
 @pytest.mark.parametrize("end", ["min", "max"])

@@ -14,6 +14,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$

@@ -3,7 +3,9 @@
 -- stays.
 -- Invariant: a statement for each step, whatever their number. What archive_redrive says of one
 -- job holds here for each; the setting tells job_birth that they have the past they claim. Rows are
--- found by an array of ids, in the partitions of their days, whatever the statistics say.
+-- found by an array of ids, in the partitions of their days, whatever the statistics say: is true
+-- keeps the index of the states away, bitmaps those of other columns; then the array would be
+-- gone through for each row, as it is where it stands in any other condition than an index's.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
     job_ids uuid[], finished_ats timestamptz[]
@@ -17,6 +19,7 @@ set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_nestloop = off
 set enable_mergejoin = off
 as $$
@@ -34,7 +37,7 @@ declare
 begin
     _waiting := jobq_private.wait_again(array(
         select i.job_id from unnest(redrive_jobs.job_ids) as i (job_id)
-        where i.job_id <> all(_barred)
+        where i.job_id not in (select b from unnest(_barred) as b)
     ));
     perform set_config('jobq.redrives', 'on', true);
     with back as (
@@ -48,7 +51,10 @@ begin
         select
             a.job_id, a.created_at, now(), a.slot_at, a.lease, a.timeout, a.schedule_id,
             a.attempt, a.attempt, a.max_attempts, a.priority,
-            case when a.job_id = any(_waiting) then 'blocked' else 'queued' end, a.state,
+            case
+                when a.job_id in (select w from unnest(_waiting) as w) then 'blocked'
+                else 'queued'
+            end, a.state,
             a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
@@ -58,7 +64,8 @@ begin
         join jobq_private.job_archive as a
             on a.job_id = any(redrive_jobs.job_ids) and a.job_id = c.job_id
             and a.finished_at = c.finished_at and a.finished_at between _first and _last
-        where a.state in ('dead', 'cancelled') and a.job_id <> all(_barred)
+        where (a.state in ('dead', 'cancelled')) is true
+        and a.job_id not in (select b from unnest(_barred) as b)
         order by a.kind, a.dedup_key, a.job_id
         on conflict (kind, dedup_key, (case when dedup is null then job_id end))
         where dedup_key is not null do nothing

@@ -7,6 +7,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 as $$
     select jobq_private.call_lane(
         l.lane_id, l.queue, l.concurrency_key, l.priority, l.run_at
