@@ -103,7 +103,7 @@ class Story:
         self.calls = [
             self.enqueue, self.enqueue, self.claim, self.claim, self.claim, self.claim_job,
             self.start_by_hand, self.complete, self.complete, self.fail, self.release, self.cancel,
-            self.redrive, self.move, self.hold, self.let_go,
+            self.redrive, self.move, self.change, self.delete, self.hold, self.let_go,
         ]  # fmt: skip
         self.puts = [self.put_queue, self.put_queue, self.put_limit, self.put_kind]
         self.observer.execute(
@@ -322,6 +322,23 @@ class Story:
                 "select jobq.change_many(jsonb_build_object('queue', %s::text), array[%s::uuid])",
                 [queue, job_id],
             )
+
+    def change(self, session: Connection) -> None:
+        job_id = self.one("state in ('queued', 'retrying')")
+        if job_id is not None:
+            what = self.dice.choice([
+                "'run_at', now() + interval '1 h'", "'run_at', now()", "'priority', 9",
+                "'priority', -9",
+            ])  # fmt: skip
+            session.execute(
+                f"select jobq.change_many(jsonb_build_object({what}), array[%s::uuid])".encode(),
+                [job_id],
+            )
+
+    def delete(self, session: Connection) -> None:
+        job_id = self.one("state in ('queued', 'retrying')")
+        if job_id is not None:
+            session.execute("select jobq.delete_many(array[%s::uuid])", [job_id])
 
     def hold(self, session: Connection) -> None:
         until = self.dice.choice(["now() + interval '1 h'", "now() + interval '20 ms'"])
