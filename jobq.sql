@@ -104,6 +104,8 @@ values
  'take one of the arrows away'),
 ('ILLEGAL_STATE', 'JQ002', 409, 'the job cannot change in this way from its present state',
  'read the state with: select state from jobq.job where job_id = ...'),
+('BATCH_ENDED', 'JQ002', 409, 'a batch that has ended takes no more members',
+ 'open another batch, or enqueue the job without one'),
 ('IMMUTABLE', 'JQ002', 409, 'this part of a job never changes',
  'cancel the job and enqueue another'),
 ('LEASE_LOST', 'JQ003', 409, 'this attempt no longer holds the job',
@@ -154,6 +156,8 @@ values
  'grant execute on the function, and usage on its schema'),
 ('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
  'have the queue granted to the log-in, to work'),
+('ENQUEUE_DENIED', '42501', 403, 'who adds jobs must be allowed to, in their queue',
+ 'have the queue granted to the log-in, to enqueue'),
 ('ALL_QUEUES_NEEDED', '42501', 403, 'whoever does this must hold all queues while grants by queue are enforced',
  'grant them: select jobq.grant_queue(role, ''*'', ''enqueue''); or tell one job, with jobq.signal()'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
@@ -2124,6 +2128,29 @@ comment on function jobq_private.copy_kind_queue is
 create or replace trigger kind_queue
 after insert or update or delete on jobq_private.kind
 for each row execute function jobq_private.copy_kind_queue();
+
+-- Purpose: say why the policy of new jobs lets a job not pass; it is asked last, and never returns.
+-- Invariant: a policy's own refusal has neither a code nor words for who reads it. Raises: 42501.
+create or replace function jobq_private.refuse_job(queue text, kind text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ENQUEUE_DENIED', format(
+        'queue %s, kind %s', refuse_job.queue, refuse_job.kind
+    ));
+    return false;
+end
+$$;
+
+revoke all on function jobq_private.refuse_job from public;
+
+comment on function jobq_private.refuse_job is
+'Refuses a new job that its log-in may not add.';
 
 -- Purpose: have every log-in see and touch only the queues that it holds by
 -- grant_queue(), or, with false, all of them again, as at first.
@@ -8422,7 +8449,7 @@ for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued.
+-- may go back to queued, and one that others need is marked, and kept longer.
 -- Invariant: a change of state stamps previous_state and its lane, and the foreign key
 -- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
@@ -8437,10 +8464,17 @@ declare
     _kept jobq_private.job_archive := new;
 begin
     _kept.state := old.state;
-    if new.state = old.state or _kept is distinct from old then
+    _kept.prune_at := old.prune_at;
+    _kept.is_awaited := old.is_awaited;
+    if _kept is distinct from old or (new.state = old.state) = (
+        (new.prune_at, new.is_awaited) is not distinct from (old.prune_at, old.is_awaited)
+    ) then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s is finished: %s', old.job_id, old.state
         ));
+    end if;
+    if new.state = old.state then
+        return new;
     end if;
     new.previous_state := old.state;
     new.lane := (pg_backend_pid() & 1023)::smallint;
@@ -9080,6 +9114,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
         when job.dedup = 'replace' and job.dedup_key is null
         then array['INVALID_ARGUMENT', 'dedup is replace, which needs a dedup_key']
+        when job.after_failure not in ('cancel', 'wait', 'run')
+        then array['INVALID_ARGUMENT', 'after_failure must be cancel, wait or run']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
@@ -10356,7 +10392,10 @@ begin
         new.delivery_version, new.concurrency_key, new.batch_id
     )
     or (new.payload is distinct from old.payload
-        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+        and (
+            old.attempt > 0 or new.state <> old.state
+            or old.state not in ('queued', 'blocked')
+        ))
     or (old.concurrency_key is not null
         and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)
@@ -10974,8 +11013,10 @@ comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
--- their own retention. Returns how many went. Raises: nothing.
+-- such jobs alone. One that others need is put off, so that it is not looked at in every call; who
+-- does not see all queues may not see who needs it, and leaves it to others. What somebody holds is
+-- left to the next call. Idempotency keys stay for their own retention. Returns how many went.
+-- Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
 language plpgsql
@@ -10987,21 +11028,35 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
+    _sees_all boolean;
     _gone uuid[];
 begin
+    _sees_all := jobq_private.worked_queues() is null;
     with due as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            jobq_private.needed_until(
+                a.job_id, a.is_awaited, a.batch_id, a.finished_at
+            ) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
+        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
+    ),
+    put_off as (
+        update jobq_private.job_archive as a
+        set prune_at = nullif(greatest(d.needed_until, now() + interval '1 s'), 'infinity')
+        from due as d
+        where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is not null
     ),
     gone as (
         delete from jobq_private.job_archive as a
         using due as d
         where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is null
         returning a.job_id
     )
     select array_agg(g.job_id) into _gone from gone as g;
@@ -11019,7 +11074,8 @@ comment on function jobq_private.prune_jobs is
 
 -- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
 -- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
--- Invariant: a job that has begun is left as it is. Raises: nothing.
+-- Invariant: a job that has begun is left as it is; one that is blocked waits for its others as
+-- well. Raises: nothing.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
 returns void
 language plpgsql
@@ -11038,8 +11094,10 @@ begin
             coalesce(job.run_at, now() + s.dedup_period), j.created_at + s.dedup_max_wait
         )
     from jobq_private.settings_for(job.kind, job.queue) as s
-    where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
-    returning j.lane_id, j.queue, j.kind, j.concurrency_key, j.priority, j.run_at into _lane;
+    where j.job_id = put_off.job_id and j.state in ('queued', 'blocked') and j.attempt = 0
+    returning case when j.state = 'queued' then j.lane_id end as lane_id, j.queue, j.kind,
+        j.concurrency_key, j.priority, j.run_at
+    into _lane;
     if _lane.lane_id is not null then
         perform jobq_private.call_lane(
             _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at
@@ -12802,22 +12860,25 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 create policy job_insert on jobq_private.job for insert
 with check (
     (
-        (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
-        or (
-            num_nonnulls(previous_state, schedule_id) > 0
-            and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+        (
+            (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+            or (
+                num_nonnulls(previous_state, schedule_id) > 0
+                and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+            )
+        )
+        and not exists (
+            select from jobq_private.kind_queue as o
+            where o.kind = job.kind
+            and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+        )
+        and (
+            dedup is null
+            or (select h.any_of from jobq_private.held_queue as h) && array['*']
+            or exists (select from jobq_private.kind_queue as o where o.kind = job.kind)
         )
     )
-    and not exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = job.kind
-        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-    )
-    and (
-        dedup is null
-        or (select h.any_of from jobq_private.held_queue as h) && array['*']
-        or exists (select from jobq_private.kind_queue as o where o.kind = job.kind)
-    )
+    or jobq_private.refuse_job(queue, kind)
 );
 
 create policy job_update on jobq_private.job for update
@@ -14869,7 +14930,7 @@ comment on function jobq_private.schedule_executions is
 -- may overlap; what is left goes in one by one, in the order of keys.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
--- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
+-- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql
@@ -20605,7 +20666,7 @@ comment on function jobq.show_definition is
 -- Invariant: a job like any other, with one attempt and the highest priority; of a paused
 -- endpoint only the last test is delivered.
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
--- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
+-- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Argument endpoint: its name.
 -- Returns: the id of the job, whose result is what the target answered.
 -- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');
@@ -21933,7 +21994,7 @@ begin
             select from jobq_private.look as l where l.look_at <= clock_timestamp()
         )
         and current_setting('jobq.resolved', true) is distinct from statement_timestamp()::text
-        and jobq_private.resolve() > 0
+        and jobq_private.resolve(patience => '2 s') > 0
     then
         return query select * from jobq.claim(
             claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds
@@ -24921,7 +24982,8 @@ revoke all on function jobq_private.as_node from public;
 comment on function jobq_private.as_node is
 'A new job as one of a graph.';
 
--- Purpose: mark the live jobs that these children wait for, so that their ends leave a look.
+-- Purpose: mark the jobs that these children wait for: live ones, so that their ends leave a look,
+-- and finished ones, so that they are kept.
 -- Invariant: under the rows' locks, before they end; what somebody has locked is marked at a
 -- later look. Raises: nothing.
 create or replace function jobq_private.await_parents(children uuid[], queues text[])
@@ -24933,29 +24995,50 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
+    _parents constant uuid[] := array(
+        select distinct e.parent
+        from jobq_private.edge as e
+        where e.child = any(await_parents.children) and e.is_open
+    );
+    _since constant timestamptz := (
+        select jobq_private.id_time(p.job_id) - interval '1 day'
+        from unnest(_parents) as p (job_id)
+        order by p.job_id
+        limit 1
+    );
     _found tid[];
 begin
     _found := array(
         select j.ctid
         from jobq_private.job as j
-        where j.job_id = any(array(
-            select e.parent
-            from jobq_private.edge as e
-            where e.child = any(await_parents.children) and e.is_open
-        ))
+        where j.job_id = any(_parents)
         and not j.is_awaited
         and (await_parents.queues is null or j.queue = any(await_parents.queues))
         order by j.job_id
         for no key update skip locked
     );
     update jobq_private.job as j set is_awaited = true where j.ctid = any(_found);
+    with found as materialized (
+        select a.job_id, a.finished_at
+        from jobq_private.job_archive as a
+        where a.job_id = any(_parents)
+        and a.finished_at >= _since
+        and not a.is_awaited
+        and (await_parents.queues is null or a.queue = any(await_parents.queues))
+        order by a.job_id
+        for no key update skip locked
+    )
+    update jobq_private.job_archive as a
+    set is_awaited = true
+    from found as f
+    where a.job_id = f.job_id and a.finished_at = f.finished_at;
 end
 $$;
 
 revoke all on function jobq_private.await_parents from public;
 
 comment on function jobq_private.await_parents is
-'Marks the live jobs that these children wait for.';
+'Marks the jobs that these children wait for.';
 
 -- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
 -- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
@@ -25065,33 +25148,6 @@ revoke all on function jobq_private.cancel_children from public;
 
 comment on function jobq_private.cancel_children is
 'Cancels jobs that wait for one that is dead or cancelled.';
-
--- Purpose: refuse an after_failure that does not exist.
--- Invariant: reads nothing. Raises: 22023.
-create or replace function jobq_private.check_after_failure(jobs jobq_private.new_job[])
-returns void
-language plpgsql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-begin
-    if exists (
-        select from unnest(check_after_failure.jobs) as j
-        where j.after_failure not in ('cancel', 'wait', 'run')
-    ) then
-        perform jobq_private.raise_error(
-            'INVALID_ARGUMENT', 'after_failure must be cancel, wait or run'
-        );
-    end if;
-end
-$$;
-
-revoke all on function jobq_private.check_after_failure from public;
-
-comment on function jobq_private.check_after_failure is
-'Refuses an after_failure that does not exist.';
 
 -- Purpose: refuse a graph whose arrows lead round, and say where.
 -- Invariant: a graph that lists parents first is known to be sound at a glance; any other one
@@ -25579,7 +25635,7 @@ begin
         end if;
         _batch := jobq_private.find_batch(_batch_id);
         if _batch.ended_at is not null then
-            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            perform jobq_private.raise_error('BATCH_ENDED', format(
                 'batch_id %s ended at %s', _batch_id, _batch.ended_at
             ));
         end if;
@@ -25725,7 +25781,6 @@ begin
             'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
         );
     end if;
-    perform jobq_private.check_after_failure(follow.jobs);
 
     insert into jobq_private.edge (child, parent, after_failure)
     select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')
@@ -26090,7 +26145,7 @@ comment on function jobq_private.graph_others is
 -- Invariant: what waits for no job of the graph waits for that one. Nothing that a new job may
 -- be refused for is checked again. Raises: nothing.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_NOT_FOUND, BATCH_NOT_FOUND,
--- ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
+-- BATCH_ENDED, ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.hang_graph(job_id uuid, graph jsonb)
 returns void
 language sql
@@ -26118,6 +26173,48 @@ revoke all on function jobq_private.hang_graph from public;
 
 comment on function jobq_private.hang_graph is
 'Adds the graph of a schedule behind the job of a slot.';
+
+-- Purpose: keep the batches of ended jobs, that are about to be redriven, from ending.
+-- Invariant: as enter_batches(), the lock of each is held shared until the commit; one that has
+-- ended already is no obstacle. Raises: nothing.
+create or replace function jobq_private.hold_batches(members uuid[])
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+as $$
+declare
+    _batching constant integer := jobq_private.lock_class('batching');
+    _since constant timestamptz := (
+        select jobq_private.id_time(m.job_id) - interval '1 day'
+        from unnest(hold_batches.members) as m (job_id)
+        order by m.job_id
+        limit 1
+    );
+    _batch_id uuid;
+begin
+    for _batch_id in
+        select distinct a.batch_id
+        from jobq_private.job_archive as a
+        where a.job_id = any(hold_batches.members)
+        and a.finished_at >= _since
+        and a.batch_id is not null
+        order by a.batch_id
+    loop
+        perform pg_advisory_xact_lock_shared(_batching, hashtext(_batch_id::text));
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.hold_batches from public;
+
+comment on function jobq_private.hold_batches is
+'Keeps the batches of jobs that are redriven from ending.';
 
 -- Purpose: lock blocked jobs that are to wait for new ones as well.
 -- Invariant: in the order of ids; resolve() leaves them alone until the commit, and then sees
@@ -26292,7 +26389,7 @@ comment on function jobq_private.worked_queues is
 'The queues whose jobs whoever has logged in may release; null for all.';
 
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
--- it is live, or not that old itself; or its batch has not ended.
+-- it, or for one that did, is live, or not that old itself; or its batch has not ended.
 -- Invariant: reads only; asks nothing of jobs for which no other waits. Who does not see all queues
 -- may not see who needs it, and leaves it to others. Raises: nothing.
 create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
@@ -26307,14 +26404,20 @@ as $$
         jobq_private.worked_queues() is not null
         or (
             is_needed.is_awaited and exists (
-                select from jobq_private.edge as e
-                where e.parent = is_needed.job_id
-                and (
-                    exists (select from jobq_private.job as j where j.job_id = e.child)
-                    or exists (
-                        select from jobq_private.job_archive as a
-                        where a.job_id = e.child and a.finished_at >= is_needed.oldest
-                    )
+                with recursive below as (
+                    select e.child
+                    from jobq_private.edge as e
+                    where e.parent = is_needed.job_id
+                    union
+                    select e.child
+                    from below as b
+                    join jobq_private.edge as e on e.parent = b.child
+                )
+                select from below as b
+                where exists (select from jobq_private.job as j where j.job_id = b.child)
+                or exists (
+                    select from jobq_private.job_archive as a
+                    where a.job_id = b.child and a.finished_at >= is_needed.oldest
                 )
             )
         )
@@ -26445,28 +26548,69 @@ revoke all on function jobq_private.look_again from public;
 comment on function jobq_private.look_again is
 'Has somebody look what redriven jobs wait for.';
 
--- Purpose: the jobs of a graph as new jobs, without what they wait for.
--- Invariant: reads nothing. Raises: 22004, 22023.
-create or replace function jobq_private.node_jobs(nodes jsonb)
-returns jobq_private.new_job[]
+-- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
+-- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
+-- such a job is kept; infinity stands for the retention of all, null means that nobody needs it.
+-- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+create or replace function jobq_private.needed_until(
+    job_id uuid, is_awaited boolean, batch_id uuid, finished_at timestamptz
+)
+returns timestamptz
 language plpgsql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _jobs constant jobq_private.new_job[] := jobq_private.read_jobs(
+begin
+    return case
+        when not needed_until.is_awaited and needed_until.batch_id is null then null
+        when exists (
+            select from jobq_private.edge as e
+            join jobq_private.job as j on j.job_id = e.child
+            where e.parent = needed_until.job_id
+        )
+        or exists (
+            select from jobq_private.batch as b
+            where b.batch_id = needed_until.batch_id and b.ended_at is null
+        )
+        then now() + (now() - needed_until.finished_at) / 8
+        else (
+            select max(coalesce(a.prune_at, 'infinity'))
+            from jobq_private.edge as e
+            cross join lateral (
+                select c.prune_at from jobq_private.job_archive as c
+                where c.job_id = e.child
+                and c.finished_at >= jobq_private.id_time(e.child) - interval '1 day'
+            ) as a
+            where e.parent = needed_until.job_id
+        )
+    end;
+end
+$$;
+
+revoke all on function jobq_private.needed_until from public;
+
+comment on function jobq_private.needed_until is
+'Until when others need a finished job that its kind keeps no longer.';
+
+-- Purpose: the jobs of a graph as new jobs, without what they wait for.
+-- Invariant: reads nothing. Raises: 22004, 22023.
+create or replace function jobq_private.node_jobs(nodes jsonb)
+returns jobq_private.new_job[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jobq_private.read_jobs(
         (
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
         ),
         '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,after_failure,batch_id}'
-    );
-begin
-    perform jobq_private.check_after_failure(_jobs);
-    return _jobs;
-end
+    )
 $$;
 
 revoke all on function jobq_private.node_jobs from public;
@@ -26554,7 +26698,7 @@ comment on function jobq_private.prune_nodes is
 -- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
 -- release those that waited for what a transaction with one snapshot has emitted.
 -- Invariant: a bounded number of rows at a call. An event for which a job waits stays, and
--- so do the steps of a job that can still be redriven. Who does not see all queues leaves what
+-- so do the steps of a job that can still be redriven, and the signals to it. Who does not see all queues leaves what
 -- belongs to none to others. Returns how many rows went.
 -- Raises: nothing.
 create or replace function jobq_private.prune_workflows(max_rows integer)
@@ -26603,6 +26747,7 @@ begin
             select from jobq_private.waiter as w
             where w.event = o.event and o.job_id in (w.job_id, _all)
         )
+        and (o.job_id = _all or jobq_private.state_of(o.job_id) is null)
         order by o.emitted_at
         limit prune_workflows.max_rows
     );
@@ -26758,11 +26903,13 @@ comment on function jobq_private.release_waiters is
 -- which somebody looks again after 10 ms, later after up to a second. A look is taken away
 -- only after a new snapshot has shown that nothing is left to do, by who has the rows of
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
--- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
--- had its share. Batches are left to who works all queues, as members may be in any. Returns
--- how many jobs were released or cancelled. Raises: nothing.
-create or replace function jobq_private.resolve(max_looks integer default 1000)
+-- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms, or while
+-- nothing has moved after patience; what there was no time for stays due. Tells claim() by
+-- jobq.resolved that this statement has had its share. Batches are left to who works all queues,
+-- as members may be in any. Returns how many jobs were released or cancelled. Raises: nothing.
+create or replace function jobq_private.resolve(
+    max_looks integer default 1000, patience interval default '200 ms'
+)
 returns bigint
 language plpgsql
 volatile
@@ -26776,7 +26923,7 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
-    _until constant timestamptz := clock_timestamp() + interval '200 ms';
+    _began constant timestamptz := clock_timestamp();
     _looks tid[];
     _parents uuid[];
     _children uuid[];
@@ -26792,7 +26939,7 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
-    for _round in 1 .. 10 loop
+    loop
         select
             array_agg(l.ctid),
             coalesce(array_agg(l.id) filter (where l.about = 'parent'), '{}'),
@@ -26826,7 +26973,9 @@ begin
             _looks, _parents, _children, _left, _queues, _now + _closed > 0
         );
         _moved := _moved + _now;
-        exit when clock_timestamp() > _until;
+        exit when clock_timestamp() - _began > case
+            when _moved = 0 then resolve.patience else interval '200 ms'
+        end;
     end loop;
     return _moved;
 end
@@ -27261,7 +27410,9 @@ comment on function jobq_private.unsettled_parents is
 -- that they waited for, or for the end of a batch that has not called them yet.
 -- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
--- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
+-- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
+-- is done where it has run already. Batches whose members or jobs at the end these are do not end
+-- until the commit; one that has ended without such a job ends once more.
 -- is true keeps the index of blocked jobs away, by which the array would be gone through for each
 -- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
@@ -27278,9 +27429,11 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
+    _sees_all constant boolean := jobq_private.worked_queues() is null;
     _waiting uuid[];
     _called uuid[];
 begin
+    perform jobq_private.hold_batches(wait_again.job_ids);
     _waiting := array(
         select j.job_id
         from jobq_private.job as j
@@ -27313,25 +27466,33 @@ begin
     and (
         c.child in (select w from unnest(_waiting) as w)
         or c.child in (select i from unnest(wait_again.job_ids) as i)
+        or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
     with batch as materialized (
-        select b.on_success, b.on_end, b.on_first_death
+        select b.batch_id, b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
-        where (
-            b.on_success = any(wait_again.job_ids)
-            or b.on_end = any(wait_again.job_ids)
-            or b.on_first_death = any(wait_again.job_ids)
-        )
-        and b.ended_at is null
+        where b.on_success = any(wait_again.job_ids)
+        or b.on_end = any(wait_again.job_ids)
+        or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for share
+        for no key update
+    ),
+    called as materialized (
+        select b.batch_id, c.job_id
+        from batch as b
+        cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+        where c.job_id in (select i from unnest(wait_again.job_ids) as i)
+        and not exists (
+            select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+        )
+    ),
+    reopened as (
+        update jobq_private.batch as b
+        set ended_at = null
+        from called as c
+        where b.batch_id = c.batch_id and b.ended_at is not null
     )
-    select array_agg(c.job_id) into _called
-    from batch as b
-    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
-    where not exists (
-        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
-    );
+    select array_agg(c.job_id) into _called from called as c;
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)
@@ -27353,7 +27514,7 @@ comment on function jobq_private.wait_again is
 -- Raises: 22004, JQ001.
 -- Argument batch_id: the batch
 -- Column opened_at: when it was made
--- Column sealed_at: when it had all its members; null before
+-- Column sealed_at: when it was sealed, by seal_batch() or cancel_batch(); null before
 -- Column ended_at: when no member was live any more, and its jobs were called; null before
 -- Column members: how many jobs belong to it
 -- Column blocked: how many wait for other jobs
@@ -27488,7 +27649,7 @@ grant execute on function jobq.cancel_batch
 to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel_batch is
-'Cancels the members of a batch, and says how many it has cancelled, has asked to stop, and how many remain.';
+'Cancels the members of a batch and seals it, and says how many it has cancelled, has asked to stop, and how many remain.';
 
 -- Purpose: cancel a job with all that hangs together with it: those that wait at once, those
 -- that run by asking their workers.
@@ -27586,13 +27747,13 @@ comment on function jobq.emit is
 
 -- Purpose: add jobs that wait for each other, given by names, with one call.
 -- Invariant: all or none. What waits is blocked; arrows that lead round are refused. Jobs that
--- join a running graph may hold up others of it that are blocked yet: their rows are locked
--- until the commit, so that none of them is released meanwhile.
+-- join a running graph may hold up others that are blocked yet: their rows are locked until the
+-- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
 -- to 256 characters, the members of enqueue_many() but for keys, after: an array of names in
--- the graph, or of ids of other jobs, and before: an array of names or ids of blocked jobs of
--- the graph that runs already.
+-- the graph, or of ids of other jobs, and before: an array of names in the graph that runs
+-- already, or of ids of other jobs, all of them blocked yet, which then wait for this one too.
 -- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
 -- runs; null means a graph of their own.
 -- Column name: the name of the job in the graph
@@ -27849,8 +28010,10 @@ comment on function jobq.redrive_tree is
 -- Invariant: the first value stays: whoever saves again gets that one, and must go on with
 -- it. On a handler's own connection the step commits with what the handler has written.
 -- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
--- Argument name: the step's name, 1 to 256 characters, unique within the job
--- Argument value: what the step has come to: any JSON up to max_payload_bytes
+-- Argument name: the step's name, 1 to 256 characters, unique within the job, and
+-- not beginning with event:, as wait_for() names what it records
+-- Argument value: what the step has come to: any JSON up to max_payload_bytes; null is kept as
+-- JSON's null
 -- Returns: the value that is recorded: an earlier one where there was one
 -- Example: select jobq.save_step(:'running', 1, 'charge', '{"charge_id": 7}');
 create or replace function jobq.save_step(
@@ -27891,7 +28054,8 @@ comment on function jobq.save_step is
 -- step that has a value already, which comes back, or 'lost' for an attempt that no longer
 -- holds its job. Rows are locked in the order of their ids.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each
+-- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each, none beginning
+-- with event:
 -- Argument results: what the steps have come to, a JSON array parallel to job_ids
 -- Column name: the step's name
 -- Column value: what is recorded; null where the attempt had lost its job

@@ -1978,7 +1978,7 @@ comment on function jobq.show_definition is
 -- Invariant: a job like any other, with one attempt and the highest priority; of a paused
 -- endpoint only the last test is delivered.
 -- Raises: 22004, 22023, JQ005, JQ006, JQ007, JQ010.
--- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
+-- Never: DEDUP_CONFLICT, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 -- Argument endpoint: its name.
 -- Returns: the id of the job, whose result is what the target answered.
 -- Example: select jobq.test_endpoint('send-welcome', '{"user_id": "u1"}');

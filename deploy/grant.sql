@@ -99,6 +99,29 @@ create or replace trigger kind_queue
 after insert or update or delete on jobq_private.kind
 for each row execute function jobq_private.copy_kind_queue();
 
+-- Purpose: say why the policy of new jobs lets a job not pass; it is asked last, and never returns.
+-- Invariant: a policy's own refusal has neither a code nor words for who reads it. Raises: 42501.
+create or replace function jobq_private.refuse_job(queue text, kind text)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    perform jobq_private.raise_error('ENQUEUE_DENIED', format(
+        'queue %s, kind %s', refuse_job.queue, refuse_job.kind
+    ));
+    return false;
+end
+$$;
+
+revoke all on function jobq_private.refuse_job from public;
+
+comment on function jobq_private.refuse_job is
+'Refuses a new job that its log-in may not add.';
+
 -- Purpose: have every log-in see and touch only the queues that it holds by
 -- grant_queue(), or, with false, all of them again, as at first.
 -- Invariant: row-level security of every table that has a policy, forced, so that it

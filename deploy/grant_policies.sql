@@ -18,22 +18,25 @@ using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
 create policy job_insert on jobq_private.job for insert
 with check (
     (
-        (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
-        or (
-            num_nonnulls(previous_state, schedule_id) > 0
-            and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+        (
+            (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
+            or (
+                num_nonnulls(previous_state, schedule_id) > 0
+                and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
+            )
+        )
+        and not exists (
+            select from jobq_private.kind_queue as o
+            where o.kind = job.kind
+            and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+        )
+        and (
+            dedup is null
+            or (select h.any_of from jobq_private.held_queue as h) && array['*']
+            or exists (select from jobq_private.kind_queue as o where o.kind = job.kind)
         )
     )
-    and not exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = job.kind
-        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-    )
-    and (
-        dedup is null
-        or (select h.any_of from jobq_private.held_queue as h) && array['*']
-        or exists (select from jobq_private.kind_queue as o where o.kind = job.kind)
-    )
+    or jobq_private.refuse_job(queue, kind)
 );
 
 create policy job_update on jobq_private.job for update

@@ -110,7 +110,7 @@ for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued.
+-- may go back to queued, and one that others need is marked, and kept longer.
 -- Invariant: a change of state stamps previous_state and its lane, and the foreign key
 -- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
@@ -125,10 +125,17 @@ declare
     _kept jobq_private.job_archive := new;
 begin
     _kept.state := old.state;
-    if new.state = old.state or _kept is distinct from old then
+    _kept.prune_at := old.prune_at;
+    _kept.is_awaited := old.is_awaited;
+    if _kept is distinct from old or (new.state = old.state) = (
+        (new.prune_at, new.is_awaited) is not distinct from (old.prune_at, old.is_awaited)
+    ) then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s is finished: %s', old.job_id, old.state
         ));
+    end if;
+    if new.state = old.state then
+        return new;
     end if;
     new.previous_state := old.state;
     new.lane := (pg_backend_pid() & 1023)::smallint;
@@ -768,6 +775,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
         when job.dedup = 'replace' and job.dedup_key is null
         then array['INVALID_ARGUMENT', 'dedup is replace, which needs a dedup_key']
+        when job.after_failure not in ('cancel', 'wait', 'run')
+        then array['INVALID_ARGUMENT', 'after_failure must be cancel, wait or run']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'
@@ -2044,7 +2053,10 @@ begin
         new.delivery_version, new.concurrency_key, new.batch_id
     )
     or (new.payload is distinct from old.payload
-        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+        and (
+            old.attempt > 0 or new.state <> old.state
+            or old.state not in ('queued', 'blocked')
+        ))
     or (old.concurrency_key is not null
         and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)
@@ -2662,8 +2674,10 @@ comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
--- their own retention. Returns how many went. Raises: nothing.
+-- such jobs alone. One that others need is put off, so that it is not looked at in every call; who
+-- does not see all queues may not see who needs it, and leaves it to others. What somebody holds is
+-- left to the next call. Idempotency keys stay for their own retention. Returns how many went.
+-- Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
 language plpgsql
@@ -2675,21 +2689,35 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
+    _sees_all boolean;
     _gone uuid[];
 begin
+    _sees_all := jobq_private.worked_queues() is null;
     with due as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            jobq_private.needed_until(
+                a.job_id, a.is_awaited, a.batch_id, a.finished_at
+            ) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
+        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
+    ),
+    put_off as (
+        update jobq_private.job_archive as a
+        set prune_at = nullif(greatest(d.needed_until, now() + interval '1 s'), 'infinity')
+        from due as d
+        where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is not null
     ),
     gone as (
         delete from jobq_private.job_archive as a
         using due as d
         where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is null
         returning a.job_id
     )
     select array_agg(g.job_id) into _gone from gone as g;
@@ -2707,7 +2735,8 @@ comment on function jobq_private.prune_jobs is
 
 -- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
 -- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
--- Invariant: a job that has begun is left as it is. Raises: nothing.
+-- Invariant: a job that has begun is left as it is; one that is blocked waits for its others as
+-- well. Raises: nothing.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
 returns void
 language plpgsql
@@ -2726,8 +2755,10 @@ begin
             coalesce(job.run_at, now() + s.dedup_period), j.created_at + s.dedup_max_wait
         )
     from jobq_private.settings_for(job.kind, job.queue) as s
-    where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
-    returning j.lane_id, j.queue, j.kind, j.concurrency_key, j.priority, j.run_at into _lane;
+    where j.job_id = put_off.job_id and j.state in ('queued', 'blocked') and j.attempt = 0
+    returning case when j.state = 'queued' then j.lane_id end as lane_id, j.queue, j.kind,
+        j.concurrency_key, j.priority, j.run_at
+    into _lane;
     if _lane.lane_id is not null then
         perform jobq_private.call_lane(
             _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at

@@ -551,7 +551,7 @@ comment on function jobq_private.schedule_executions is
 -- may overlap; what is left goes in one by one, in the order of keys.
 -- Raises: JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
--- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, ILLEGAL_STATE.
+-- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
 returns table (ordinal integer, job_id uuid, created boolean)
 language plpgsql

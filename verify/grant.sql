@@ -13,6 +13,7 @@ begin
         ('function', 'jobq.revoke_queue', '', 1),
         ('function', 'jobq_private.check_queue_grant', '', 1),
         ('function', 'jobq_private.copy_kind_queue', '', 1),
+        ('function', 'jobq_private.refuse_job', '', 1),
         ('trigger', 'jobq_private.kind', 'kind_queue', 1),
         ('view', 'jobq.queue_grant', '', 1),
         ('view', 'jobq_private.held_queue', '', 1)

@@ -169,7 +169,7 @@ begin
             select from jobq_private.look as l where l.look_at <= clock_timestamp()
         )
         and current_setting('jobq.resolved', true) is distinct from statement_timestamp()::text
-        and jobq_private.resolve() > 0
+        and jobq_private.resolve(patience => '2 s') > 0
     then
         return query select * from jobq.claim(
             claim.queues, claim.worker, _left, claim.max_limited, claim.except_kinds

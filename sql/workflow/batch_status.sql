@@ -3,7 +3,7 @@
 -- Raises: 22004, JQ001.
 -- Argument batch_id: the batch
 -- Column opened_at: when it was made
--- Column sealed_at: when it had all its members; null before
+-- Column sealed_at: when it was sealed, by seal_batch() or cancel_batch(); null before
 -- Column ended_at: when no member was live any more, and its jobs were called; null before
 -- Column members: how many jobs belong to it
 -- Column blocked: how many wait for other jobs

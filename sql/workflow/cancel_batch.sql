@@ -63,4 +63,4 @@ grant execute on function jobq.cancel_batch
 to jobq_producer, jobq_operator;
 
 comment on function jobq.cancel_batch is
-'Cancels the members of a batch, and says how many it has cancelled, has asked to stop, and how many remain.';
+'Cancels the members of a batch and seals it, and says how many it has cancelled, has asked to stop, and how many remain.';

@@ -1,12 +1,12 @@
 -- Purpose: add jobs that wait for each other, given by names, with one call.
 -- Invariant: all or none. What waits is blocked; arrows that lead round are refused. Jobs that
--- join a running graph may hold up others of it that are blocked yet: their rows are locked
--- until the commit, so that none of them is released meanwhile.
+-- join a running graph may hold up others that are blocked yet: their rows are locked until the
+-- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
 -- to 256 characters, the members of enqueue_many() but for keys, after: an array of names in
--- the graph, or of ids of other jobs, and before: an array of names or ids of blocked jobs of
--- the graph that runs already.
+-- the graph, or of ids of other jobs, and before: an array of names in the graph that runs
+-- already, or of ids of other jobs, all of them blocked yet, which then wait for this one too.
 -- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
 -- runs; null means a graph of their own.
 -- Column name: the name of the job in the graph

@@ -2,8 +2,10 @@
 -- Invariant: the first value stays: whoever saves again gets that one, and must go on with
 -- it. On a handler's own connection the step commits with what the handler has written.
 -- Raises: 22004, 22023, JQ001, JQ003, JQ005, JQ006.
--- Argument name: the step's name, 1 to 256 characters, unique within the job
--- Argument value: what the step has come to: any JSON up to max_payload_bytes
+-- Argument name: the step's name, 1 to 256 characters, unique within the job, and
+-- not beginning with event:, as wait_for() names what it records
+-- Argument value: what the step has come to: any JSON up to max_payload_bytes; null is kept as
+-- JSON's null
 -- Returns: the value that is recorded: an earlier one where there was one
 -- Example: select jobq.save_step(:'running', 1, 'charge', '{"charge_id": 7}');
 create or replace function jobq.save_step(

@@ -4,7 +4,8 @@
 -- step that has a value already, which comes back, or 'lost' for an attempt that no longer
 -- holds its job. Rows are locked in the order of their ids.
 -- Raises: 22004, 22023, JQ005, JQ006.
--- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each
+-- Argument names: the steps' names, parallel to job_ids, 1 to 256 characters each, none beginning
+-- with event:
 -- Argument results: what the steps have come to, a JSON array parallel to job_ids
 -- Column name: the step's name
 -- Column value: what is recorded; null where the attempt had lost its job

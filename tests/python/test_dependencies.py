@@ -245,6 +245,49 @@ def test_the_last_members_that_end_at_once_end_the_batch(
     assert client.batch(batch).succeeded == 2
 
 
+def test_a_redrive_that_is_not_committed_yet_holds_its_batch_up(
+    sessions: Callable[[], Connection],
+) -> None:
+    one, two = sessions(), sessions()
+    client = Client(one)
+    batch = client.open_batch(on_success={"kind": "report"})
+    dead, other = (client.enqueue(kind, batch_id=batch).job_id for kind in ("m1", "m2"))
+    client.seal_batch(batch)
+    claim(one)
+    one.execute("select jobq.fail(%s, 1, 'boom', retryable => false)", (dead,))
+    one.commit()
+    two.execute("select jobq.redrive(%s)", (dead,))
+    assert exchange(one, other) == {}
+    one.commit()
+    assert client.batch(batch).ended_at is None, "a member is on its way back"
+    one.commit()
+    two.commit()
+    settled(one)
+    assert states(one)["report"] == "blocked"
+    claim(one)
+    one.execute("select jobq.complete(%s, 2)", (dead,))
+    settled(one)
+    assert states(one)["report"] == "queued"
+
+
+def test_a_claim_finds_what_a_wide_fan_in_has_released(
+    sessions: Callable[[], Connection],
+) -> None:
+    one = sessions()
+    flow = Graph()
+    flow.add("end", after=[flow.add("part") for _ in range(2500)])
+    Client(one).enqueue_graph(flow)
+    one.execute(
+        "select jobq.complete_many(array_agg(job_id), array_agg(attempt))"
+        " from jobq.claim(%s, 'w', 2500)",
+        (QUEUE,),
+    )
+    one.commit()
+    one.execute("select set_config('jobq.looks', '', false)")
+    one.commit()
+    assert set(claim(one)) == {"end"}
+
+
 def waits_for_a_lock(observer: Connection, connection: Connection) -> bool:
     row = observer.execute(
         "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'",
@@ -645,3 +688,21 @@ def test_a_builder_names_jobs_and_draws_what_it_has_made(
                 ]
             }
         )
+
+
+def test_a_job_to_wait_for_that_cannot_be_meant_is_refused(
+    connect: Callable[[], Connection],
+) -> None:
+    client, flow, other = Client(connect()), Graph(), Graph()
+    stranger = other.add("fetch")
+    parent = client.enqueue("parent").job_id
+    for refused in (
+        lambda: client.enqueue("k", after=str(parent)),
+        lambda: client.enqueue("k", after_failure="zz"),
+        lambda: flow.add("report", after="fetch"),
+        lambda: flow.add("report", after=[stranger]),
+        lambda: flow.add("report", before=[stranger]),
+    ):
+        with pytest.raises(InvalidArgument, match=r"list|after_failure|another graph"):
+            refused()
+    assert flow.jobs == []

@@ -332,6 +332,19 @@ async def test_a_step_that_cannot_be_recorded_kills_its_job(
     assert (job.state, job.last_error_code, job.attempt) == ("dead", "STEP_INVALID", 1)
 
 
+def test_a_step_is_not_named_as_waits_are(database: str) -> None:
+    registry = Registry()
+
+    @registry.handler("flow")
+    def flow(_payload: Any, context: JobContext) -> None:
+        context.step("event:q", int)
+
+    with psycopg.connect(database) as connection:
+        Client(connection).enqueue("flow")
+        [ran] = run_due(connection, registry)
+        assert "not begin with event:" in str(ran.error)
+
+
 def returned(value: object, _context: JobContext) -> object:
     return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
@@ -11,7 +12,19 @@ from psycopg.types.json import Jsonb
 
 from jobq.errors import InvalidArgument
 
-__all__ = ["as_json", "as_jsonb", "as_text", "as_timedelta", "as_uuid", "encode", "plain"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "as_json",
+    "as_jsonb",
+    "as_text",
+    "as_timedelta",
+    "as_uuid",
+    "as_uuids",
+    "encode",
+    "plain",
+]
 
 
 def encode(value: object) -> str:
@@ -94,3 +107,14 @@ def as_uuid(job_id: UUID | str) -> UUID:
         return UUID(job_id)
     except (ValueError, AttributeError, TypeError) as error:
         raise InvalidArgument("a job id must be a UUID", detail=str(job_id)) from error
+
+
+def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
+    """Return the ids of jobs.
+
+    Raises:
+        InvalidArgument: one is no UUID, or a single id is given for a list.
+    """
+    if isinstance(job_ids, str | UUID):
+        raise InvalidArgument("ids of jobs are given as a list", detail=str(job_ids))
+    return [as_uuid(job_id) for job_id in job_ids]

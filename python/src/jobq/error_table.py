@@ -39,6 +39,11 @@ ERROR_TABLE: Final = {
         403,
         "whoever does this must hold all queues while grants by queue are enforced",
     ),
+    "ENQUEUE_DENIED": ErrorRow(
+        "42501",
+        403,
+        "who adds jobs must be allowed to, in their queue",
+    ),
     "FUNCTION_DENIED": ErrorRow(
         "42501",
         403,
@@ -58,6 +63,11 @@ ERROR_TABLE: Final = {
         "JQ001",
         404,
         "job not found",
+    ),
+    "BATCH_ENDED": ErrorRow(
+        "JQ002",
+        409,
+        "a batch that has ended takes no more members",
     ),
     "ILLEGAL_STATE": ErrorRow(
         "JQ002",

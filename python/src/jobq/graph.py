@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jobq.arguments import as_text
@@ -24,9 +24,11 @@ class Node:
 
     Attributes:
         name: what it is called there.
+        graph: the graph, which alone takes this to wait for.
     """
 
     name: str
+    graph: Graph | None = field(default=None, repr=False, compare=False)
 
 
 class Graph:
@@ -67,7 +69,8 @@ class Graph:
             **options: of ``enqueue``, but no keys.
 
         Raises:
-            InvalidArgument: there is a job of this name already.
+            InvalidArgument: there is a job of this name already, or one to wait for is of
+                another graph.
         """
         name = self._free_name(kind) if name is None else name
         if name in self._jobs:
@@ -75,19 +78,35 @@ class Graph:
         job = {
             "kind": kind,
             "payload": payload,
-            "after": [_named(parent) for parent in after] or None,
-            "before": [_named(child) for child in before] or None,
+            "after": self._names("after", after) or None,
+            "before": self._names("before", before) or None,
             "after_failure": after_failure,
             **options,
         }
         given = {member: value for member, value in job.items() if value is not None}
         self._jobs[name] = {"name": name, **given}
-        return Node(name)
+        return Node(name, self)
 
     @property
     def jobs(self) -> list[Mapping[str, Any]]:
         """The jobs, as ``enqueue_graph`` of the database takes them."""
         return list(self._jobs.values())
+
+    def _names(self, argument: str, jobs: Iterable[Node | UUID | str]) -> list[str]:
+        if isinstance(jobs, str | Node):
+            raise InvalidArgument(
+                "jobs of a graph are given as a list", detail=f"{argument}: {jobs}"
+            )
+        return [self._name_of(job) for job in jobs]
+
+    def _name_of(self, job: Node | UUID | str) -> str:
+        if not isinstance(job, Node):
+            return as_text(job)
+        if job.graph not in (None, self):
+            raise InvalidArgument(
+                "a job of another graph is given by its name there, or by its id", detail=job.name
+            )
+        return job.name
 
     def _free_name(self, kind: str) -> str:
         while True:
@@ -110,7 +129,3 @@ def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:
         for job in (jobs if isinstance(jobs, list | tuple) else ())
         if isinstance(job, Mapping)
     ]
-
-
-def _named(job: Node | UUID | str) -> str:
-    return job.name if isinstance(job, Node) else as_text(job)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobq.arguments import as_jsonb, as_text, as_uuid, encode
+from jobq.arguments import as_jsonb, as_text, as_uuid, as_uuids, encode
 from jobq.call import Call, first, nothing, scalar
 from jobq.models import (
     Attempt,
@@ -112,7 +112,7 @@ def enqueue(
         "concurrency_key": concurrency_key,
         "expires_at": expires_at,
         "metadata": with_trace(metadata),
-        "after": [as_uuid(parent) for parent in after or ()] or None,
+        "after": as_uuids(after or ()) or None,
         "after_failure": after_failure,
         "batch_id": None if batch_id is None else as_uuid(batch_id),
     }

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from jobq.arguments import as_jsonb, as_uuid
+from jobq.arguments import as_jsonb, as_uuids
 from jobq.call import Call
 from jobq.errors import InvalidArgument
 from jobq.models import Json, Steered, record
@@ -156,7 +156,7 @@ def _which(
 ) -> dict[str, object]:
     """Return the arguments that say which jobs."""
     return {
-        "job_ids": None if job_ids is None else [as_uuid(job_id) for job_id in job_ids],
+        "job_ids": None if job_ids is None else as_uuids(job_ids),
         "queue": queue,
         "kind": kind,
         "metadata": None if metadata is None else as_jsonb(metadata),

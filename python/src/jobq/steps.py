@@ -285,9 +285,9 @@ def _check_name(what: str, name: object) -> None:
     is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):
         raise StepInvalid(
-            f"the name of a {what} must have 1 to {MAX_NAME} characters",
+            f"the name of a {what} must be text of 1 to {MAX_NAME} characters"
+            + (", and not begin with event:" if what == "step" else ""),
             detail=f"{str(name)[:MAX_NAME]!r}",
-            hint="a step's name does not begin with event:" if what == "step" else "",
         )
 
 

@@ -21,7 +21,10 @@ begin
         new.delivery_version, new.concurrency_key, new.batch_id
     )
     or (new.payload is distinct from old.payload
-        and (old.attempt > 0 or old.state <> 'queued' or new.state <> 'queued'))
+        and (
+            old.attempt > 0 or new.state <> old.state
+            or old.state not in ('queued', 'blocked')
+        ))
     or (old.concurrency_key is not null
         and (new.lane_id is null or (new.queue = old.queue) <> (new.lane_id = old.lane_id)))
     or (old.place is not null and new.queue <> old.queue)

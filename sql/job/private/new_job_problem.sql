@@ -40,6 +40,8 @@ as $$
         then array['INVALID_ARGUMENT', 'dedup must be skip, enqueue, replace, debounce or throttle']
         when job.dedup = 'replace' and job.dedup_key is null
         then array['INVALID_ARGUMENT', 'dedup is replace, which needs a dedup_key']
+        when job.after_failure not in ('cancel', 'wait', 'run')
+        then array['INVALID_ARGUMENT', 'after_failure must be cancel, wait or run']
         when pg_catalog.octet_length(job.concurrency_key) not between 1 and 1024
         then array['INVALID_ARGUMENT', 'concurrency_key must have 1 to 1024 bytes']
         when pg_catalog.jsonb_typeof(job.metadata) <> 'object'

@@ -1,7 +1,9 @@
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
--- such jobs alone; not while a job that waited for one is live, or its batch; what somebody holds is left to the next call. Idempotency keys stay for
--- their own retention. Returns how many went. Raises: nothing.
+-- such jobs alone. One that others need is put off, so that it is not looked at in every call; who
+-- does not see all queues may not see who needs it, and leaves it to others. What somebody holds is
+-- left to the next call. Idempotency keys stay for their own retention. Returns how many went.
+-- Raises: nothing.
 create or replace function jobq_private.prune_jobs(max_rows integer)
 returns bigint
 language plpgsql
@@ -13,21 +15,35 @@ set jit = off
 set enable_seqscan = off
 as $$
 declare
+    _sees_all boolean;
     _gone uuid[];
 begin
+    _sees_all := jobq_private.worked_queues() is null;
     with due as materialized (
-        select a.job_id, a.finished_at
+        select
+            a.job_id, a.finished_at,
+            jobq_private.needed_until(
+                a.job_id, a.is_awaited, a.batch_id, a.finished_at
+            ) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, now())
+        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
+    ),
+    put_off as (
+        update jobq_private.job_archive as a
+        set prune_at = nullif(greatest(d.needed_until, now() + interval '1 s'), 'infinity')
+        from due as d
+        where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is not null
     ),
     gone as (
         delete from jobq_private.job_archive as a
         using due as d
         where a.job_id = d.job_id and a.finished_at = d.finished_at
+        and d.needed_until is null
         returning a.job_id
     )
     select array_agg(g.job_id) into _gone from gone as g;

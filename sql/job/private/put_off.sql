@@ -1,6 +1,7 @@
 -- Purpose: a job that has not begun takes the payload of a later call, and waits on from then: by
 -- dedup_period or until the call's run_at, but no longer in all than dedup_max_wait.
--- Invariant: a job that has begun is left as it is. Raises: nothing.
+-- Invariant: a job that has begun is left as it is; one that is blocked waits for its others as
+-- well. Raises: nothing.
 create or replace function jobq_private.put_off(job_id uuid, job jobq_private.new_job)
 returns void
 language plpgsql
@@ -19,8 +20,10 @@ begin
             coalesce(job.run_at, now() + s.dedup_period), j.created_at + s.dedup_max_wait
         )
     from jobq_private.settings_for(job.kind, job.queue) as s
-    where j.job_id = put_off.job_id and j.state = 'queued' and j.attempt = 0
-    returning j.lane_id, j.queue, j.kind, j.concurrency_key, j.priority, j.run_at into _lane;
+    where j.job_id = put_off.job_id and j.state in ('queued', 'blocked') and j.attempt = 0
+    returning case when j.state = 'queued' then j.lane_id end as lane_id, j.queue, j.kind,
+        j.concurrency_key, j.priority, j.run_at
+    into _lane;
     if _lane.lane_id is not null then
         perform jobq_private.call_lane(
             _lane.lane_id, _lane.queue, _lane.concurrency_key, _lane.priority, _lane.run_at

@@ -26,7 +26,7 @@ begin
         end if;
         _batch := jobq_private.find_batch(_batch_id);
         if _batch.ended_at is not null then
-            perform jobq_private.raise_error('ILLEGAL_STATE', format(
+            perform jobq_private.raise_error('BATCH_ENDED', format(
                 'batch_id %s ended at %s', _batch_id, _batch.ended_at
             ));
         end if;

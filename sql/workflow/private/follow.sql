@@ -40,7 +40,6 @@ begin
             'INVALID_ARGUMENT', 'after must have at most 100000 jobs'
         );
     end if;
-    perform jobq_private.check_after_failure(follow.jobs);
 
     insert into jobq_private.edge (child, parent, after_failure)
     select distinct i.job_id, a.parent, coalesce(j.after_failure, 'cancel')

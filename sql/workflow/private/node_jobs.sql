@@ -2,24 +2,19 @@
 -- Invariant: reads nothing. Raises: 22004, 22023.
 create or replace function jobq_private.node_jobs(nodes jsonb)
 returns jobq_private.new_job[]
-language plpgsql
+language sql
 stable
 parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    _jobs constant jobq_private.new_job[] := jobq_private.read_jobs(
+    select jobq_private.read_jobs(
         (
             select jsonb_agg(n.node - '{name,after,before}'::text[] order by n.place)
             from jsonb_array_elements(node_jobs.nodes) with ordinality as n (node, place)
         ),
         '{kind,payload,queue,run_at,priority,max_attempts,timeout,metadata,concurrency_key,after_failure,batch_id}'
-    );
-begin
-    perform jobq_private.check_after_failure(_jobs);
-    return _jobs;
-end
+    )
 $$;
 
 revoke all on function jobq_private.node_jobs from public;

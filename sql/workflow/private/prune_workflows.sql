@@ -1,7 +1,7 @@
 -- Purpose: forget the steps and waits of jobs that have gone, and events past retention;
 -- release those that waited for what a transaction with one snapshot has emitted.
 -- Invariant: a bounded number of rows at a call. An event for which a job waits stays, and
--- so do the steps of a job that can still be redriven. Who does not see all queues leaves what
+-- so do the steps of a job that can still be redriven, and the signals to it. Who does not see all queues leaves what
 -- belongs to none to others. Returns how many rows went.
 -- Raises: nothing.
 create or replace function jobq_private.prune_workflows(max_rows integer)
@@ -50,6 +50,7 @@ begin
             select from jobq_private.waiter as w
             where w.event = o.event and o.job_id in (w.job_id, _all)
         )
+        and (o.job_id = _all or jobq_private.state_of(o.job_id) is null)
         order by o.emitted_at
         limit prune_workflows.max_rows
     );

@@ -4,11 +4,13 @@
 -- which somebody looks again after 10 ms, later after up to a second. A look is taken away
 -- only after a new snapshot has shown that nothing is left to do, by who has the rows of
 -- children and batches; so whoever is killed strands nothing, and what two do at once is done
--- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms; what
--- a round was too short for stays due. Tells claim() by jobq.resolved that this statement has
--- had its share. Batches are left to who works all queues, as members may be in any. Returns
--- how many jobs were released or cancelled. Raises: nothing.
-create or replace function jobq_private.resolve(max_looks integer default 1000)
+-- once. A repeatable snapshot is too old for that. Bounded: no round begins after 200 ms, or while
+-- nothing has moved after patience; what there was no time for stays due. Tells claim() by
+-- jobq.resolved that this statement has had its share. Batches are left to who works all queues,
+-- as members may be in any. Returns how many jobs were released or cancelled. Raises: nothing.
+create or replace function jobq_private.resolve(
+    max_looks integer default 1000, patience interval default '200 ms'
+)
 returns bigint
 language plpgsql
 volatile
@@ -22,7 +24,7 @@ set enable_mergejoin = off
 as $$
 declare
     _queues constant text[] := jobq_private.worked_queues();
-    _until constant timestamptz := clock_timestamp() + interval '200 ms';
+    _began constant timestamptz := clock_timestamp();
     _looks tid[];
     _parents uuid[];
     _children uuid[];
@@ -38,7 +40,7 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         return 0;
     end if;
-    for _round in 1 .. 10 loop
+    loop
         select
             array_agg(l.ctid),
             coalesce(array_agg(l.id) filter (where l.about = 'parent'), '{}'),
@@ -72,7 +74,9 @@ begin
             _looks, _parents, _children, _left, _queues, _now + _closed > 0
         );
         _moved := _moved + _now;
-        exit when clock_timestamp() > _until;
+        exit when clock_timestamp() - _began > case
+            when _moved = 0 then resolve.patience else interval '200 ms'
+        end;
     end loop;
     return _moved;
 end

@@ -2,7 +2,9 @@
 -- that they waited for, or for the end of a batch that has not called them yet.
 -- Invariant: edges that a death had closed are opened again: those of blocked jobs that wait for
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
--- ids, so that none is released meanwhile; so are batches, which do not end until the commit.
+-- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
+-- is done where it has run already. Batches whose members or jobs at the end these are do not end
+-- until the commit; one that has ended without such a job ends once more.
 -- is true keeps the index of blocked jobs away, by which the array would be gone through for each
 -- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
@@ -19,9 +21,11 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
+    _sees_all constant boolean := jobq_private.worked_queues() is null;
     _waiting uuid[];
     _called uuid[];
 begin
+    perform jobq_private.hold_batches(wait_again.job_ids);
     _waiting := array(
         select j.job_id
         from jobq_private.job as j
@@ -54,25 +58,33 @@ begin
     and (
         c.child in (select w from unnest(_waiting) as w)
         or c.child in (select i from unnest(wait_again.job_ids) as i)
+        or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
     with batch as materialized (
-        select b.on_success, b.on_end, b.on_first_death
+        select b.batch_id, b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
-        where (
-            b.on_success = any(wait_again.job_ids)
-            or b.on_end = any(wait_again.job_ids)
-            or b.on_first_death = any(wait_again.job_ids)
-        )
-        and b.ended_at is null
+        where b.on_success = any(wait_again.job_ids)
+        or b.on_end = any(wait_again.job_ids)
+        or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for share
+        for no key update
+    ),
+    called as materialized (
+        select b.batch_id, c.job_id
+        from batch as b
+        cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+        where c.job_id in (select i from unnest(wait_again.job_ids) as i)
+        and not exists (
+            select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+        )
+    ),
+    reopened as (
+        update jobq_private.batch as b
+        set ended_at = null
+        from called as c
+        where b.batch_id = c.batch_id and b.ended_at is not null
     )
-    select array_agg(c.job_id) into _called
-    from batch as b
-    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
-    where not exists (
-        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
-    );
+    select array_agg(c.job_id) into _called from called as c;
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)

@@ -125,7 +125,7 @@ reset session authorization;
 
 set session authorization doer;
 select is(
-    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'')'), '42501',
+    pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'')'), '42501 ENQUEUE_DENIED',
     'who may only work may not enqueue'
 );
 select is(

@@ -393,7 +393,7 @@ select ok(
 from jobq_private.job as j
 where j.job_id = :'held';
 
--- Forged columns of a finished job: every one of them
+-- Forged columns of a finished job: every one of them, but for how long and why it is kept
 select is(
     pg_temp.as_owner(format(
         'update jobq_private.job_archive set %I = %s where job_id = %L',
@@ -414,7 +414,8 @@ select is(
         end,
         :'ended'
     )),
-    'JQ002 IMMUTABLE', format('%s of a finished job cannot be changed', c.attname)
+    case when c.attname in ('is_awaited', 'prune_at') then 'ok' else 'JQ002 IMMUTABLE' end,
+    format('%s of a finished job cannot be changed', c.attname)
 )
 from pg_catalog.pg_attribute as c
 where c.attrelid = 'jobq_private.job_archive'::regclass and c.attnum > 0

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(52);
+select plan(68);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -223,6 +223,93 @@ select throws_ok(
     'JQ002', null, 'nobody forges a blocked job with a past'
 );
 
+-- Let go by hand
+select jobq.enqueue('p19') as p19 \gset
+select jobq.enqueue('hand', queue => 'hand', after => array[:'p19']::uuid[]) as hand \gset
+update jobq.job as j set state = 'queued' where j.job_id = :'hand';
+select results_eq(
+    $$ select kind collate "default" from jobq.claim('{hand}', 'w') $$, $$ values ('hand') $$,
+    'who may change a job can let it go before its parents'
+);
+select is(
+    (select i.state from jobq.list_inputs(:'hand') as i), 'queued', 'and it sees how far those are'
+);
+select from jobq.claim_job(:'p19', 'w');
+select jobq.fail(:'p19', 1, 'boom', retryable => false);
+select from jobq_private.resolve();
+select is(pg_temp.state('hand'), 'running', 'whose ends are nothing to it');
+select ok(jobq.complete(:'hand', 1), 'as it goes on');
+
+-- debounce
+select jobq.enqueue('d', '1', after => array[:'t']::uuid[], dedup_key => 'e', dedup => 'debounce')
+as d \gset
+select is(
+    jobq.enqueue('d', '3', after => array[:'t']::uuid[], dedup_key => 'e', dedup => 'debounce')::text,
+    :'d', 'a blocked job stands for a later call'
+);
+select is(
+    (select j.state || ' ' || j.payload::text from jobq.job as j where j.job_id = :'d'),
+    'blocked 3', 'and takes its payload, and waits'
+);
+
+-- What its kind keeps no longer is kept for the job that waited for it, and for the one beyond
+select jobq.put_kind('brief', keep_succeeded => '1 s');
+select jobq.enqueue('brief', queue => 'kept') as b1 \gset
+select jobq.enqueue('brief', queue => 'kept') as b2 \gset
+select jobq.enqueue('brief', queue => 'kept') as b3 \gset
+select jobq.enqueue('tries', queue => 'kept', max_attempts => 1, after => array[:'b1', :'b2']::uuid[])
+as tries \gset
+select jobq.enqueue('beyond', after => array[:'tries']::uuid[], after_failure => 'wait');
+select from jobq.claim('{kept}', 'w', 10);
+select from jobq.complete_many(array[:'b1', :'b2', :'b3']::uuid[], '{1,1,1}', '[77,78,79]');
+select from jobq.claim('{kept}', 'w', 10);
+select jobq.fail(:'tries', 1, 'boom');
+select from jobq_private.resolve();
+select jobq.enqueue('late', after => array[:'b3']::uuid[], run_at => now() + interval '1 year');
+select jobq.enqueue('brief', queue => 'kept') as b4 \gset
+select from jobq.claim('{kept}', 'w', 10);
+select jobq.complete(:'b4', 1);
+select from jobq_private.resolve();
+
+create function pg_temp.pruned()
+returns bigint
+language plpgsql
+as $$
+begin
+    set local session_replication_role = replica;
+    update jobq_private.job_archive as a set prune_at = now() - interval '1 s'
+    where a.kind = 'brief' and a.prune_at is not null;
+    set local session_replication_role = origin;
+    return jobq_private.prune_jobs(100);
+end
+$$;
+
+select is(pg_temp.pruned(), 1::bigint, 'only what nobody waited for is forgotten');
+select ok(
+    (select bool_and(a.prune_at is null) from jobq_private.job_archive as a
+    where a.job_id in (:'b1', :'b2')),
+    'what a finished job waited for is kept as long as that, and not looked at again'
+);
+select ok(
+    (select a.prune_at > now() from jobq_private.job_archive as a where a.job_id = :'b3'),
+    'what a live one waited for is looked at later, though it had ended before'
+);
+select from jobq.redrive_tree(:'tries');
+select results_eq(
+    format('select result from jobq.list_inputs(%L)', :'tries'),
+    $$ values ('77'::jsonb), ('78') $$, 'so a job that is redriven has its inputs'
+);
+select from jobq.claim_job(:'tries', 'w');
+select jobq.complete(:'tries', 2);
+select from jobq.delete_many(kind => 'beyond');
+select from jobq.delete_many(array[:'tries']::uuid[]);
+select is(pg_temp.pruned(), 0::bigint, 'kept by all, they go with their day');
+
+select throws_ok(
+    'select jobq.enqueue(''k'', after_failure => ''zz'')', '22023', null,
+    'after_failure is looked at, whether the job waits or not'
+);
+
 -- A child that another's end has released is left alone by workers that do not know its kind.
 select jobq.enqueue('known', queue => 'parts') as k \gset
 select jobq.enqueue('unknown', queue => 'parts', after => array[:'k']::uuid[]);
@@ -248,6 +335,37 @@ select results_eq(
     format('values (''job_id %s, which is gone: '')', :'gone'),
     'explain() tells of a parent that is gone'
 );
+
+-- Under grants by queue: a redrive holds up a hidden child that runs however its parents end
+select jobq.enqueue('pv', queue => 'seen', max_attempts => 1) as pv \gset
+select jobq.enqueue('ph', queue => 'hidden') as ph \gset
+select jobq.enqueue(
+    'anyhow', queue => 'hidden', after => array[:'pv', :'ph']::uuid[], after_failure => 'run'
+);
+select from jobq.claim('{seen,hidden}', 'w', 10);
+select jobq.fail(:'pv', 1, 'boom');
+select from jobq_private.resolve();
+create role one_queue login;
+grant jobq_worker, jobq_operator, jobq_producer to one_queue;
+select jobq.grant_queue('one_queue', 'seen', 'work');
+select jobq.enforce_queue_grants();
+set local session authorization one_queue;
+select jobq.redrive(:'pv');
+select throws_ok(
+    statement, '42501', 'who adds jobs must be allowed to, in their queue', 'has words for it: ' || statement
+)
+from unnest(array[
+    'select jobq.enqueue(''k'', queue => ''hidden'')',
+    'select jobq.open_batch(''{"kind": "k", "queue": "hidden"}'')'
+]) as u (statement);
+reset session authorization;
+select jobq.complete(:'ph', 1);
+select from jobq_private.resolve();
+select is(pg_temp.state('anyhow'), 'blocked', 'a hidden child waits for a parent that is redriven');
+select from jobq.claim_job(:'pv', 'w');
+select jobq.complete(:'pv', 2);
+select from jobq_private.resolve();
+select is(pg_temp.state('anyhow'), 'queued', 'until that has ended');
 
 select * from finish();
 rollback;

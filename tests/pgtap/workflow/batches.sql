@@ -1,6 +1,6 @@
 -- What open_batch(), seal_batch(), cancel_batch() and batch_status() promise.
 begin;
-select plan(42);
+select plan(46);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -79,7 +79,7 @@ select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
 select ok((select b.ended_at is not null from jobq.batch_status(:'batch') as b),
     'batch_status() says so');
 select is(pg_temp.refusal(format('select jobq.enqueue(''m'', batch_id => %L)', :'batch')),
-    'JQ002 ILLEGAL_STATE', 'nobody joins a batch that has ended');
+    'JQ002 BATCH_ENDED', 'nobody joins a batch that has ended');
 select jobq.seal_batch(:'batch');
 select from jobq_private.resolve();
 select is(pg_temp.states('{s,e,d}'), 'd cancelled, e queued, s queued',
@@ -203,7 +203,39 @@ select from jobq_private.resolve();
 select is(pg_temp.states('{s11,e11}'), 'e11 queued, s11 queued', 'and is called at the end');
 select jobq.cancel(:'s11');
 select jobq.redrive(:'s11');
-select is(pg_temp.states('{s11}'), 's11 queued', 'after which it waits for nobody');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s11}'), 's11 queued', 'once more, after the end too');
+
+-- Its condition is looked at anew
+select jobq.open_batch('{"kind": "s12"}', null, '{"kind": "d12"}') as batch \gset
+select on_success as s12, on_first_death as d12 from jobq.batch_status(:'batch') \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.seal_batch(:'batch');
+select pg_temp.ended(:'m1', false);
+select from jobq_private.resolve();
+select jobq.redrive(:'s12');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s12,d12}'), 'd12 queued, s12 cancelled',
+    'on_success is cancelled again while a member is dead');
+select jobq.redrive(:'m1');
+select jobq.redrive(:'s12');
+select from jobq_private.resolve();
+select is(pg_temp.states('{s12}'), 's12 blocked', 'waits for members that were redriven');
+select from jobq.claim_job(:'m1', 'w');
+select jobq.complete(:'m1', 2);
+select from jobq_private.resolve();
+select is(
+    pg_temp.states('{s12}') || (select b.ended_at is not null from jobq.batch_status(:'batch') as b),
+    's12 queuedtrue', 'and runs when they have succeeded'
+);
+select jobq.open_batch(on_first_death => '{"kind": "d13"}') as batch \gset
+select on_first_death as d13 from jobq.batch_status(:'batch') \gset
+select jobq.enqueue('m', batch_id => :'batch') as m1 \gset
+select jobq.seal_batch(:'batch');
+select pg_temp.ended(:'m1', true);
+select jobq.redrive(:'d13');
+select from jobq_private.resolve();
+select is(pg_temp.states('{d13}'), 'd13 cancelled', 'on_first_death while none is');
 
 -- A member that waits for the end of its own batch
 select jobq.open_batch('{"kind": "s8"}') as batch \gset

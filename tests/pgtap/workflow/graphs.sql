@@ -1,6 +1,6 @@
 -- What enqueue_graph(), cancel_tree(), redrive_tree() and show_graph() promise.
 begin;
-select plan(45);
+select plan(47);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -162,6 +162,18 @@ select is(
         {"name": "x", "kind": "k", "before": ["split"]}]}', %L)$$, :'split')),
     'JQ002 ILLEGAL_STATE', 'nor is anything added before a job that is not blocked'
 );
+select jobq.enqueue('apart') as apart \gset
+select jobq.enqueue('waits apart', after => array[:'apart']::uuid[]) as waits_apart \gset
+select lives_ok(
+    format($$select jobq.enqueue_graph('{"jobs": [
+        {"name": "also", "kind": "also", "before": ["%s"]}]}', %L)$$, :'waits_apart', :'split'),
+    'any blocked job may come to wait, by its id'
+);
+select is(
+    (select count(*) from jobq.list_inputs(:'waits_apart')), 2::bigint, 'and it does'
+);
+select jobq.delete_many(kind => k) from unnest('{waits apart,also,apart}'::text[]) as k;
+delete from jobq_private.node where name = 'also';
 select jobq.complete(:'split', 1);
 select jobq_private.resolve();
 select is(

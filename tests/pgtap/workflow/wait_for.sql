@@ -135,10 +135,19 @@ update jobq_private.event set emitted_at = now() - interval '40 days';
 update jobq_private.waiter set since = now() - interval '40 days' where job_id = :'other';
 insert into jobq_private.event (event, payload, emitted_at)
 values ('only', '1', now() - interval '40 days');
+select jobq.enqueue('asks later', run_at => now() + interval '1 year') as later \gset
+select jobq.signal(:'later', 'told early', '9');
+select jobq.signal(:'other', 'told', '9');
+update jobq_private.event set emitted_at = now() - interval '40 days';
+select jobq.enqueue('deleted') as deleted \gset
+select jobq.signal(:'deleted', 'unheard');
+update jobq_private.event set emitted_at = now() - interval '40 days';
+select from jobq.delete_many(array[:'deleted']::uuid[]);
 select jobq_private.prune_workflows(1000);
 select results_eq(
-    'select event collate "default" from jobq_private.event', $$ values ('only') $$,
-    'old events are forgotten, but for those that somebody waits for'
+    'select event collate "default" from jobq_private.event order by event',
+    $$ values ('approval'), ('late answer'), ('only'), ('only'), ('told'), ('told early') $$,
+    'old events are forgotten, but for those that somebody waits for, and signals to jobs'
 );
 select is(
     (select count(*) from jobq_private.waiter), 1::bigint, 'a job that lives waits on'

@@ -22,7 +22,7 @@ NULL = Raw(b"null")
 
 
 class NewStep(Request, kw_only=True):
-    """What a step has come to; its name is unique within the job."""
+    """What a step has come to, null without a value; its name is unique within the job."""
 
     name: LongName
     value: Json | UnsetType = UNSET
