@@ -8872,7 +8872,6 @@ declare
     _set jobq_private.new_job;
     _settings jobq_private.settings;
     _mistyped text;
-    _ran text;
     _late text;
 begin
     if changes is null then
@@ -8909,16 +8908,7 @@ begin
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
     if _set.payload is not null then
-        select min(j.job_id::text) into _ran
-        from jobq_private.job as j
-        where j.job_id = any(check_change.job_ids)
-        and j.payload <> _set.payload
-        and (j.attempt > 0 or j.state <> 'queued');
-        if _ran is not null then
-            perform jobq_private.raise_error('IMMUTABLE', format(
-                'job_id %s has run: its payload stays', _ran
-            ));
-        end if;
+        perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);
     end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         select min(j.job_id::text) into _late
@@ -9249,6 +9239,50 @@ revoke all on function jobq_private.check_new_jobs from public;
 
 comment on function jobq_private.check_new_jobs is
 'Refuses a batch of new jobs when one of them is not acceptable.';
+
+-- Purpose: refuse another payload for a job that has run, and one that names another
+-- concurrency key than the job has from its payload: the key is what limits were counted by.
+-- Invariant: reads only. Raises: JQ002.
+create or replace function jobq_private.check_payload_change(job_ids uuid[], payload jsonb)
+returns void
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _ran text;
+    _keyed text;
+begin
+    select
+        min(j.job_id::text) filter (where j.attempt > 0 or j.state <> 'queued'),
+        min(j.job_id::text) filter (
+            where j.concurrency_key is not distinct from j.payload #>> k.concurrency_key
+            and check_payload_change.payload #>> k.concurrency_key
+            is distinct from j.concurrency_key
+        )
+    into _ran, _keyed
+    from jobq_private.job as j
+    left join jobq_private.kind as k on k.kind = j.kind
+    where j.job_id = any(check_payload_change.job_ids)
+    and j.payload <> check_payload_change.payload;
+    if _ran is not null then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s has run: its payload stays', _ran
+        ));
+    elsif _keyed is not null then
+        perform jobq_private.raise_error('IMMUTABLE', format(
+            'job_id %s has its concurrency key from its payload: it stays', _keyed
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.check_payload_change from public;
+
+comment on function jobq_private.check_payload_change is
+'Refuses another payload for a job that has run, or that would have another concurrency key.';
 
 -- Purpose: which payload of a batch of new jobs does not fit the schema of its kind, and why; null
 -- where all do.
@@ -11993,8 +12027,8 @@ comment on function jobq.cancel_many is
 
 -- Purpose: change jobs that wait: when they run or expire, their priority, queue and payload.
 -- Invariant: all or none, and only while they wait: a job that a worker takes meanwhile is
--- passed over. The payload of a job that has run once stays what it was. A job that waits
--- for an event is due at its deadline at the latest.
+-- passed over. The payload of a job that has run once stays what it was, and so does what is a
+-- job's concurrency key in it. A job that waits for an event is due at its deadline at the latest.
 -- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument changes: a JSON object with any of run_at (an instant, or `"now"`), priority, queue,
 -- payload, timeout and expires_at; what it does not name, or names as null, stays. A job that

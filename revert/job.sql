@@ -79,6 +79,7 @@ drop function if exists jobq_private.check_worked;
 drop function if exists jobq_private.check_queue_depth;
 drop function if exists jobq_private.check_payload_schemas;
 drop function if exists jobq_private.payload_schema_problem;
+drop function if exists jobq_private.check_payload_change;
 drop function if exists jobq_private.check_new_jobs;
 drop function if exists jobq_private.check_new_job;
 drop function if exists jobq_private.new_job_problem;

@@ -33,6 +33,7 @@ begin
         ('function', 'jobq_private.check_listening', '', 1),
         ('function', 'jobq_private.check_new_job', '', 1),
         ('function', 'jobq_private.check_new_jobs', '', 1),
+        ('function', 'jobq_private.check_payload_change', '', 1),
         ('function', 'jobq_private.check_payload_schemas', '', 1),
         ('function', 'jobq_private.check_queue_depth', '', 1),
         ('function', 'jobq_private.check_worked', '', 1),

@@ -15,7 +15,6 @@ declare
     _set jobq_private.new_job;
     _settings jobq_private.settings;
     _mistyped text;
-    _ran text;
     _late text;
 begin
     if changes is null then
@@ -52,16 +51,7 @@ begin
         perform jobq_private.check_new_job(_set, _settings);
     end loop;
     if _set.payload is not null then
-        select min(j.job_id::text) into _ran
-        from jobq_private.job as j
-        where j.job_id = any(check_change.job_ids)
-        and j.payload <> _set.payload
-        and (j.attempt > 0 or j.state <> 'queued');
-        if _ran is not null then
-            perform jobq_private.raise_error('IMMUTABLE', format(
-                'job_id %s has run: its payload stays', _ran
-            ));
-        end if;
+        perform jobq_private.check_payload_change(check_change.job_ids, _set.payload);
     end if;
     if num_nonnulls(_set.run_at, _set.expires_at) > 0 then
         select min(j.job_id::text) into _late

@@ -1,6 +1,6 @@
 -- What jobq.change_many() promises.
 begin;
-select plan(52);
+select plan(58);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -115,6 +115,24 @@ select throws_ok(
     ),
     'JQ002', null, 'no change of state takes a payload with it'
 );
+
+-- Concurrency keys in payloads
+select jobq.put_kind('keyed', concurrency_key => '{customer}', queue => 'keyed');
+select jobq.enqueue('keyed', '{"customer": 1}') as keyed, jobq.enqueue('keyed', '{"n": 1}') as unkeyed \gset
+select jobq.enqueue('keyed', '{"customer": 1}', concurrency_key => 'own') as own \gset
+select is(
+    pg_temp.refusal(format('select jobq.change_many(%L, array[%L::uuid])', v.changes, v.id)),
+    v.refusal, v.claim
+)
+from (
+    values
+    ('{"payload": {"customer": 2}}', :'keyed', 'JQ002 IMMUTABLE', 'a payload with another key is refused'),
+    ('{"payload": {}}', :'keyed', 'JQ002 IMMUTABLE', 'as is one without'),
+    ('{"payload": {"customer": 1, "n": 2}}', :'keyed', 'none', 'with the same it is taken'),
+    ('{"payload": {"customer": 2}}', :'unkeyed', 'JQ002 IMMUTABLE', 'nor is a key added'),
+    ('{"payload": {"n": 2}}', :'unkeyed', 'none', 'where there was none'),
+    ('{"payload": {"customer": 2}}', :'own', 'none', 'a key that was given by itself stays, too')
+) as v (changes, id, refusal, claim);
 
 -- A job that waits for an event
 create temporary table waiting as select jobq.enqueue('waits', queue => 'w') as job_id;
