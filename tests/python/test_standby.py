@@ -1,8 +1,9 @@
-"""Commits that wait for a standby: what it has not confirmed is not acknowledged."""
+"""Commits that wait for a standby, and jobs that move to another server by replication."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from jobq import Client
 from jobq.embedded import Server
 from jobq.errors import DatabaseUnavailable
 from jobq.worker.link import Link
-from servers import SETTINGS, Cluster
+from servers import ROOT, SETTINGS, Cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,11 @@ KEYS = {
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, project: Path) -> Iterator[Cluster]:
     """A server whose commits wait for a standby that is away, as soon as one asks them to."""
-    settings = SETTINGS | {"synchronous_standby_names": "away", "synchronous_commit": "local"}
+    settings = SETTINGS | {
+        "synchronous_standby_names": "away",
+        "synchronous_commit": "local",
+        "wal_level": "logical",
+    }
     server = Server(tmp_path_factory.mktemp("server"), settings=settings, durable=False)
     with server:
         yield Cluster(server, project)
@@ -97,3 +102,61 @@ async def test_a_worker_does_not_take_an_unconfirmed_claim_for_its_own(url: str)
         with pytest.raises(DatabaseUnavailable, match="not confirmed by a standby"):
             await claim
         await link.close()
+
+
+LIFE = """
+    select jobq.put_kind('k', max_attempts => 3);
+    select count(*) from jobq.enqueue_many((
+        select jsonb_agg(jsonb_build_object('kind', 'k', 'idempotency_key', 'key ' || n))
+        from generate_series(1, 30) as n
+    ));
+    select jobq.log(c.job_id, c.attempt, 'INFO', 'begun'), jobq.complete(c.job_id, c.attempt)
+    from jobq.claim('{default}', 'w', 10) as c;
+    select jobq.fail(c.job_id, c.attempt, 'no', retryable => false)
+    from jobq.claim('{default}', 'w', 10) as c;
+    select jobq.redrive(job_id) from jobq.job where state = 'dead' order by job_id limit 3;
+"""
+EVERYTHING = """
+    select to_jsonb(j) from jobq.job as j order by j.job_id;
+    select to_jsonb(l) from jobq_private.job_log as l order by l.sequence;
+    select to_jsonb(a) from jobq_private.audit as a order by a.audit_id;
+    select to_jsonb(a) from jobq_private.attempt as a order by a.job_id;
+"""
+CAUGHT_UP = """
+    select confirmed_flush_lsn >= %s::pg_lsn from pg_replication_slots where slot_name = 'jobq'
+"""
+
+
+def test_jobs_move_by_logical_replication_as_is_written(cluster: Cluster) -> None:
+    """Both databases are of one server, so the subscription takes a slot that it has not made."""
+    text = (ROOT / "docs/operations.md").read_text()
+    steps = text.partition("## Moving by logical replication")[2].partition("\n## ")[0]
+    publish, subscribe = re.findall(r"```sql\n(.*?)```", steps, re.DOTALL)
+    [sequences] = re.findall(r'-Atc "(.*?)" \|', steps, re.DOTALL)
+    with cluster.database() as old, cluster.database() as new:
+        here = subscribe.replace("host=old dbname=app user=postgres", old)
+        here = here.replace("publication jobq;", "publication jobq with (create_slot = false);")
+        cluster.psql(old, LIFE + publish)
+        with psycopg.connect(old, autocommit=True) as source:
+            source.execute("select pg_create_logical_replication_slot('jobq', 'pgoutput')")
+            try:
+                cluster.psql(new, here)
+                unready = "select count(*) = 0 from pg_subscription_rel where srsubstate <> 'r'"
+                with psycopg.connect(new, autocommit=True) as target:
+                    until(target, unready)
+                cluster.psql(old, LIFE.replace("key ", "later "))
+                end = source.execute("select pg_current_wal_lsn()").fetchone()
+                until(source, CAUGHT_UP, end)
+            finally:
+                cluster.psql(new, "drop subscription if exists jobq")
+        cluster.psql(new, cluster.psql(old, sequences))
+        assert cluster.psql(new, EVERYTHING) == cluster.psql(old, EVERYTHING)
+        cluster.psql(new, LIFE.replace("key ", "last ") + "select jobq.maintain()")
+
+
+def until(connection: Connection, query: str, given: Any = None) -> None:
+    """Wait until a query answers true."""
+    deadline = time.monotonic() + 60.0
+    while connection.execute(query.encode(), given).fetchone() != (True,):
+        assert time.monotonic() < deadline, query
+        time.sleep(0.05)
