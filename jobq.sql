@@ -1933,6 +1933,8 @@ values
     'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('get_delivery', 'refused',
     'workers are connected to each shard: jobq worker --database URL --database URL'),
+('list_undeliverable', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('list_declarations', 'refused', 'each shard lists its own: jobq cluster check'),
 ('list_router_statements', 'refused', 'a shard writes them'),
 ('heartbeat', 'refused',
@@ -12455,7 +12457,14 @@ begin
         );
     elsif jobq_private.is_unknown(_job.kind, _job.queue) then
         return query select 'unknown_kind', format(
-            'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
+            'no live worker of queue %s has %s kind %s', _job.queue,
+            case
+                when exists (
+                    select from jobq_private.endpoint as e where e.endpoint = _job.kind
+                ) then 'driver and keys to deliver'
+                else 'a handler for'
+            end,
+            _job.kind
         );
     end if;
     return query
@@ -20163,6 +20172,47 @@ grant execute on function jobq.list_ciphertexts to jobq_operator;
 comment on function jobq.list_ciphertexts is
 'Returns every secret as it is encrypted, for its rotation to another key.';
 
+-- Purpose: the endpoints that a worker cannot deliver, for want of a driver or a key.
+-- Invariant: what they are now decides, not what older versions were. Raises: 22004.
+-- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
+-- Argument key_ids: the ids of the keys that it has, of those under which secrets are encrypted.
+-- Returns: one row an endpoint, by name.
+-- Column type: HTTP, KAFKA or REDIS_STREAM.
+-- Column secret: the first that it has no key for; null where a driver is missing.
+-- Column key_id: the id of that key.
+-- Example: select endpoint, type, secret from jobq.list_undeliverable('{HTTP}', '{}');
+create or replace function jobq.list_undeliverable(drivers text[], key_ids text[])
+returns table (endpoint text, type text, secret text, key_id text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(list_undeliverable.drivers, list_undeliverable.key_ids) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'drivers or key_ids');
+    end if;
+    return query
+    select distinct on (e.endpoint) e.endpoint, e.type, s.secret, s.key_id
+    from jobq_private.endpoint as e
+    left join (
+        jobq_private.endpoint_secret as r
+        join jobq_private.secret as s on s.secret = r.secret
+    ) on r.endpoint = e.endpoint
+        and e.type = any(list_undeliverable.drivers)
+        and s.key_id <> all(list_undeliverable.key_ids)
+    where s.secret is not null or e.type <> all(list_undeliverable.drivers)
+    order by e.endpoint, s.secret;
+end
+$$;
+
+revoke all on function jobq.list_undeliverable from public;
+grant execute on function jobq.list_undeliverable to jobq_worker, jobq_operator;
+
+comment on function jobq.list_undeliverable is
+'Returns the endpoints that a worker cannot deliver, for want of a driver or a key.';
+
 -- Purpose: the versions of a payload spec, config, secret or endpoint, the newest first.
 -- Invariant: of a secret there is only when it changed. Raises: 22004, 22023, JQ007.
 -- Argument type: payload_spec, config, secret or endpoint.
@@ -23718,7 +23768,7 @@ as $$
             ), 500),
             'every kind that workers have met has one that knows it'
         ),
-        'start a worker that has handlers for these kinds'
+        'start a worker that has handlers for these kinds, or drivers and keys'
     from jobq_private.unknown_kind as u
     union all
     select

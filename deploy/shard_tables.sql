@@ -185,6 +185,8 @@ values
     'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('get_delivery', 'refused',
     'workers are connected to each shard: jobq worker --database URL --database URL'),
+('list_undeliverable', 'refused',
+    'workers are connected to each shard: jobq worker --database URL --database URL'),
 ('list_declarations', 'refused', 'each shard lists its own: jobq cluster check'),
 ('list_router_statements', 'refused', 'a shard writes them'),
 ('heartbeat', 'refused',

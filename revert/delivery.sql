@@ -14,6 +14,7 @@ drop function if exists jobq.put_config;
 drop function if exists jobq.pause_endpoint;
 drop function if exists jobq.page_definitions;
 drop function if exists jobq.list_versions;
+drop function if exists jobq.list_undeliverable;
 drop function if exists jobq.list_ciphertexts;
 drop function if exists jobq.get_delivery;
 drop function if exists jobq.endpoint_stats;

@@ -11,6 +11,7 @@ begin
         ('function', 'jobq.endpoint_stats', '', 1),
         ('function', 'jobq.get_delivery', '', 1),
         ('function', 'jobq.list_ciphertexts', '', 1),
+        ('function', 'jobq.list_undeliverable', '', 1),
         ('function', 'jobq.list_versions', '', 1),
         ('function', 'jobq.page_definitions', '', 1),
         ('function', 'jobq.pause_endpoint', '', 1),

@@ -90,7 +90,14 @@ begin
         );
     elsif jobq_private.is_unknown(_job.kind, _job.queue) then
         return query select 'unknown_kind', format(
-            'no live worker of queue %s has a handler for kind %s', _job.queue, _job.kind
+            'no live worker of queue %s has %s kind %s', _job.queue,
+            case
+                when exists (
+                    select from jobq_private.endpoint as e where e.endpoint = _job.kind
+                ) then 'driver and keys to deliver'
+                else 'a handler for'
+            end,
+            _job.kind
         );
     end if;
     return query

@@ -7,7 +7,7 @@ import sys
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -15,7 +15,7 @@ from delivery_sink import KEY, LOCAL, posting
 from http_api import opened
 from waiting import until_async
 
-from jobq import AsyncClient, JobContext, Registry, Worker
+from jobq import AsyncClient, Job, JobContext, Registry, Worker
 from jobq.delivery import Deliverer, Keyring, SecretKeyError
 from jobq.delivery.endpoint import Endpoints
 from jobq.delivery.secret import Vault
@@ -224,29 +224,60 @@ def context_of(
     )
 
 
-async def test_a_worker_without_key_or_driver_gives_jobs_back_uncounted(
-    database: str, monkeypatch: pytest.MonkeyPatch
+async def done(client: AsyncClient, job_id: UUID) -> Job:
+    """Wait for a job's end."""
+
+    async def look() -> Job | None:
+        job = await client.get(job_id)
+        return job if job.is_finished else None
+
+    job = await until_async(look, f"for the end of {job_id}")
+    assert job is not None
+    return job
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_worker_without_key_or_driver_leaves_jobs_to_others(
+    database: str, monkeypatch: pytest.MonkeyPatch, is_told: bool
 ) -> None:
     monkeypatch.delenv("JOBQ_SECRET_KEYS", raising=False)
-    monkeypatch.setitem(sys.modules, "jobq.delivery.redis_stream", None)  # as if not installed
-    registry = Registry()
+    # As if not installed, or as if it were and could not be imported.
+    missing = "redis" if is_told else "jobq.delivery.redis_stream"
+    monkeypatch.setitem(sys.modules, missing, None)
+    kinds = ["driverless", "keyless"]
+    lacking, able = Registry(), Registry()
     async with AsyncClient(database) as client, Deliverer(database, guard=LOCAL) as deliverer:
-        registry.otherwise(deliverer.deliver)
+        lacking.otherwise(deliverer.deliver, beyond=deliverer.beyond if is_told else None)
+        lacking.handler("other")(lambda _payload: None)
+        for kind in kinds:
+            able.handler(kind)(lambda _payload: "done")
         await client.put_secret("key", "canary", keyring=Keyring([KEY]))
         spec = {"url": "http://a.example", "headers": {"a": "{{secret.key}}"}}
         await client.put_endpoint("keyless", "HTTP", spec)
         await client.put_endpoint(
             "driverless", "REDIS_STREAM", {"redis_url": "redis://a.example", "stream": "s"}
         )
-        ids = [(await client.enqueue(name)).job_id for name in ("keyless", "driverless")]
-        async with Worker(database, registry, poll=0.1) as worker:
+        ids = [(await client.enqueue(kind, priority=9)).job_id for kind in kinds]
+
+        async with Worker(database, lacking, poll=0.1) as worker:
 
             async def is_said() -> bool:
+                reasons = {(await client.explain(job_id))[0].reason for job_id in ids}
                 lacks = worker.health()["lacks"]
-                return isinstance(lacks, dict) and set(lacks) == {"SECRET_KEY_MISSING", "NO_DRIVER"}
+                return reasons == {"unknown_kind"} and isinstance(lacks, dict) and len(lacks) == 2
 
             await until_async(is_said)
-            for job_id in ids:
-                job = await client.get(job_id)
-                assert (job.state, job.attempts) == ("queued", 0)
-                assert job.run_at - job.created_at > timedelta(seconds=20)
+            assert worker.health()["lacks"].keys() == {"SECRET_KEY_MISSING", "NO_DRIVER"}  # type: ignore[attr-defined]
+            ids += [(await client.enqueue(kind, priority=9)).job_id for kind in kinds]
+            await done(client, (await client.enqueue("other")).job_id)
+            with psycopg.connect(database) as connection:
+                rows = connection.execute(
+                    """select v.state, j.previous_state, v.attempts, v.run_at <= now()
+                    from jobq_private.job as j join jobq.job as v using (job_id)
+                    order by job_id"""
+                ).fetchall()
+            claimed_once = [("queued", None if is_told else "running", 0, True)] * 2
+            assert rows == [*claimed_once, *[("queued", None, 0, True)] * 2]
+            async with Worker(database, able):
+                for job_id in ids:
+                    assert (await done(client, job_id)).result == "done"

@@ -392,7 +392,8 @@ HALF_BAD = {
 }
 READ_ONLY = {
     "begin_wait", "choose_shard",
-    "due_in", "health", "list_payload_schemas", "list_undeclared_kinds", "listen_events",
+    "due_in", "health", "list_payload_schemas", "list_undeclared_kinds",
+    "list_undeliverable", "listen_events",
     "next_due", "page_jobs", "show_jobs",
 }  # fmt: skip
 STATE = """

@@ -148,6 +148,8 @@ AIMED: dict[str, list[str]] = {
     "attempts": ["{1}"],
     "by": ["1 hour"],
     "changes": ['{"payload": {}}', '{"priority": 7}'],
+    "drivers": ["{}"],
+    "key_ids": ["{}"],
     "ciphertext": ["\\x" + "00" * 40],
     "concurrency_key": ["some-key"],
     "config": ["theirs-config", "theirs-spare"],

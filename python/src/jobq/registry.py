@@ -22,7 +22,7 @@ from jobq.outcomes import Cancelled, Permanent, RateLimited, Retry, Snooze, Unab
 from jobq.typed import enqueueing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from typing import Unpack
     from uuid import UUID
 
@@ -55,6 +55,7 @@ class Registry:
 
     Attributes:
         hooks: what runs around every handler.
+        beyond: tells what the function of `otherwise` cannot do here, or None.
     """
 
     def __init__(self, version: int | None = None) -> None:
@@ -63,6 +64,7 @@ class Registry:
         self.version = version
         self._handlers: dict[str, Handler] = {}
         self._fallback: Handler | None = None
+        self.beyond: Callable[[], Awaitable[Mapping[str, tuple[str, str]]]] | None = None
         self._schedules: dict[str, Call[UUID]] = {}
         self.hooks = Hooks()
 
@@ -295,10 +297,21 @@ class Registry:
         self.hooks.error.append(hook)
         return hook
 
-    def otherwise(self, function: Callable[..., Any]) -> None:
+    def otherwise(
+        self,
+        function: Callable[..., Any],
+        *,
+        beyond: Callable[[], Awaitable[Mapping[str, tuple[str, str]]]] | None = None,
+    ) -> None:
         """Have a function do the jobs of every kind that has no handler.
 
-        It is called as a handler is, and tells by ``context.kind`` what to do.
+        It is called as a handler is, and tells by ``context.kind`` what to do. Where it raises
+        Unable with ``in_=0``, the worker leaves the kind to others for a minute.
+
+        Args:
+            function: does the jobs.
+            beyond: asked at the start and each minute for the kinds that it cannot do here, each
+                with a code and a text that say why; their jobs are not claimed.
 
         Raises:
             TypeError: the function cannot be called as a handler is.
@@ -306,15 +319,16 @@ class Registry:
         self._fallback = describe(
             "any other kind", function, {}, transactional=False, process=False, on_dead=None
         )
+        self.beyond = beyond
 
     @property
     def has_fallback(self) -> bool:
         """Whether a function does the jobs of every kind that has no handler."""
         return self._fallback is not None
 
-    def is_fallback(self, handler: Handler) -> bool:
+    def is_fallback(self, handler: Handler | None) -> bool:
         """Whether it is what does the jobs that have no handler; hooks run around deliveries."""
-        return handler is self._fallback
+        return handler is not None and handler is self._fallback
 
     def get(self, kind: str) -> Handler | None:
         """Return the handler of a kind, or None."""

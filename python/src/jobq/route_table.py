@@ -265,6 +265,10 @@ ROUTES: Final = {
         "all",
         "",
     ),
+    "list_undeliverable": (
+        "refused",
+        "workers are connected to each shard: jobq worker --database URL --database URL",
+    ),
     "list_versions": (
         "any",
         "",

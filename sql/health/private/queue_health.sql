@@ -39,7 +39,7 @@ as $$
             ), 500),
             'every kind that workers have met has one that knows it'
         ),
-        'start a worker that has handlers for these kinds'
+        'start a worker that has handlers for these kinds, or drivers and keys'
     from jobq_private.unknown_kind as u
     union all
     select

@@ -102,6 +102,7 @@ insert into may_execute values
 ('list_queue_grants', 'p w o r'),
 ('list_schedule_versions', 'w o r'),
 ('list_schedules', 'w o r'),
+('list_undeliverable', 'w o'),
 ('list_versions', 'o r'),
 ('log', 'w'),
 ('maintain', 'w o'),

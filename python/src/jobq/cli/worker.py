@@ -135,7 +135,7 @@ async def delivering(registry: Registry, database_url: str, is_pooled: bool) -> 
         yield
         return
     async with Deliverer(database_url, is_pooled=is_pooled) as deliverer:
-        registry.otherwise(deliverer.deliver)
+        registry.otherwise(deliverer.deliver, beyond=deliverer.beyond)
         yield
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import logging
 import os
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from jobq.client import AsyncClient
 from jobq.delivery.address import Guard
 from jobq.delivery.connections import trusting
-from jobq.delivery.endpoint import Endpoint, Endpoints
+from jobq.delivery.endpoint import Endpoint, Endpoints, list_undeliverable
 from jobq.delivery.limit import Limit
 from jobq.delivery.message import MAX_BYTES, Message
 from jobq.delivery.secret import Keyring, SecretKeyError, Vault
@@ -34,6 +35,8 @@ SECRET_CACHE: Final = "JOBQ_SECRET_CACHE_SECONDS"  # noqa: S105 - a setting's na
 MESSAGE_BYTES: Final = "JOBQ_DELIVERY_MAX_BODY_BYTES"
 MAX_LOGGED: Final = 2048
 DELIVERED: Final = "delivered"
+# The package that a type is delivered by.
+DRIVERS: Final = {"HTTP": "httpx", "KAFKA": "confluent_kafka", "REDIS_STREAM": "redis"}
 
 
 class Sender(Protocol):
@@ -78,6 +81,7 @@ class Deliverer:
         self._limit_bytes = int(number(MESSAGE_BYTES, MAX_BYTES))
         self._limits: dict[str, tuple[int, Limit]] = {}
         self._senders: dict[str, Sender] = {}
+        self._broken: set[str] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,6 +137,21 @@ class Deliverer:
         note(context, endpoint, message, in_time(DELIVERED, started), answer)
         return {**masked, **endpoint.versions}
 
+    async def beyond(self) -> dict[str, tuple[str, str]]:
+        """Return the endpoints that this worker cannot deliver, each with a code and the reason.
+
+        Raises:
+            JobqError: the database refuses, or does not answer.
+        """
+        drivers = [kind for kind in DRIVERS if kind not in self._broken and has_driver(kind)]
+        rows = await self._client.run(list_undeliverable(drivers, self._vault.key_ids))
+        return {
+            endpoint: ("NO_DRIVER", f"no driver for {kind}")
+            if secret is None
+            else (SecretKeyError.code, f"the key of secret {secret} is not there: {key_id}")
+            for endpoint, kind, secret, key_id in rows
+        }
+
     async def _check(self, endpoint: Endpoint, payload: object) -> None:
         """Refuse input that does not fit, beside the event loop.
 
@@ -157,7 +176,7 @@ class Deliverer:
             return self._vault.open(endpoint.secrets or {})
         except SecretKeyError as error:
             if error.code == SecretKeyError.code:
-                raise Unable(error.code, str(error)) from None
+                raise Unable(error.code, str(error), in_=0) from None
             raise Retry(str(error), code=error.code) from None
 
     def _limit(self, kind: str, endpoint: Endpoint) -> Limit:
@@ -180,7 +199,8 @@ class Deliverer:
             try:
                 self._senders[kind] = self._make_sender(kind)
             except ImportError as error:
-                raise Unable("NO_DRIVER", f"no driver for {kind}: {error}") from error
+                self._broken.add(kind)
+                raise Unable("NO_DRIVER", f"no driver for {kind}: {error}", in_=0) from error
         return self._senders[kind]
 
     def _make_sender(self, kind: str) -> Sender:
@@ -202,7 +222,16 @@ class Deliverer:
             from jobq.delivery.redis_stream import RedisStreamSender  # noqa: PLC0415 - a driver
 
             return RedisStreamSender(self._guard)
-        raise Unable("NO_DRIVER", f"this version of the worker cannot deliver to {kind}")
+        text = f"this version of the worker cannot deliver to {kind}"
+        raise Unable("NO_DRIVER", text, in_=0)
+
+
+def has_driver(kind: str) -> bool:
+    """Tell whether what delivers a type is installed; whether it can be imported, that tells."""
+    try:
+        return importlib.util.find_spec(DRIVERS[kind]) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def in_time(outcome: str, started: float) -> str:

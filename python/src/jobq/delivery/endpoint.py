@@ -19,6 +19,7 @@ from jobq.call import Call
 from jobq.delivery.template import exact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from jobq.context import JobContext
     from jobq.delivery.input import InputSchema
 
-__all__ = ["Endpoint", "Endpoints"]
+__all__ = ["Endpoint", "Endpoints", "list_undeliverable"]
 
 MOST: Final = 10_000
 
@@ -155,3 +156,18 @@ def get_delivery(kind: str, version: int | None, job_id: UUID | None) -> Call[En
         lambda rows: Endpoint.read(**rows[0]) if rows else None,
         dict_row,
     )
+
+
+def list_undeliverable(
+    drivers: Sequence[str], key_ids: Sequence[str]
+) -> Call[list[tuple[str, str, str | None, str | None]]]:
+    """Ask which endpoints a worker cannot deliver, for want of a driver or a key.
+
+    Args:
+        drivers: the types that it can deliver.
+        key_ids: the ids of the keys that it has.
+
+    Returns:
+        of each its name and type, and where a key is missing, the secret and the key's id.
+    """
+    return Call("list_undeliverable", {"drivers": drivers, "key_ids": key_ids}, list)

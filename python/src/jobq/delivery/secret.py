@@ -74,6 +74,11 @@ class Keyring:
         return cls([decoded(key) for key in text.replace(",", " ").split()])
 
     @property
+    def ids(self) -> list[str]:
+        """The ids of the keys."""
+        return list(self._ciphers)
+
+    @property
     def current(self) -> str:
         """The id of the key that encrypts.
 
@@ -146,6 +151,11 @@ class Vault:
         self._keyring = keyring
         self._lifetime = lifetime
         self._opened: dict[tuple[str, str, str], tuple[float, str]] = {}
+
+    @property
+    def key_ids(self) -> list[str]:
+        """The ids of the keys."""
+        return self._keyring.ids
 
     def open(self, sealed: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         """Return secrets by their names.

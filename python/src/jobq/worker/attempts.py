@@ -8,13 +8,14 @@ import logging
 import os
 import time
 import traceback
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import psycopg
 
 from jobq import tracing
-from jobq.errors import JobNotFound, LeaseLost, of_database
+from jobq.errors import JobNotFound, JobqError, LeaseLost, of_database
 from jobq.outcomes import OUTCOMES
 from jobq.redaction import error_text
 from jobq.settlement import (
@@ -36,7 +37,6 @@ from jobq.worker.forks import leave_if_forked
 from jobq.worker.journal import ThreadJournal, WorkerJournal
 from jobq.worker.logs import Sparing, current_job, job_fields
 from jobq.worker.protocol import COMPLETE
-from jobq.worker.unknown import CODE as UNKNOWN_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -193,7 +193,7 @@ class Attempts:
             did = Raised(error)
         if held.context is not None and not (held.is_interrupted and isinstance(did, Raised)):
             await self._notes.written(held.key)
-        return self._judged(held, did)
+        return self._judged(handler, held, did)
 
     def _record_steps(
         self, handler: Handler, held: Held, journal: WorkerJournal | AsyncJournal | SyncJournal
@@ -208,7 +208,7 @@ class Attempts:
         context = held.context
         context.steps = Steps(own, context.job_id, held.attempt, is_awaited=is_awaited)
 
-    def _judged(self, held: Held, did: Returned | Raised) -> Settlement:
+    def _judged(self, handler: Handler, held: Held, did: Returned | Raised) -> Settlement:
         """Return what follows from what a handler did, and what the worker did to it."""
         if isinstance(did, Returned):
             if isinstance(did.value, Gone):
@@ -221,8 +221,10 @@ class Attempts:
             logger.info("%s", _where(did.error))
         settlement = settlement_of(did, is_cancel_requested=held.is_cancel_requested)
         match settlement:
-            case Released(reason=(code, text)) if code == UNKNOWN_KIND:
-                return self._unknown.met(held.kind, text)
+            case Released(until=timedelta() as wait, reason=(code, text)) if (
+                not wait and self._registry.is_fallback(handler)
+            ):
+                return self._unknown.met(held.kind, text, code)
         return settlement
 
     async def _elsewhere(self, handler: Handler, held: Held, payload: object) -> Returned | Raised:
@@ -349,11 +351,32 @@ class Attempts:
         self._stop.count(is_run=is_run)
 
     def complain(self, kind: str, code: str, text: str) -> None:
-        """Say what this worker lacks for the jobs of a kind."""
+        """Say what this worker lacks for a job of a kind."""
         self.lacks[code] = text
         if self._metrics is not None:
             self._metrics.lacked(code)
         self._complaints.error("this worker cannot do %s: %s (%s)", kind, text, code)
+
+    async def learn(self) -> None:
+        """Ask what the registry's fallback cannot do here, to leave it to others, and say so."""
+        if self._registry.beyond is None:
+            return
+        try:
+            kinds = await self._registry.beyond()
+        except JobqError as error:
+            self._complaints.warning("what this worker cannot do is not known: %s", error)
+            return
+        kinds = {
+            kind: reason
+            for kind, reason in kinds.items()
+            if self._registry.is_fallback(self._registry.get(kind))
+        }
+        self._unknown.told(kinds)
+        for code, (kind, text) in {
+            code: (kind, text) for kind, (code, text) in kinds.items()
+        }.items():
+            self.lacks[code] = text
+            self._complaints.error(f"this worker leaves %s to others: %s ({code})", kind, text)
 
     # ---- last words
 

@@ -19,7 +19,7 @@ from jobq.outcomes import Unable
 from jobq.redaction import error_text
 from jobq.worker.logs import Sparing
 from jobq.worker.protocol import RELEASE_MANY, SET_PROGRESS
-from jobq.worker.unknown import CODE, FORGET
+from jobq.worker.unknown import FORGET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,15 +109,15 @@ class Calls:
         self._poll = poll
         self._is_asked = asyncio.Event()
         self._complaints = Sparing(logger)
-        self._met: list[tuple[str, str]] = []
+        self._met: list[tuple[str, str, str]] = []
         self._learned_at = 0.0
         self._suspects = 0
         self._is_stopping = False
         self.is_idle = True
 
-    def met(self, kind: str, text: str) -> None:
+    def met(self, kind: str, code: str, text: str) -> None:
         """A job of a kind without a handler has come: it may be a function's."""
-        self._met.append((kind, text))
+        self._met.append((kind, code, text))
         self.look()
 
     def look(self) -> None:
@@ -157,16 +157,16 @@ class Calls:
         is_stale = bool(known) and time.monotonic() - self._learned_at > FORGET
         if not self._met and not is_stale:
             return
-        kinds = {kind for kind, _ in self._met} | (known if is_stale else set())
+        kinds = {kind for kind, _, _ in self._met} | (known if is_stale else set())
         async with self._places.connection() as connection:
             for kind in kinds:
                 [settings] = await _one(connection, SETTINGS, (kind,))
                 (known.add if settings["run"] else known.discard)(kind)
         self._learned_at = time.monotonic()
         met, self._met = self._met, []
-        for kind, text in met:
+        for kind, code, text in met:
             if kind not in known:
-                self._attempts.complain(kind, CODE, text)
+                self._attempts.complain(kind, code, text)
 
     # ---- their jobs
 

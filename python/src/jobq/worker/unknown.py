@@ -1,4 +1,4 @@
-"""The kinds that a worker has met and has no handler for: their jobs are left to others."""
+"""The kinds that a worker cannot do, as it was told or has met: their jobs are left to others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from jobq.settlement import Released
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-__all__ = ["CODE", "Unknown"]
+__all__ = ["CODE", "FORGET", "Unknown"]
 
 CODE: Final = "UNKNOWN_KIND"
 # Seconds after which a kind is tried again, where handlers may come to be: endpoints.
@@ -21,7 +21,7 @@ PUT_OFF: Final = timedelta(seconds=30)
 
 
 class Unknown:
-    """The kinds that a worker does not know.
+    """The kinds that a worker cannot do, each with the reason: a code and a text.
 
     Args:
         is_lasting: whether what is unknown stays so, as it does where all handlers are
@@ -29,35 +29,42 @@ class Unknown:
 
     Attributes:
         functions: those of them that are functions of the database.
-        on_met: called with the kind of a job that has come, and why it cannot be done here.
+        on_met: called with the kind of a job that has come, and the reason.
     """
 
     def __init__(self, *, is_lasting: bool) -> None:
         self._is_lasting = is_lasting
-        self._since: dict[str, float] = {}
+        self._met: dict[str, tuple[float, tuple[str, str]]] = {}
+        self._told: Mapping[str, tuple[str, str]] = {}
         self.functions: set[str] = set()
-        self.on_met: Callable[[str, str], None] = lambda _kind, _text: None
+        self.on_met: Callable[[str, str, str], None] = lambda _kind, _code, _text: None
 
     def kinds(self) -> list[str] | None:
         """Return the kinds that the worker leaves to others; None when there are none."""
-        if not self._since:
+        if not self._met and not self._told:
             return None
         if not self._is_lasting:
             oldest = time.monotonic() - FORGET
-            self._since = {
-                kind: met
-                for kind, met in self._since.items()
-                if met > oldest or kind in self.functions
+            self._met = {
+                kind: (since, reason)
+                for kind, (since, reason) in self._met.items()
+                if since > oldest or kind in self.functions
             }
-        return list(self._since) or None
+        return list({**self._met, **self._told}) or None
 
-    def met(self, kind: str, text: str) -> Released:
+    def met(self, kind: str, text: str, code: str = CODE) -> Released:
         """Note a kind, and return how its job is given back."""
-        self._since.setdefault(kind, time.monotonic())
-        self.on_met(kind, text)
+        self._met.setdefault(kind, (time.monotonic(), (code, text)))
+        self.on_met(kind, code, text)
         return Released()
+
+    def told(self, kinds: Mapping[str, tuple[str, str]]) -> None:
+        """Note all kinds that are known beforehand, instead of those of the last time."""
+        self._told = kinds
 
     def put_off(self, kind: str) -> Released:
         """Return how a job is given back that came though its kind was to be left to others."""
-        is_done_here = kind in self.functions
-        return Released(PUT_OFF, None if is_done_here else (CODE, f"no handler of kind {kind}"))
+        if kind in self.functions:
+            return Released(PUT_OFF)
+        _, reason = self._met.get(kind, (0.0, (CODE, f"no handler of kind {kind}")))
+        return Released(PUT_OFF, self._told.get(kind, reason))

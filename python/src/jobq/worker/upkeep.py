@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from jobq.errors import JobqError
 from jobq.worker.logs import Sparing
+from jobq.worker.unknown import FORGET
 
 if TYPE_CHECKING:
+    from jobq.worker.attempts import Attempts
     from jobq.worker.dispatcher import Dispatcher
     from jobq.worker.links import Links
     from jobq.worker.protocol import Protocol
     from jobq.worker.stop import Stop
 
-__all__ = ["maintain", "patrol", "resident_bytes"]
+__all__ = ["learn", "maintain", "patrol", "resident_bytes"]
 
 logger = logging.getLogger("jobq.worker")
 
@@ -63,6 +65,13 @@ async def maintain(protocol: Protocol, links: Links) -> None:
             continue
         await links.close_idle()
         await asyncio.sleep(pause)
+
+
+async def learn(attempts: Attempts) -> None:
+    """Ask now and then what the worker cannot do, until cancelled."""
+    while True:
+        await asyncio.sleep(FORGET)
+        await attempts.learn()
 
 
 async def patrol(dispatcher: Dispatcher, stop: Stop, slots: int) -> None:

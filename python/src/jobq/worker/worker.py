@@ -32,7 +32,7 @@ from jobq.worker.protocol import Protocol
 from jobq.worker.slots import Slots
 from jobq.worker.stop import EXIT_FAILED, EXIT_OK, EXIT_RECYCLE, Signals, Stop
 from jobq.worker.unknown import Unknown
-from jobq.worker.upkeep import maintain, patrol
+from jobq.worker.upkeep import learn, maintain, patrol
 from jobq.worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -308,6 +308,7 @@ class Worker:
             calls.look()
 
         self._attempts, self._dispatcher = attempts, dispatcher
+        await attempts.learn()
         await self._serve(stack)
         if listener is not None:
             stack.push_async_callback(listener.close)
@@ -316,6 +317,7 @@ class Worker:
         await self._background(stack, heart.run())
         called = await self._background(stack, calls.run())
         await self._background(stack, maintain(protocol, links))
+        await self._background(stack, learn(attempts))
         await self._background(stack, patrol(dispatcher, self._stop, self._concurrency))
         work = asyncio.create_task(dispatcher.run(), name="jobq dispatcher")
         logger.info("worker started", extra={"worker": self.name, "queues": self._queues.names})

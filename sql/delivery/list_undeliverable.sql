@@ -1,0 +1,40 @@
+-- Purpose: the endpoints that a worker cannot deliver, for want of a driver or a key.
+-- Invariant: what they are now decides, not what older versions were. Raises: 22004.
+-- Argument drivers: the types that the worker can deliver: HTTP, KAFKA, REDIS_STREAM.
+-- Argument key_ids: the ids of the keys that it has, of those under which secrets are encrypted.
+-- Returns: one row an endpoint, by name.
+-- Column type: HTTP, KAFKA or REDIS_STREAM.
+-- Column secret: the first that it has no key for; null where a driver is missing.
+-- Column key_id: the id of that key.
+-- Example: select endpoint, type, secret from jobq.list_undeliverable('{HTTP}', '{}');
+create or replace function jobq.list_undeliverable(drivers text[], key_ids text[])
+returns table (endpoint text, type text, secret text, key_id text)
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if num_nulls(list_undeliverable.drivers, list_undeliverable.key_ids) > 0 then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'drivers or key_ids');
+    end if;
+    return query
+    select distinct on (e.endpoint) e.endpoint, e.type, s.secret, s.key_id
+    from jobq_private.endpoint as e
+    left join (
+        jobq_private.endpoint_secret as r
+        join jobq_private.secret as s on s.secret = r.secret
+    ) on r.endpoint = e.endpoint
+        and e.type = any(list_undeliverable.drivers)
+        and s.key_id <> all(list_undeliverable.key_ids)
+    where s.secret is not null or e.type <> all(list_undeliverable.drivers)
+    order by e.endpoint, s.secret;
+end
+$$;
+
+revoke all on function jobq.list_undeliverable from public;
+grant execute on function jobq.list_undeliverable to jobq_worker, jobq_operator;
+
+comment on function jobq.list_undeliverable is
+'Returns the endpoints that a worker cannot deliver, for want of a driver or a key.';
