@@ -96,6 +96,7 @@ begin
         grant usage on foreign server jobq
         to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
     end if;
+    perform jobq_router.learn();
 end
 $$;
 
@@ -115,6 +116,7 @@ begin
     insert into jobq_private.shard_epoch (epoch, shard_ids, began_at)
     values (put_epoch.epoch, put_epoch.shard_ids, coalesce(put_epoch.began_at, now()))
     on conflict on constraint shard_epoch_pkey do nothing;
+    perform jobq_router.learn();
 end
 $$;
 
@@ -143,16 +145,73 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 -- ---- where a call goes: the partition, which is the number of a shard among the server's options
 
+-- Writes the map into functions, which every call asks: they read no table. A function asked in
+-- vain answers null, as before the first epoch.
+create function jobq_router.learn()
+returns void
+language plpgsql
+as $$
+declare
+    _of_shard text;
+    _epoch text := 'null::integer';
+    _shards text := 'null::integer[]';
+    _by_key text := 'null::integer';
+    _each record;
+begin
+    for _each in
+        select
+            e.epoch, e.epoch = 1 as is_first, e.began_at,
+            array_agg(s.partition order by s.shard_id) as partitions,
+            string_agg(
+                format('md5(%L || key) || %L', s.shard_id || ':', s.partition), ', '
+                order by s.shard_id
+            ) as hashes
+        from jobq_private.shard_epoch as e
+        join jobq_private.shard as s on s.shard_id = any (e.shard_ids)
+        group by e.epoch
+        order by e.epoch
+    loop
+        select
+            format('case when %1$s then %2$L else %3$s end', n.is_now, _each.epoch, _epoch),
+            format('case when %1$s then %2$L::integer[] else %3$s end', n.is_now, _each.partitions, _shards),
+            format(
+                'case when %1$s then substr(greatest(%2$s collate "C"), 33)::integer else %3$s end',
+                n.is_now, _each.hashes, _by_key
+            )
+        into _epoch, _shards, _by_key
+        from (
+            select case
+                when _each.is_first then 'true' else format('now() >= %L::timestamptz', _each.began_at)
+            end as is_now
+        ) as n;
+    end loop;
+    select string_agg(format('when %s then %s', s.shard_id, s.partition), ' ')
+    into _of_shard
+    from jobq_private.shard as s;
+
+    execute format($sql$
+        create or replace function jobq_router.current_epoch() returns integer
+        language sql stable as $f$ select %s $f$;
+        create or replace function jobq_router.current_partitions() returns integer[]
+        language sql stable as $f$ select %s $f$;
+        create or replace function jobq_router.by_key(key text) returns integer
+        language sql stable as $f$ select %s $f$;
+        create or replace function jobq_router.known_partition(shard_id integer) returns integer
+        language sql immutable as $f$ select %s $f$;
+    $sql$, _epoch, _shards, _by_key, coalesce(format('case shard_id %s end', _of_shard), 'null::integer'));
+end
+$$;
+
+select jobq_router.learn();
+
 create function jobq_router.partition_of(shard_id integer)
 returns integer
 language plpgsql
 stable
 as $$
 declare
-    _partition integer;
+    _partition constant integer := jobq_router.known_partition(partition_of.shard_id);
 begin
-    select s.partition into _partition
-    from jobq_private.shard as s where s.shard_id = partition_of.shard_id;
     if _partition is null and partition_of.shard_id is not null then
         perform jobq_private.raise_error(
             'SHARD_AWAY', format('shard %s: the router does not know it', partition_of.shard_id)
@@ -162,35 +221,27 @@ begin
 end
 $$;
 
--- In PL/pgSQL, which plans it once a session, not at each call.
 create function jobq_router.lot()
 returns integer
 language plpgsql
 volatile
 as $$
 declare
-    _shard_ids integer[];
+    _partitions constant integer[] := jobq_router.current_partitions();
 begin
-    select e.shard_ids into _shard_ids
-    from jobq_private.shard_epoch as e
-    where e.began_at <= now() or e.epoch = 1
-    order by e.epoch desc
-    limit 1;
-    return jobq_router.partition_of(
-        _shard_ids[1 + floor(random() * cardinality(_shard_ids))::integer]
-    );
+    return _partitions[1 + floor(random() * cardinality(_partitions))::integer];
 end
 $$;
 
--- What choose_shard() says of a key. It is planned into the query that calls it.
-create function jobq_router.by_key(shard_ids integer[], key text)
+-- What choose_shard() says of a key, in the shards of any epoch.
+create function jobq_router.by_key_of(shard_ids integer[], key text)
 returns table (partition integer)
 language sql
 stable
 as $$
-    select substr(max((md5(s.shard_id || ':' || by_key.key) || s.partition) collate "C"), 33)::integer
+    select substr(max((md5(s.shard_id || ':' || by_key_of.key) || s.partition) collate "C"), 33)::integer
     from jobq_private.shard as s
-    where s.shard_id = any (by_key.shard_ids)
+    where s.shard_id = any (by_key_of.shard_ids)
 $$;
 
 -- A new job goes where its keys say, unless its idempotency key is held where an epoch before had it.
@@ -203,7 +254,6 @@ volatile
 as $$
 declare
     _key constant text := coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key);
-    _epoch integer;
     _partition integer;
     _earlier integer;
 begin
@@ -212,20 +262,15 @@ begin
     elsif _key is null then
         return jobq_router.lot();
     end if;
-    select e.epoch, k.partition into _epoch, _partition
-    from jobq_private.shard_epoch as e
-    cross join lateral jobq_router.by_key(e.shard_ids, _key) as k
-    where e.began_at <= now() or e.epoch = 1
-    order by e.epoch desc
-    limit 1;
-    if place.idempotency_key is null or _epoch = 1 then
+    _partition := jobq_router.by_key(_key);
+    if place.idempotency_key is null or jobq_router.current_epoch() = 1 then
         return _partition;
     end if;
     for _earlier in
         select k.partition
         from jobq_private.living_epoch as e
-        cross join lateral jobq_router.by_key(e.shard_ids, _key) as k
-        where e.epoch < _epoch and k.partition <> _partition
+        cross join lateral jobq_router.by_key_of(e.shard_ids, _key) as k
+        where e.epoch < jobq_router.current_epoch() and k.partition <> _partition
         order by e.epoch desc
     loop
         if jobq_router.find_job(_earlier, place.kind, place.idempotency_key) is not null then
@@ -299,13 +344,15 @@ as $$
     ))
 $$;
 
--- The jobs of each partition, and at which places they stood; null where all go to one. Those
+-- The jobs of each partition as text, in which they travel, and at which places they stood; null
+-- where all go to one. Those
 -- without a key or a parent go to one together. By its key a job goes where choose_shard() says,
 -- here for many at once; while keys of an epoch before live, place() looks for each.
 create function jobq_router.parts_of_jobs(jobs jsonb)
-returns table (partition integer, part jsonb, places integer[])
+returns table (partition integer, part text, places integer[])
 language plpgsql
 volatile
+set enable_sort = off -- so that each part keeps the order of its jobs
 as $$
 declare
     _bound constant text[] := '{concurrency_key,idempotency_key,dedup_key,after,batch_id}';
@@ -315,29 +362,15 @@ begin
     if jsonb_typeof(parts_of_jobs.jobs) is distinct from 'array' or not exists (
         select from jsonb_array_elements(parts_of_jobs.jobs) as j (job) where j.job ?| _bound
     ) then
-        return query select _lot, parts_of_jobs.jobs, null::integer[];
+        return query select _lot, parts_of_jobs.jobs::text, null::integer[];
         return;
     end if;
     return query
-    with shard as materialized (
-        select s.shard_id || ':' as prefix, s.partition::text as suffix
-        from jobq_private.living_epoch as e
-        join jobq_private.shard as s on s.shard_id = any (e.shard_ids)
-        where _is_one_epoch
-    ),
-    job as (
-        select j.job, j.n::integer as n, coalesce(
-            j.job ->> 'concurrency_key', j.job ->> 'idempotency_key', j.job ->> 'dedup_key'
-        ) as key
-        from jsonb_array_elements(parts_of_jobs.jobs) with ordinality as j (job, n)
-    )
-    select p.partition, jsonb_agg(p.job order by p.n), array_agg(p.n order by p.n)
+    select p.partition, '[' || string_agg(p.job::text, ',') || ']', array_agg(p.n)
     from (
         select j.job, j.n, case
             when _is_one_epoch and j.key is not null and not j.job ?| '{after,batch_id}'
-            then substr((
-                select max(md5(s.prefix || j.key) || s.suffix collate "C") from shard as s
-            ), 33)::integer
+            then jobq_router.by_key(j.key)
             when j.job ?| _bound
             then jobq_router.place(
                 j.job ->> 'kind', j.job ->> 'concurrency_key', j.job ->> 'idempotency_key',
@@ -349,7 +382,13 @@ begin
             )
             else _lot
         end as partition
-        from job as j
+        from (
+            select e.job, e.n::integer as n, coalesce(
+                e.job ->> 'concurrency_key', e.job ->> 'idempotency_key', e.job ->> 'dedup_key'
+            ) as key
+            from jsonb_array_elements(parts_of_jobs.jobs) with ordinality as e (job, n)
+            offset 0 -- the key is looked for once
+        ) as j
     ) as p
     group by p.partition;
 end

@@ -133,11 +133,15 @@ as $$
     ) as w (way, first, body)
     cross join lateral (
         select
-            array_agg(case when i.is_list then 'jsonb[]' else i.type end order by i.n) as types,
+            array_agg(
+                case when i.is_list then 'jsonb[]' when i.is_text then 'text' else i.type end
+                order by i.n
+            ) as types,
             string_agg(
                 case when i.is_list then format(
                     'case when array_remove($%1$s, null) <> ''{}'' then to_jsonb($%1$s) end', i.place
-                ) else '$' || i.place end, ', ' order by i.n
+                ) else '$' || i.place || case when i.is_text then '::jsonb' else '' end end, ', '
+                order by i.n
             ) as given,
             case
                 when w.way = 'split'
@@ -151,7 +155,8 @@ as $$
         from (
             select
                 g.type, g.n, g.n + cardinality(w.first) as place,
-                w.way = 'split' and g.type = 'jsonb' as is_list
+                w.way = 'split' and g.type = 'jsonb' as is_list,
+                called.class = 'jobs' and g.type = 'jsonb' as is_text
             from unnest(called.inputs) with ordinality as g (type, n)
         ) as i
     ) as c

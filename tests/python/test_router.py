@@ -183,6 +183,24 @@ def test_a_client_of_the_router_has_one_queue(routed: Routed) -> None:
             assert [(kind.kind, kind.priority) for kind in one.list_kinds()] == [("work", 7)]
 
 
+def test_maintenance_is_done_on_each_shard(routed: Routed) -> None:
+    with Client(routed.url) as client:
+        client.enqueue_many([{"kind": "work", "idempotency_key": key} for key in KEYS])
+    for url in routed.shards:
+        with psycopg.connect(url, autocommit=True) as shard:
+            shard.execute("select from jobq.claim('{default}', 'gone', 2)")
+            shard.execute("set session_replication_role = replica")
+            shard.execute(
+                "update jobq_private.job set lease_expires_at = now() - interval '1 s'"
+                " where state = 'running'"
+            )
+    done = routed.run("select task, sum(affected), count(*) from jobq.maintain() group by task")
+    assert ("recovered", 4, 2) in done
+    with Client(routed.url) as client:
+        (stats,) = client.queue_stats()
+        assert (stats.running, stats.retrying) == (0, 4)
+
+
 def test_batches_are_put_together_in_their_order(routed: Routed) -> None:
     routed.run("select jobq.enqueue('work', concurrency_key => k) from unnest(%s::text[]) k", KEYS)
     claimed: list[tuple[Any, ...]] = []
