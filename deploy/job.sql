@@ -162,6 +162,7 @@ for each row execute function jobq_private.guard_archive();
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
 -- listen_events() finds by that lock who may still add an earlier end.
+-- Where none leaves a trace, the session's next successes are tried by drop_jobs() first.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
@@ -253,6 +254,9 @@ begin
     if _endings is not null then
         select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
         from jobq_private.follow_endings(_endings) as r;
+        if cardinality(archive_jobs.gone) = archive_jobs.moved then
+            perform set_config('jobq.drops', 'on', false);
+        end if;
     end if;
     if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);
@@ -1237,6 +1241,68 @@ revoke all on function jobq_private.cursor_place from public;
 
 comment on function jobq_private.cursor_place is
 'Reads a cursor of listen_events().';
+
+-- Purpose: delete jobs that succeed and leave no trace, and from whose ends nothing else follows:
+-- what archive_jobs() does with them, without what it carries to the archive.
+-- Invariant: only the attempt that holds the lease goes. Jobs are found, locked and passed over as
+-- by archive_jobs(), and what is left to it is not locked. Clients that wait for any of these jobs
+-- are told. Returns which went, null for none. Raises: nothing.
+create or replace function jobq_private.drop_jobs(
+    job_ids uuid[], attempts integer[], skip_held boolean,
+    out gone uuid[], out gone_attempts integer[]
+)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
+set jit = off
+set enable_seqscan = off
+set enable_nestloop = off
+set enable_mergejoin = off
+as $$
+declare
+    _open constant integer := age(pg_snapshot_xmin(pg_current_snapshot())::xid);
+begin
+    with ended as (
+        delete from jobq_private.job as j
+        using (
+            select g.*
+            from unnest(drop_jobs.job_ids, drop_jobs.attempts) as g (job_id, attempt)
+            order by g.job_id
+        ) as f
+        where j.job_id = any(drop_jobs.job_ids)
+        and j.job_id = f.job_id
+        and j.attempt = f.attempt
+        and j.lease_expires_at is not null
+        and j.keep[1] = '0'
+        and num_nonnulls(j.lane_id, j.place, j.batch_id) = 0
+        and not j.is_awaited
+        and (
+            not drop_jobs.skip_held
+            or age(j.xmax) > _open
+            or jobq_private.is_over(j.xmax)
+        )
+        returning j.job_id, j.attempt
+    )
+    select array_agg(e.job_id), array_agg(e.attempt)
+    into drop_jobs.gone, drop_jobs.gone_attempts
+    from ended as e;
+    if drop_jobs.gone is null then
+        return;
+    end if;
+    perform jobq_private.forget_traces(drop_jobs.gone, 1 < any(drop_jobs.gone_attempts));
+    if jobq_private.is_held('awaiting', 0) then
+        perform jobq_private.tell_ended(drop_jobs.gone);
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.drop_jobs from public;
+
+comment on function jobq_private.drop_jobs is
+'Deletes jobs that succeed and leave no trace.';
 
 -- Purpose: drop the partitions of the history that are past retention.
 -- Invariant: jobs that others still need go back to the history, and so to a partition of

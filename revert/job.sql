@@ -73,6 +73,7 @@ drop function if exists jobq_private.expire_jobs;
 drop function if exists jobq_private.event_span;
 drop function if exists jobq_private.event_cursor;
 drop function if exists jobq_private.drop_partitions;
+drop function if exists jobq_private.drop_jobs;
 drop function if exists jobq_private.cursor_place;
 drop function if exists jobq_private.choose_jobs;
 drop function if exists jobq_private.check_worked;

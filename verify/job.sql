@@ -39,6 +39,7 @@ begin
         ('function', 'jobq_private.check_worked', '', 1),
         ('function', 'jobq_private.choose_jobs', '', 1),
         ('function', 'jobq_private.cursor_place', '', 1),
+        ('function', 'jobq_private.drop_jobs', '', 1),
         ('function', 'jobq_private.drop_partitions', '', 1),
         ('function', 'jobq_private.enqueue_from_view', '', 1),
         ('function', 'jobq_private.event_cursor', '', 1),

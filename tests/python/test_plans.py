@@ -52,6 +52,7 @@ CALLS = {
     "claim": "jobq.claim('{default}', 'w', 100)",
     "exchange": "jobq.exchange('{default}', 'w', 100, %(ids)s, %(attempts)s)",
     "complete_many": "jobq.complete_many(%(ids)s, %(attempts)s)",
+    "drop_jobs": "jobq_private.drop_jobs(%(ids)s, %(attempts)s, true)",
     "heartbeat": "jobq.heartbeat('w', %(ids)s, %(attempts)s)",
     "release_many": "jobq.release_many(%(ids)s, %(attempts)s)",
     "fail_many": """jobq.fail_many((
@@ -254,7 +255,10 @@ def test_no_plan_that_avoids_a_scan_is_compiled(connect: Connect) -> None:
     assert not found.fetchall()
 
 
-@pytest.mark.parametrize("name", ["jobq.enqueue", "jobq.claim", "jobq_private.archive_jobs"])
+@pytest.mark.parametrize(
+    "name",
+    ["jobq.enqueue", "jobq.claim", "jobq_private.archive_jobs", "jobq_private.drop_jobs"],
+)
 def test_a_hot_call_is_not_planned_anew(connect: Connect, name: str) -> None:
     """A plan for the arguments at hand costs several times what it saves."""
     found = connect().execute(

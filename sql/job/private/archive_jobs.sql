@@ -8,6 +8,7 @@
 -- What another transaction holds is waited for, or passed over where that is asked for.
 -- The time is read by the statement that has locked the archive (ROW EXCLUSIVE), not before it:
 -- listen_events() finds by that lock who may still add an earlier end.
+-- Where none leaves a trace, the session's next successes are tried by drop_jobs() first.
 -- Clients that wait for these jobs are told, also of those that did not move: they look.
 -- Returns how many attempts moved, as of when, and which of them left no trace. Raises: 23503 for an illegal change.
 create or replace function jobq_private.archive_jobs(
@@ -99,6 +100,9 @@ begin
     if _endings is not null then
         select r.gone, r.gone_attempts into archive_jobs.gone, archive_jobs.gone_attempts
         from jobq_private.follow_endings(_endings) as r;
+        if cardinality(archive_jobs.gone) = archive_jobs.moved then
+            perform set_config('jobq.drops', 'on', false);
+        end if;
     end if;
     if jobq_private.is_held('awaiting', 0) then
         perform jobq_private.tell_ended(archive_jobs.job_ids);

@@ -1,6 +1,7 @@
 -- Purpose: finish attempts as succeeded; results is a JSON array parallel to the ids.
 -- Invariant: each attempt counts once; a stale one changes nothing. With skip_held, what
--- another transaction holds is left alone; what a savepoint of this one holds is not.
+-- another transaction holds is left alone; what a savepoint of this one holds is not. While a
+-- session's jobs leave no trace, as a setting of the session remembers, they are dropped first.
 -- Returns the positions, from 1, of those that did not move; null for none. Hot: its callers
 -- pin the search path. Raises: 22004, 22023, JQ005, JQ006.
 create or replace function jobq_private.settle_successes(
@@ -15,9 +16,19 @@ as $$
 declare
     _done record;
     _left bigint[];
+    _gone uuid[];
+    _gone_attempts integer[];
 begin
     if results is not null or (cardinality(job_ids) = cardinality(attempts)) is not true then
         perform jobq_private.check_results(job_ids, attempts, results);
+    end if;
+    if current_setting('jobq.drops', true) = 'on' then
+        select d.gone, d.gone_attempts into _gone, _gone_attempts
+        from jobq_private.drop_jobs(job_ids, attempts, skip_held) as d;
+        if cardinality(_gone) = cardinality(job_ids) then
+            return null;
+        end if;
+        perform set_config('jobq.drops', '', false);
     end if;
     _done := jobq_private.archive_jobs(job_ids, attempts, 'succeeded', results, skip_held);
     if _done.moved = cardinality(job_ids) then
@@ -34,13 +45,17 @@ begin
         )
         and (s.job_id, s.attempt) not in (
             select g.job_id, g.attempt
-            from unnest(_done.gone, _done.gone_attempts) as g (job_id, attempt)
+            from unnest(_done.gone || _gone, _done.gone_attempts || _gone_attempts)
+                as g (job_id, attempt)
         )
     );
-    return case
-        when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
-        else _left
-    end;
+    return nullif(
+        case
+            when skip_held then jobq_private.settle_rest(job_ids, attempts, results, _left)
+            else _left
+        end,
+        '{}'
+    );
 end
 $$;
 

@@ -1,6 +1,6 @@
 -- How long finished jobs are kept, by kind and outcome; none at all where that is 0.
 begin;
-select plan(21);
+select plan(23);
 
 select jobq.put_kind('traceless', keep_succeeded => '0', max_attempts => 5);
 select jobq.put_kind(
@@ -77,6 +77,64 @@ select jobq.enqueue('traceless', max_attempts => 1) as fails \gset
 select from jobq.claim_job(:'fails', 'w');
 select is(jobq.fail(:'fails', 1, 'broken'), 'dead', 'a job that leaves no trace can fail');
 select is((jobq.get_job(:'fails')).state::text, 'dead', 'and is kept then');
+
+-- The same comes of a batch, whether the session expects that its jobs leave no trace or not
+create function pg_temp.ended(expects text)
+returns table (name text, outcome text, is_archived boolean, is_live boolean, traces bigint)
+language plpgsql
+as $$
+#variable_conflict use_column
+declare
+    _queue constant text := 'expects ' || expects;
+    _parent constant uuid := jobq.enqueue('traceless', '{"name": "awaited"}', _queue);
+    _failed constant uuid := jobq.enqueue('traceless', '{"name": "failed"}', _queue);
+begin
+    perform jobq.enqueue('short', queue => 'later', after => array[_parent]);
+    perform jobq.enqueue('plain', '{"name": "plain"}', _queue);
+    perform jobq.enqueue('traceless', '{"name": "stale"}', _queue);
+    perform jobq.enqueue('traceless', '{"name": "keyed"}', _queue, concurrency_key => 'k');
+    perform jobq.enqueue(
+        'traceless', '{"name": "member"}', _queue,
+        batch_id => jobq.open_batch(on_end => '{"kind": "short", "queue": "later"}')
+    );
+    perform jobq.claim_job(_failed, 'w');
+    perform jobq.fail(_failed, 1, 'broken', retry_in => '0');
+    create temporary table held as
+    select c.job_id, c.attempt, c.payload ->> 'name' as name
+    from jobq.claim(array[_queue], 'w', 10) as c;
+    perform jobq.log(h.job_id, h.attempt, 'INFO', 'a line') from held as h;
+    update held as h set attempt = 9 where h.name = 'stale';
+
+    perform set_config('jobq.drops', expects, false);
+    create temporary table settled as
+    select x.job_id, x.outcome
+    from (
+        select array_agg(h.job_id) as ids, array_agg(h.attempt) as attempts from held as h
+    ) as h
+    cross join lateral jobq.exchange(array[_queue], 'w', 0, h.ids, h.attempts) as x;
+    return query
+    select
+        h.name, s.outcome,
+        exists (select from jobq_private.job_archive as a where a.job_id = h.job_id),
+        exists (select from jobq_private.job as j where j.job_id = h.job_id),
+        (select count(*) from jobq_private.job_log as l where l.job_id = h.job_id)
+        + (select count(*) from jobq_private.attempt as a where a.job_id = h.job_id)
+    from held as h
+    left join settled as s on s.job_id = h.job_id
+    order by h.name;
+    drop table held, settled;
+end
+$$;
+select results_eq(
+    format('select * from pg_temp.ended(%L)', e.expects),
+    $$
+    values ('awaited', null, true, false, 1::bigint), ('failed', null, false, false, 0),
+    ('keyed', null, false, false, 0), ('member', null, true, false, 1),
+    ('plain', null, true, false, 1), ('stale', 'lost', false, true, 1)
+    $$,
+    format('what leaves no trace, where the session expects %L', e.expects)
+)
+from (values (''), ('on')) as e (expects);
 
 -- For a while
 select jobq.enqueue('short') as succeeded \gset
