@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -186,3 +187,30 @@ async def test_queues_and_kinds_refuse_bad_limits(api: Api, door: str) -> None:
         with Client(api.url) as client, pytest.raises(JobqError) as error:
             getattr(client, name)("x", **{option: value.strip("'") if "'" in value else int(value)})
         assert error.value.code == BAD, put
+
+
+async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
+    """And each says whether it was held."""
+    key = {"queue": "q", "concurrency_key": HOSTILE}
+    words = ["--", key["queue"], key["concurrency_key"]]
+    held = "select count(*) from jobq_private.gate where held_until > now() + interval '59 min'"
+    until = datetime.now(UTC) + timedelta(hours=2)
+    said: list[object] = []
+
+    def command(*arguments: str) -> str:
+        return CliRunner().invoke(main, arguments, env={"DATABASE_URL": api.url}).output.strip()
+
+    await api.ask("POST", "/limits/hold", json=key | {"until": until.isoformat()})
+    with Client(api.url) as client:
+        assert api.run(held) == [(1,)]
+        said += [client.release_key(**key), client.release_key(**key)]
+        client.hold_key(**key, until=until)
+        assert api.run(held) == [(1,)]
+    said += [command("limits", "release", *words), command("limits", "release", *words)]
+    assert command("limits", "hold", "--seconds", "7200", *words) == ""
+    assert api.run(held) == [(1,)]
+    for _ in range(2):
+        said.append((await api.ask("POST", "/limits/release", json=key)).json()["was_held"])
+    assert said == [True, False, "released", "it was not held", True, False]
+    for seconds in ("nan", "inf", "1e300", "-1"):
+        assert "Invalid value" in command("limits", "hold", "--seconds", seconds, *words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta  # noqa: TC003 - read when a method is bound
 
-from jobq.call import Call, nothing
+from jobq.call import Call, nothing, scalar
 from jobq.models import Limit, record
 
 __all__ = ["delete_limit", "hold_key", "list_limits", "put_limit", "release_key"]
@@ -59,7 +59,7 @@ def hold_key(
 
 def release_key(queue: str, concurrency_key: str) -> Call[bool]:
     """Let the jobs of a held key start again; return whether it was held."""
-    return Call("release_key", {"queue": queue, "concurrency_key": concurrency_key}, bool)
+    return Call("release_key", {"queue": queue, "concurrency_key": concurrency_key}, scalar)
 
 
 def list_limits(queue: str | None = None) -> Call[list[Limit]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from jobq import router
-from jobq.cli.terminal import Url, as_json, database, plainly, say, show_json, show_rows
+from jobq.cli.terminal import Seconds, Url, as_json, database, plainly, say, show_json, show_rows
 
 __all__ = ["cluster"]
 
@@ -50,9 +50,7 @@ def init(shards: tuple[str, ...], database_url: str) -> None:
 
 @cluster.command()
 @click.argument("shard", type=Url())
-@click.option(
-    "--wait", type=click.FloatRange(0), default=30, help="Seconds until it gets new keys."
-)
+@click.option("--wait", type=Seconds(0), default=30, help="Seconds until it gets new keys.")
 @login
 @database
 def add(shard: str, wait: float, login: str, database_url: str) -> None:

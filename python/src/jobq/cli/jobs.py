@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from jobq.cli.terminal import (
+    LONGEST_DELAY,
     Seconds,
     as_json,
     asking,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from jobq.models import Job, JobPage
 
 __all__ = ["enqueue", "explain", "jobs", "redrive", "show"]
-
-LONGEST_DELAY = 3660 * 24 * 3600  # seconds
 
 
 @click.command()

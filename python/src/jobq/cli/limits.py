@@ -7,7 +7,15 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from jobq.cli.terminal import as_json, asking, database, say, show_rows
+from jobq.cli.terminal import (
+    LONGEST_DELAY,
+    Seconds,
+    as_json,
+    asking,
+    database,
+    say,
+    show_rows,
+)
 
 __all__ = ["limits"]
 
@@ -84,7 +92,7 @@ def delete(queue: str, key: str, database_url: str) -> None:
 @limits.command()
 @queue_argument
 @key_argument
-@click.option("--seconds", type=click.FloatRange(0), required=True, help="For how long.")
+@click.option("--seconds", type=Seconds(0, LONGEST_DELAY), required=True, help="For how long.")
 @click.option("--reason", help="Why; shown by explain.")
 @database
 def hold(queue: str, key: str, seconds: float, reason: str | None, database_url: str) -> None:

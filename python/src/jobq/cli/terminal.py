@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 from datetime import UTC
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import psycopg
@@ -75,6 +75,10 @@ class Url(click.types.StringParamType):
     def split_envvar_value(self, rv: str) -> list[str]:
         """Return the one that the environment gives."""
         return [rv]
+
+
+LONGEST_DELAY: Final = 3660 * 24 * 3600.0
+"""Seconds for which a job or a key may wait from now on."""
 
 
 class Seconds(click.FloatRange):
