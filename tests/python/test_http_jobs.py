@@ -403,6 +403,18 @@ async def test_a_worker_claims_beats_and_completes(api: Api) -> None:
     assert done.json()["state"] == "cancelled"
 
 
+async def test_a_worker_leaves_kinds_that_it_does_not_know(api: Api) -> None:
+    unknown = (await api.job(kind="unknown", priority=9))["job_id"]
+    known = (await api.job(kind="known"))["job_id"]
+    body = {"max_jobs": 5, "except_kinds": ["unknown"]}
+    claimed = (await api.ask("POST", "/workers/w/claim", json=body)).json()["jobs"]
+    assert [job["job_id"] for job in claimed] == [known]
+    body = {"queues": ["default"], "except_kinds": ["unknown"]}
+    await api.ask("POST", "/workers/w/heartbeat", json=body)
+    told = (await api.ask("GET", f"/jobs/{unknown}/explain")).json()["reasons"]
+    assert told[0]["reason"] == "unknown_kind"
+
+
 async def test_a_failure_says_more_by_details(api: Api) -> None:
     job = await api.job()
     path = f"/jobs/{job['job_id']}/attempts"

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 QueueNames = Annotated[list[Name], Meta(min_length=1, max_length=100)]
+UnknownKinds = Annotated[
+    list[Name],
+    Meta(max_length=1000, description="Kinds that the worker has no handler for."),
+]
 AttemptNumber = Annotated[float, Meta(ge=1, le=2**31 - 1, multiple_of=1)]
 
 FIRST_LOOK: Final = 0.05
@@ -45,6 +49,7 @@ class Claim(Request, kw_only=True):
 
     queues: QueueNames = msgspec.field(default_factory=lambda: ["default"])
     max_jobs: Annotated[float, Meta(ge=1, le=1000, multiple_of=1)] = 1
+    except_kinds: UnknownKinds | None = None
     wait_ms: Annotated[
         float,
         Meta(
@@ -68,6 +73,7 @@ class Heartbeat(Request, kw_only=True):
 
     queues: QueueNames | None = None
     jobs: Annotated[list[Held], Meta(max_length=10_000)] = msgspec.field(default_factory=list)
+    except_kinds: UnknownKinds | None = None
     release: (
         Annotated[str, Meta(min_length=1, max_length=200, description="Of what the worker runs.")]
         | None
@@ -190,6 +196,7 @@ async def claim_jobs(call: Call) -> Response:
             queues=wanted.queues,
             worker=call.text("worker"),
             max_jobs=wanted.max_jobs,
+            except_kinds=wanted.except_kinds,
         )
         left = until - time.monotonic()
         if rows or left <= 0 or server.is_stopping:
@@ -221,6 +228,7 @@ async def heartbeat(call: Call) -> Response:
         job_ids=[job.job_id for job in beat.jobs],
         attempts=[job.attempt for job in beat.jobs],
         queues=beat.queues,
+        except_kinds=beat.except_kinds,
         release=beat.release,
         stuck=beat.stuck,
     )
