@@ -71,8 +71,8 @@ begin
         and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
         returning j.job_id, j.queue into _job_id, _queue;
         if found then
-            perform jobq_private.wake(array[_queue]);
-            return _job_id;
+            -- An expression: PERFORM would be a query of its own.
+            return case when jobq_private.wake(array[_queue]) is not null then _job_id end;
         end if;
     end if;
     return (jobq_private.store_job(row(
