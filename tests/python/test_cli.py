@@ -10,12 +10,14 @@ import subprocess
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from click.testing import CliRunner
+from commands import invoked
 from waiting import until
 from worker_process import HERE, working
 
@@ -43,6 +45,12 @@ def client(database: str) -> Iterator[Client]:
 @pytest.fixture
 def jobq(database: str) -> Callable[..., subprocess.CompletedProcess[str]]:
     """A function that runs a jobq command on the test's database."""
+    return partial(invoked, database)
+
+
+@pytest.fixture
+def program(database: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """As jobq, but a process of its own, which takes half a second."""
 
     def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -56,9 +64,6 @@ def jobq(database: str) -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
-
-
-Jobq = "Callable[..., subprocess.CompletedProcess[str]]"
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
@@ -103,14 +108,14 @@ def test_events_and_signals_are_brought_and_steps_shown(
     assert "JOB_NOT_FOUND" in jobq("signal", "00000000-0000-0000-0000-000000000000", "a").stderr
 
 
-def test_a_payload_comes_from_standard_input_too(jobq: Any, client: Client) -> None:
-    job_id = said(jobq("enqueue", "a", "-", input="[1, 2]"))
+def test_a_payload_comes_from_standard_input_too(program: Any, client: Client) -> None:
+    job_id = said(program("enqueue", "a", "-", input="[1, 2]"))
     assert client.get(job_id).payload == [1, 2]
 
 
-def test_a_held_key_is_told(jobq: Any) -> None:
-    first = said(jobq("enqueue", "a", "--idempotency-key", "k"))
-    again = jobq("enqueue", "a", "--idempotency-key", "k")
+def test_a_held_key_is_told(program: Any) -> None:
+    first = said(program("enqueue", "a", "--idempotency-key", "k"))
+    again = program("enqueue", "a", "--idempotency-key", "k")
     assert said(again) == first
     assert "already" in again.stderr
 
@@ -413,8 +418,8 @@ def test_a_queue_that_nobody_has_heard_of_is_not_paused_by_mistake(
     assert {q.queue for q in client.queue_stats() if q.is_paused} == {"default", "later"}
 
 
-def test_a_server_that_is_not_there_is_told_quickly(jobq: Any) -> None:
-    done = jobq("jobs", "--database", "postgresql://127.0.0.1:1/x")
+def test_a_server_that_is_not_there_is_told_quickly(program: Any) -> None:
+    done = program("jobs", "--database", "postgresql://127.0.0.1:1/x")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "DATABASE_UNAVAILABLE" in done.stderr
@@ -441,8 +446,8 @@ def test_a_database_without_jobq_is_told(empty_database: str, jobq: Any) -> None
     assert "jobq deploy" in done.stderr
 
 
-def test_help_names_every_command(jobq: Any) -> None:
-    listed = said(jobq("--help"))
+def test_help_names_every_command(program: Any) -> None:
+    listed = said(program("--help"))
     for command in "worker enqueue jobs show cancel redrive queues pause resume explain".split():
         assert f"\n  {command} " in listed
 
@@ -557,10 +562,10 @@ def test_commands_print_by_what_escapes() -> None:
     assert found == ["top.py"]  # by rich, whose cells are escaped
 
 
-def test_a_worker_ends_when_nothing_is_due(jobq: Any, client: Client) -> None:
+def test_a_worker_ends_when_nothing_is_due(program: Any, client: Client) -> None:
     jobs = client.enqueue_many({"kind": "echo", "payload": n} for n in range(3))
     later = client.enqueue("echo", run_at=datetime.now(UTC) + timedelta(days=1))
-    done = jobq("worker", "worker_handlers:registry", "--until-empty", "--no-metrics")
+    done = program("worker", "worker_handlers:registry", "--until-empty", "--no-metrics")
     assert done.returncode == 0, done.stderr
     assert [client.get(job.job_id).result for job in jobs] == [0, 1, 2]
     assert client.get(later.job_id).state == "queued"

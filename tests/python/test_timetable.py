@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from commands import invoked
 
 from jobq import AsyncClient, Client, Registry, Schedule, Slot
 from jobq.errors import IllegalState, InvalidArgument, InvalidSchedule, NotFound
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterator
 
     import psycopg
@@ -35,18 +35,7 @@ def client(database: str) -> Iterator[Client]:
 @pytest.fixture
 def jobq(database: str) -> Run:
     """A function that runs a jobq command on the test's database."""
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "jobq.cli", *arguments],
-            env={**os.environ, "DATABASE_URL": database},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    return run
+    return partial(invoked, database)
 
 
 def said(done: subprocess.CompletedProcess[str]) -> list[str]:
