@@ -340,8 +340,9 @@ select is_empty(
     $$
     select f.function, g.function
     from routine as f
+    cross join lateral regexp_matches(f.body, '\m(\w+)\.(\w+)\(', 'g') as c (call)
     join routine as g
-        on f.body ~ ('\m' || g.schema || '\.' || g.name || '\(')
+        on g.schema = c.call[1] and g.name = c.call[2]
         and g.volatility = 'v'
     where f.volatility <> 'v'
     $$,

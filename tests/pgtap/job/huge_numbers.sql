@@ -53,8 +53,8 @@ from (
     ('select jobq.claim(''{{a},{b}}'', ''w'')', '22023 INVALID_ARGUMENT')
 ) as a (statement, refusal);
 
--- 100,000 numbers, of which each is 16,385 characters as text
-select format('[%s0e-16383]', repeat('1e-16383,', 99999)) as many \gset
+-- 70,000 numbers, of which each is 16,385 characters as text
+select format('[%s0e-16383]', repeat('1e-16383,', 69999)) as many \gset
 select is(
     pg_temp.refusal(format('select jobq.%s', replace(a.call, '$', quote_literal(:'many') || '::jsonb'))),
     a.refusal, format('a gigabyte of text is not made: %s', a.call)
