@@ -178,7 +178,9 @@ class Forms:
         self.longest = 0
         self._first = self._last = bits = 0
         self._of: dict[str, int] = {}
-        for form in sorted(forms):
+        sought = sorted(forms)
+        self._start = start_of([plus_as_space(form) for form in sought])
+        for form in sought:
             self.longest = max(self.longest, len(form))
             self._first |= 1 << bits
             for character in plus_as_space(form):
@@ -194,9 +196,10 @@ class Forms:
         reached: dict[int, int] = {}
         passed: list[int] = []
         is_found, tried = False, 0
-        for place, character in enumerate(text):
+        starts = {start.start() for start in self._start.finditer(text)}
+        for place in range(len(text)):
             state = reached.get(place, 0)
-            if not state and character not in self._begin and character not in MARKS:
+            if not state and place not in starts:
                 continue
             for size, meaning in readings.at(place):
                 if not state and meaning[0] not in self._begin:
@@ -236,6 +239,26 @@ class Forms:
                 wanted[place] = wanted.get(place, 0) | want & state
                 if is_part:
                     yield place, place + size
+
+
+def start_of(forms: Iterable[str]) -> re.Pattern[str]:
+    """Return what a form may begin with in a text: its first two bytes, or a mark for one."""
+    seconds: dict[str, set[str]] = {}
+    for form in forms:
+        seconds.setdefault(form[0], set()).add(form[1:2])
+    ways = [one_of({first}) + following(then) for first, then in seconds.items()]
+    return re.compile("|".join([one_of(set(MARKS)), *ways]))
+
+
+def following(characters: set[str]) -> str:
+    """Return the pattern of what comes next: one of these, or a mark; the empty one is any."""
+    return "" if "" in characters else f"(?={one_of(characters | set(MARKS))})"
+
+
+def one_of(characters: set[str]) -> str:
+    """Return the pattern of one of these, of which a space may be a plus sign."""
+    more = {"+"} if " " in characters else set()
+    return f"[{''.join(map(re.escape, sorted(characters | more)))}]"
 
 
 def plus_as_space(text: str) -> str:
