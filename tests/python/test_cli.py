@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -24,11 +25,12 @@ from worker_process import HERE, working
 from jobq import Client
 from jobq.cli import main, terminal
 from jobq.cli.commands import EXTRAS
+from jobq.cli.jobs import pages
 from jobq.cli.kinds import OPTIONS
 from jobq.errors import NotFound
 from jobq.http import create_key
 from jobq.http.kinds import NewKind
-from jobq.models import DeclaredKind
+from jobq.models import DeclaredKind, JobPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -610,6 +612,17 @@ def test_jobs_are_followed(database: str, client: Client) -> None:
     finally:
         process.kill()
         process.wait(60)
+
+
+def test_who_follows_jobs_does_not_search_all_of_them_each_second() -> None:
+    asked = []
+
+    def look(before: Any = None) -> JobPage:
+        asked.append(before)
+        return JobPage([], uuid4())  # which has looked at 100,000 jobs in vain
+
+    assert pages(look, None) == []
+    assert asked == [None]
 
 
 def test_top_shows_queues_workers_and_what_runs(jobq: Any, client: Client, connect: Any) -> None:

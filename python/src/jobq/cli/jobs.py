@@ -148,13 +148,16 @@ def without_lease(job: Job) -> Job:
 
 
 def pages(look: Callable[..., JobPage], last: UUID | None) -> list[Job]:
-    """Return a page of the newest jobs, and as many more as it takes to reach the last one seen."""
+    """Return a page of the newest jobs, and as many full ones as it takes to reach the last seen.
+
+    A page that is not full ends them: it may have looked at 100,000 jobs in vain.
+    """
+    newest: list[Job] = []
     page = look()
-    newest = list(page)
-    while page.cursor is not None and (last is None or page.cursor > last):
-        page = look(page.cursor)
+    while page and page.cursor == page[-1].job_id and (last is None or page.cursor > last):
         newest += page
-    return newest
+        page = look(page.cursor)
+    return newest + page
 
 
 def list_found(found: Sequence[Job], *, is_json: bool, is_more: bool = False) -> None:
