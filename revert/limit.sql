@@ -32,6 +32,7 @@ drop function if exists jobq_private.see_limits;
 drop function if exists jobq_private.reopen_lanes;
 drop function if exists jobq_private.queue_opens_at;
 drop function if exists jobq_private.follow_limits;
+drop function if exists jobq_private.pull_back;
 drop function if exists jobq_private.pick_lanes;
 drop function if exists jobq_private.pass_kinds;
 drop function if exists jobq_private.pass_keys;

@@ -69,6 +69,7 @@ begin
         ('function', 'jobq_private.pass_keys', '', 1),
         ('function', 'jobq_private.pass_kinds', '', 1),
         ('function', 'jobq_private.pick_lanes', '', 1),
+        ('function', 'jobq_private.pull_back', '', 1),
         ('function', 'jobq_private.queue_opens_at', '', 1),
         ('function', 'jobq_private.reopen_lanes', '', 1),
         ('function', 'jobq_private.see_limits', '', 1),

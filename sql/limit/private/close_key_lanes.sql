@@ -31,6 +31,12 @@ begin
             jobq_private.key_gate_id(b.kind, b.concurrency_key)
         ))
     );
+    perform jobq_private.pull_back(
+        jobq_private.key_gate_id(b.kind, b.concurrency_key), r.spacing, r.burst, clock_timestamp()
+    )
+    from unnest(close_key_lanes.lanes) as b
+    cross join lateral jobq_private.key_rule(b.kind) as r
+    where r.spacing is not null;
     with found as materialized (
         select
             b.lane_id, b.lane_id = any (_mine) as is_mine,

@@ -1,9 +1,9 @@
 -- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
 -- due, or for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
--- exclusive lock, and after another look under it; while somebody holds the lock who may be
--- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
--- Raises: nothing.
+-- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate is
+-- pulled back, as pull_back() does. The protocol of call_lane(): only under the exclusive lock, and
+-- after another look under it; while somebody holds the lock who may be about to add work or room,
+-- the lane is only put off. A repeatable snapshot closes none. Raises: nothing.
 create or replace function jobq_private.close_lanes(
     lanes jobq_private.lane[], has_gates boolean
 )
@@ -41,6 +41,10 @@ begin
     with found as materialized (
         select
             l.lane_id, l.priority, t.open_at,
+            case
+                when g.passed_until > n.now + r.burst * r.spacing * interval '1 us'
+                then n.now + r.burst * r.spacing * interval '1 us'
+            end as spent_until,
             jobq_private.key_gate_id(h.kind, l.concurrency_key) as key_gate_id,
             case
                 when l.lane_id <> all (_mine) then 'busy'
@@ -77,6 +81,12 @@ begin
                 jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
             )
         ) as t (open_at)
+    ),
+    pulled_back as (
+        update jobq_private.gate as g
+        set passed_until = f.spent_until
+        from found as f
+        where f.spent_until is not null and g.gate_id = f.lane_id
     ),
     gone as (
         delete from jobq_private.lane as l

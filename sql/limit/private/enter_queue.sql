@@ -11,15 +11,25 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _room integer;
 begin
     if jobq_private.hold_gates(
         queue, array[jobq_private.gate_id(queue, null)]
     ) = '{}' then
         return 0;
     end if;
-    return least(
-        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
-    );
+    _room := (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r);
+    if _room = 0 then
+        perform jobq_private.pull_back(
+            jobq_private.gate_id(q.queue, null),
+            jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1),
+            enter_queue.now
+        )
+        from jobq_private.queue as q
+        where q.queue = enter_queue.queue and q.rate_limit is not null;
+    end if;
+    return least(wanted, _room);
 end
 $$;
 

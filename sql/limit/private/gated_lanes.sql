@@ -1,7 +1,8 @@
 -- Purpose: lock lanes that wait for gates of kinds, for each gate as many of the highest priority as it
 -- lets jobs pass, in the session's turn.
 -- Invariant: bounded; SKIP LOCKED. The turn is that of pick_lanes(), so that it meets lanes that were opened next.
--- Lanes that wait for a gate that is gone are among them. Raises: nothing.
+-- Lanes that wait for a gate that is gone are among them, and one of a gate that is to be pulled back.
+-- Raises: nothing.
 create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
 returns jobq_private.lane[]
 language plpgsql
@@ -25,7 +26,7 @@ declare
 begin
     for _gate in
         select
-            a.gate_id, least(coalesce(a.room, 100), 100) as room,
+            a.gate_id, least(coalesce(greatest(a.room, 1), 100), 100) as room,
             (
                 select t.priority
                 from jobq_private.lane as t
@@ -34,7 +35,11 @@ begin
                 limit 1
             ) as priority
         from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
+        left join jobq_private.gate as g on g.gate_id = a.gate_id
+        left join jobq_private.kind as k on k.kind = g.kind
         where coalesce(a.room, 1) > 0
+        or g.passed_until > gated_lanes.now + coalesce(k.rate_burst, 1)
+            * jobq_private.spacing(k.rate_limit, k.rate_period) * interval '1 us'
     loop
         _some := array(
             select t

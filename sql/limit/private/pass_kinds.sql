@@ -61,6 +61,15 @@ begin
         coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
         coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
     into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
+    if pass_kinds.gates <> '{}' then
+        perform jobq_private.pull_back(
+            g.gate_id, jobq_private.spacing(k.rate_limit, k.rate_period),
+            coalesce(k.rate_burst, 1), pass_kinds.now
+        )
+        from jobq_private.gate as g
+        join jobq_private.kind as k on k.kind = g.kind
+        where g.gate_id = any (pass_kinds.gates) and k.rate_limit is not null;
+    end if;
 end
 $$;
 

@@ -1,7 +1,7 @@
 -- Limits of whole queues and kinds, rates, holds and order, by one session;
 -- tests/python/test_limits.py has many.
 begin;
-select plan(51);
+select plan(55);
 
 create function pg_temp.claimed(queue text, jobs integer default 9)
 returns integer
@@ -193,6 +193,45 @@ reset role;
 select is(pg_temp.claimed('raw'), 0, 'a lane stays closed where a running job is deleted by raw SQL');
 select from jobq.recover();
 select is(pg_temp.claimed('raw'), 1, 'until recover() opens it');
+
+-- Rates that are raised, and clocks that are set back
+create function pg_temp.set_rates(rate integer, period interval)
+returns void
+language sql
+as $$
+    select jobq.put_queue('each', key_rate_limit => rate, key_rate_period => period);
+    select jobq.put_queue('all', rate_limit => rate, rate_period => period);
+    select jobq.put_kind('each', key_rate_limit => rate, key_rate_period => period);
+    select jobq.put_kind('all', rate_limit => rate, rate_period => period);
+$$;
+
+create function pg_temp.started()
+returns integer
+language sql
+as $$
+    select count(*)::integer
+    from unnest('{each,all,kind each,kind all}'::text[]) as q (queue)
+    cross join lateral (
+        select from generate_series(1, 3) as n
+        cross join lateral jobq.claim(array[q.queue], 'w' || n, 1)
+        limit 1
+    ) as c
+$$;
+
+select pg_temp.set_rates(1, '1 h');
+select jobq.enqueue(
+    case q when 'kind each' then 'each' when 'kind all' then 'all' else 'work' end,
+    queue => q, concurrency_key => case when q ~ 'each' then 'a' end
+)
+from unnest('{each,all,kind each,kind all}'::text[]) as q, generate_series(1, 9);
+select is(pg_temp.started(), 4, 'one starts of each');
+select is(pg_temp.started(), 0, 'and no other for an hour');
+select pg_temp.set_rates(1000000, '1 s');
+select is(pg_temp.started(), 4, 'a rate that is raised counts from now on');
+update jobq_private.gate set passed_until = clock_timestamp() + interval '5 h';
+update jobq_private.lane set open_at = '-infinity', state = 'open'
+where state = 'later';
+select is(pg_temp.started(), 4, 'a clock that is set back holds nothing up for longer than a burst');
 
 select * from finish();
 rollback;
