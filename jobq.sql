@@ -4377,6 +4377,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
     select jobq_private.call_lane(
@@ -4406,6 +4407,9 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
     select jobq_private.call_full_lanes(
         array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
@@ -4980,6 +4984,12 @@ begin
             jobq_private.key_gate_id(b.kind, b.concurrency_key)
         ))
     );
+    perform jobq_private.pull_back(
+        jobq_private.key_gate_id(b.kind, b.concurrency_key), r.spacing, r.burst, clock_timestamp()
+    )
+    from unnest(close_key_lanes.lanes) as b
+    cross join lateral jobq_private.key_rule(b.kind) as r
+    where r.spacing is not null;
     with found as materialized (
         select
             b.lane_id, b.lane_id = any (_mine) as is_mine,
@@ -5029,10 +5039,10 @@ comment on function jobq_private.close_key_lanes is
 
 -- Purpose: close lanes in which a claim has found nothing: as full, until their next job is
 -- due, or for good; returns how many were closed.
--- Invariant: the caller holds the rows' locks. The protocol of call_lane(): only under the
--- exclusive lock, and after another look under it; while somebody holds the lock who may be
--- about to add work or room, the lane is only put off. A repeatable snapshot closes none.
--- Raises: nothing.
+-- Invariant: the caller holds the rows' locks, and those of their gates. What these say of a rate is
+-- pulled back, as pull_back() does. The protocol of call_lane(): only under the exclusive lock, and
+-- after another look under it; while somebody holds the lock who may be about to add work or room,
+-- the lane is only put off. A repeatable snapshot closes none. Raises: nothing.
 create or replace function jobq_private.close_lanes(
     lanes jobq_private.lane[], has_gates boolean
 )
@@ -5070,6 +5080,10 @@ begin
     with found as materialized (
         select
             l.lane_id, l.priority, t.open_at,
+            case
+                when g.passed_until > n.now + r.burst * r.spacing * interval '1 us'
+                then n.now + r.burst * r.spacing * interval '1 us'
+            end as spent_until,
             jobq_private.key_gate_id(h.kind, l.concurrency_key) as key_gate_id,
             case
                 when l.lane_id <> all (_mine) then 'busy'
@@ -5106,6 +5120,12 @@ begin
                 jobq_private.token_at(g.passed_until, r.spacing, r.burst, n.now)
             )
         ) as t (open_at)
+    ),
+    pulled_back as (
+        update jobq_private.gate as g
+        set passed_until = f.spent_until
+        from found as f
+        where f.spent_until is not null and g.gate_id = f.lane_id
     ),
     gone as (
         delete from jobq_private.lane as l
@@ -5200,15 +5220,25 @@ parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _room integer;
 begin
     if jobq_private.hold_gates(
         queue, array[jobq_private.gate_id(queue, null)]
     ) = '{}' then
         return 0;
     end if;
-    return least(
-        wanted, (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r)
-    );
+    _room := (select r.room from jobq_private.gate_room(queue, null, enter_queue.now) as r);
+    if _room = 0 then
+        perform jobq_private.pull_back(
+            jobq_private.gate_id(q.queue, null),
+            jobq_private.spacing(q.rate_limit, q.rate_period), coalesce(q.rate_burst, 1),
+            enter_queue.now
+        )
+        from jobq_private.queue as q
+        where q.queue = enter_queue.queue and q.rate_limit is not null;
+    end if;
+    return least(wanted, _room);
 end
 $$;
 
@@ -5431,7 +5461,8 @@ comment on function jobq_private.gate_room is
 -- Purpose: lock lanes that wait for gates of kinds, for each gate as many of the highest priority as it
 -- lets jobs pass, in the session's turn.
 -- Invariant: bounded; SKIP LOCKED. The turn is that of pick_lanes(), so that it meets lanes that were opened next.
--- Lanes that wait for a gate that is gone are among them. Raises: nothing.
+-- Lanes that wait for a gate that is gone are among them, and one of a gate that is to be pulled back.
+-- Raises: nothing.
 create or replace function jobq_private.gated_lanes(queue text, now timestamptz)
 returns jobq_private.lane[]
 language plpgsql
@@ -5455,7 +5486,7 @@ declare
 begin
     for _gate in
         select
-            a.gate_id, least(coalesce(a.room, 100), 100) as room,
+            a.gate_id, least(coalesce(greatest(a.room, 1), 100), 100) as room,
             (
                 select t.priority
                 from jobq_private.lane as t
@@ -5464,7 +5495,11 @@ begin
                 limit 1
             ) as priority
         from jobq_private.awaited_gates(gated_lanes.queue, gated_lanes.now) as a
+        left join jobq_private.gate as g on g.gate_id = a.gate_id
+        left join jobq_private.kind as k on k.kind = g.kind
         where coalesce(a.room, 1) > 0
+        or g.passed_until > gated_lanes.now + coalesce(k.rate_burst, 1)
+            * jobq_private.spacing(k.rate_limit, k.rate_period) * interval '1 us'
     loop
         _some := array(
             select t
@@ -6607,6 +6642,15 @@ begin
         coalesce((select array_agg(c.lane_id order by c.lane_id) from closed as c), '{}'),
         coalesce((select array_agg(c.gate_id order by c.lane_id) from closed as c), '{}')
     into pass_kinds.jobs, pass_kinds.places, pass_kinds.barred, pass_kinds.gates;
+    if pass_kinds.gates <> '{}' then
+        perform jobq_private.pull_back(
+            g.gate_id, jobq_private.spacing(k.rate_limit, k.rate_period),
+            coalesce(k.rate_burst, 1), pass_kinds.now
+        )
+        from jobq_private.gate as g
+        join jobq_private.kind as k on k.kind = g.kind
+        where g.gate_id = any (pass_kinds.gates) and k.rate_limit is not null;
+    end if;
 end
 $$;
 
@@ -6671,6 +6715,30 @@ revoke all on function jobq_private.pick_lanes from public;
 
 comment on function jobq_private.pick_lanes is
 'Locks the next open lanes of a queue and priority in the session''s turn.';
+
+-- Purpose: a rate whose state lies further ahead than a whole burst, as after it was raised or the
+-- clock was set back, is spent for one burst from now on.
+-- Invariant: the caller holds the gate, and has found that it lets no job start. Raises: nothing.
+create or replace function jobq_private.pull_back(
+    gate_id uuid, spacing bigint, burst integer, now timestamptz
+)
+returns void
+language sql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    update jobq_private.gate as g
+    set passed_until = pull_back.now + burst * spacing * interval '1 us'
+    where g.gate_id = pull_back.gate_id
+    and g.passed_until > pull_back.now + burst * spacing * interval '1 us'
+$$;
+
+revoke all on function jobq_private.pull_back from public;
+
+comment on function jobq_private.pull_back is
+'Has a rate that is spent for too long be spent for one burst.';
 
 -- Purpose: a change of a queue's limits holds at once for its lanes.
 -- Invariant: fires for a change alone, also by raw SQL. Raises: nothing.
@@ -9980,6 +10048,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set enable_bitmapscan = off
 as $$

@@ -7,6 +7,7 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 as $$
     select jobq_private.call_lane(

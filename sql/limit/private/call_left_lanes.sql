@@ -8,6 +8,9 @@ volatile
 parallel unsafe
 security invoker
 set search_path = pg_catalog, pg_temp
+set jit = off
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
     select jobq_private.call_full_lanes(
         array_agg(j.queue), array_agg(j.lane_id), array_agg(j.kind),
