@@ -8524,7 +8524,7 @@ for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued, and one that others need is marked, and kept longer.
+-- may go back to queued, and one that others need is kept longer.
 -- Invariant: a change of state stamps previous_state and its lane, and the foreign key
 -- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
@@ -8540,9 +8540,8 @@ declare
 begin
     _kept.state := old.state;
     _kept.prune_at := old.prune_at;
-    _kept.is_awaited := old.is_awaited;
     if _kept is distinct from old or (new.state = old.state) = (
-        (new.prune_at, new.is_awaited) is not distinct from (old.prune_at, old.is_awaited)
+        new.prune_at is not distinct from old.prune_at
     ) then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s is finished: %s', old.job_id, old.state
@@ -9756,13 +9755,13 @@ begin
         if _partition like 'job_archive%' then
             execute format(
                 'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
                 _partition, _oldest
             ) into _is_needed;
             continue when _is_needed;
             execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
                 _partition, _oldest
             ) into _kept;
         end if;
@@ -11211,12 +11210,16 @@ begin
     with due as materialized (
         select
             a.job_id, a.finished_at,
-            jobq_private.needed_until(
-                a.job_id, a.is_awaited, a.batch_id, a.finished_at
-            ) as needed_until
+            jobq_private.needed_until(a.job_id, a.batch_id, a.finished_at) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
+        and (
+            _sees_all
+            or (
+                a.batch_id is null
+                and not exists (select from jobq_private.edge as e where e.parent = a.job_id)
+            )
+        )
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked
@@ -25224,8 +25227,7 @@ revoke all on function jobq_private.as_node from public;
 comment on function jobq_private.as_node is
 'A new job as one of a graph.';
 
--- Purpose: mark the jobs that these children wait for: live ones, so that their ends leave a look,
--- and finished ones, so that they are kept.
+-- Purpose: mark the live jobs that these children wait for, so that their ends leave a look.
 -- Invariant: under the rows' locks, before they end; what somebody has locked is marked at a
 -- later look. Raises: nothing.
 create or replace function jobq_private.await_parents(children uuid[], queues text[])
@@ -25237,50 +25239,29 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _parents constant uuid[] := array(
-        select distinct e.parent
-        from jobq_private.edge as e
-        where e.child = any(await_parents.children) and e.is_open
-    );
-    _since constant timestamptz := (
-        select jobq_private.id_time(p.job_id) - interval '1 day'
-        from unnest(_parents) as p (job_id)
-        order by p.job_id
-        limit 1
-    );
     _found tid[];
 begin
     _found := array(
         select j.ctid
         from jobq_private.job as j
-        where j.job_id = any(_parents)
+        where j.job_id = any(array(
+            select e.parent
+            from jobq_private.edge as e
+            where e.child = any(await_parents.children) and e.is_open
+        ))
         and not j.is_awaited
         and (await_parents.queues is null or j.queue = any(await_parents.queues))
         order by j.job_id
         for no key update skip locked
     );
     update jobq_private.job as j set is_awaited = true where j.ctid = any(_found);
-    with found as materialized (
-        select a.job_id, a.finished_at
-        from jobq_private.job_archive as a
-        where a.job_id = any(_parents)
-        and a.finished_at >= _since
-        and not a.is_awaited
-        and (await_parents.queues is null or a.queue = any(await_parents.queues))
-        order by a.job_id
-        for no key update skip locked
-    )
-    update jobq_private.job_archive as a
-    set is_awaited = true
-    from found as f
-    where a.job_id = f.job_id and a.finished_at = f.finished_at;
 end
 $$;
 
 revoke all on function jobq_private.await_parents from public;
 
 comment on function jobq_private.await_parents is
-'Marks the jobs that these children wait for.';
+'Marks the live jobs that these children wait for.';
 
 -- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
 -- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
@@ -26109,6 +26090,31 @@ revoke all on function jobq_private.forget_timeouts from public;
 comment on function jobq_private.forget_timeouts is
 'Lets redriven jobs wait anew for what did not come in time.';
 
+-- Purpose: whether something may follow for a batch yet: it has not ended, or one of its jobs, that
+-- was redriven since, waits to be called.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.goes_on(batch jobq_private.batch)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (goes_on.batch).ended_at is null or exists (
+        select from jobq_private.job as c
+        where c.job_id in (
+            (goes_on.batch).on_success, (goes_on.batch).on_end, (goes_on.batch).on_first_death
+        )
+        and c.state = 'blocked'
+    )
+$$;
+
+revoke all on function jobq_private.goes_on from public;
+
+comment on function jobq_private.goes_on is
+'Whether something may follow for a batch yet.';
+
 -- Purpose: who waits for whom, by places: of the new jobs first, then of the others.
 -- Invariant: among the others, only as far as one that is held up leads to one that is waited
 -- for, so that check_arrows() sees every way round. Raises: nothing.
@@ -26583,7 +26589,7 @@ as $$
     select is_batch_due.queues is not null or exists (
         select from jobq_private.batch as b
         where b.batch_id = is_batch_due.batch_id
-        and b.ended_at is null
+        and jobq_private.goes_on(b)
         and (
             (b.sealed_at is not null and not exists (
                 select from jobq_private.job as j where j.batch_id = b.batch_id
@@ -26632,9 +26638,9 @@ comment on function jobq_private.worked_queues is
 
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
 -- it, or for one that did, is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Who does not see all queues
+-- Invariant: reads only; asks little of jobs for which no other waits. Who does not see all queues
 -- may not see who needs it, and leaves it to others. Raises: nothing.
-create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
+create or replace function jobq_private.is_needed(job_id uuid, batch_id uuid, oldest timestamptz)
 returns boolean
 language sql
 stable
@@ -26642,25 +26648,27 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select (is_needed.is_awaited or is_needed.batch_id is not null) and (
+    select (
+        is_needed.batch_id is not null
+        or exists (select from jobq_private.edge as e where e.parent = is_needed.job_id)
+    )
+    and (
         jobq_private.worked_queues() is not null
-        or (
-            is_needed.is_awaited and exists (
-                with recursive below as (
-                    select e.child
-                    from jobq_private.edge as e
-                    where e.parent = is_needed.job_id
-                    union
-                    select e.child
-                    from below as b
-                    join jobq_private.edge as e on e.parent = b.child
-                )
-                select from below as b
-                where exists (select from jobq_private.job as j where j.job_id = b.child)
-                or exists (
-                    select from jobq_private.job_archive as a
-                    where a.job_id = b.child and a.finished_at >= is_needed.oldest
-                )
+        or exists (
+            with recursive below as (
+                select e.child
+                from jobq_private.edge as e
+                where e.parent = is_needed.job_id
+                union
+                select e.child
+                from below as b
+                join jobq_private.edge as e on e.parent = b.child
+            )
+            select from below as b
+            where exists (select from jobq_private.job as j where j.job_id = b.child)
+            or exists (
+                select from jobq_private.job_archive as a
+                where a.job_id = b.child and a.finished_at >= is_needed.oldest
             )
         )
         or exists (
@@ -26759,12 +26767,9 @@ as $$
     with batch as materialized (
         select b.*
         from jobq_private.batch as b
-        where (
-            b.on_success = any(look_again.blocked)
-            or b.on_end = any(look_again.blocked)
-            or b.on_first_death = any(look_again.blocked)
-        )
-        and b.ended_at is null
+        where b.on_success = any(look_again.blocked)
+        or b.on_end = any(look_again.blocked)
+        or b.on_first_death = any(look_again.blocked)
     )
     insert into jobq_private.look (about, id)
     select 'child', w.job_id
@@ -26793,9 +26798,9 @@ comment on function jobq_private.look_again is
 -- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
 -- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
 -- such a job is kept; infinity stands for the retention of all, null means that nobody needs it.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+-- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.needed_until(
-    job_id uuid, is_awaited boolean, batch_id uuid, finished_at timestamptz
+    job_id uuid, batch_id uuid, finished_at timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -26806,7 +26811,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case
-        when not needed_until.is_awaited and needed_until.batch_id is null then null
         when exists (
             select from jobq_private.edge as e
             join jobq_private.job as j on j.job_id = e.child
@@ -27252,13 +27256,13 @@ begin
     foreach _batch_id in array settle_batches.batch_ids loop
         select b.* into _batch
         from jobq_private.batch as b
-        where b.batch_id = _batch_id and b.ended_at is null
+        where b.batch_id = _batch_id and jobq_private.goes_on(b)
         for update skip locked;
         if not found then
             left_alone := left_alone || array(
                 select b.batch_id
                 from jobq_private.batch as b
-                where b.batch_id = _batch_id and b.ended_at is null
+                where b.batch_id = _batch_id and jobq_private.goes_on(b)
             );
             continue;
         end if;
@@ -27284,7 +27288,7 @@ begin
             + jobq_private.call_back(_batch.on_end, 'queued')
             + jobq_private.call_back(_batch.on_first_death, 'cancelled');
         update jobq_private.batch as b
-        set ended_at = clock_timestamp()
+        set ended_at = coalesce(b.ended_at, clock_timestamp())
         where b.batch_id = _batch_id
         and not exists (
             select from jobq_private.job as c
@@ -27654,7 +27658,7 @@ comment on function jobq_private.unsettled_parents is
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
 -- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
 -- is done where it has run already. Batches whose members or jobs at the end these are do not end
--- until the commit; one that has ended without such a job ends once more.
+-- until the commit; of one that has ended somebody looks anew what becomes of such a job.
 -- is true keeps the index of blocked jobs away, by which the array would be gone through for each
 -- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
@@ -27711,30 +27715,20 @@ begin
         or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
     with batch as materialized (
-        select b.batch_id, b.on_success, b.on_end, b.on_first_death
+        select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
         where b.on_success = any(wait_again.job_ids)
         or b.on_end = any(wait_again.job_ids)
         or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for no key update
-    ),
-    called as materialized (
-        select b.batch_id, c.job_id
-        from batch as b
-        cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
-        where c.job_id in (select i from unnest(wait_again.job_ids) as i)
-        and not exists (
-            select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
-        )
-    ),
-    reopened as (
-        update jobq_private.batch as b
-        set ended_at = null
-        from called as c
-        where b.batch_id = c.batch_id and b.ended_at is not null
+        for share
     )
-    select array_agg(c.job_id) into _called from called as c;
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)

@@ -110,7 +110,7 @@ for each row when (new.lane is not null)
 execute function jobq_private.refuse_unfinished();
 
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued, and one that others need is marked, and kept longer.
+-- may go back to queued, and one that others need is kept longer.
 -- Invariant: a change of state stamps previous_state and its lane, and the foreign key
 -- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
@@ -126,9 +126,8 @@ declare
 begin
     _kept.state := old.state;
     _kept.prune_at := old.prune_at;
-    _kept.is_awaited := old.is_awaited;
     if _kept is distinct from old or (new.state = old.state) = (
-        (new.prune_at, new.is_awaited) is not distinct from (old.prune_at, old.is_awaited)
+        new.prune_at is not distinct from old.prune_at
     ) then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s is finished: %s', old.job_id, old.state
@@ -1342,13 +1341,13 @@ begin
         if _partition like 'job_archive%' then
             execute format(
                 'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
                 _partition, _oldest
             ) into _is_needed;
             continue when _is_needed;
             execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
                 _partition, _oldest
             ) into _kept;
         end if;
@@ -2797,12 +2796,16 @@ begin
     with due as materialized (
         select
             a.job_id, a.finished_at,
-            jobq_private.needed_until(
-                a.job_id, a.is_awaited, a.batch_id, a.finished_at
-            ) as needed_until
+            jobq_private.needed_until(a.job_id, a.batch_id, a.finished_at) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
+        and (
+            _sees_all
+            or (
+                a.batch_id is null
+                and not exists (select from jobq_private.edge as e where e.parent = a.job_id)
+            )
+        )
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked

@@ -202,8 +202,7 @@ revoke all on function jobq_private.as_node from public;
 comment on function jobq_private.as_node is
 'A new job as one of a graph.';
 
--- Purpose: mark the jobs that these children wait for: live ones, so that their ends leave a look,
--- and finished ones, so that they are kept.
+-- Purpose: mark the live jobs that these children wait for, so that their ends leave a look.
 -- Invariant: under the rows' locks, before they end; what somebody has locked is marked at a
 -- later look. Raises: nothing.
 create or replace function jobq_private.await_parents(children uuid[], queues text[])
@@ -215,50 +214,29 @@ security invoker
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    _parents constant uuid[] := array(
-        select distinct e.parent
-        from jobq_private.edge as e
-        where e.child = any(await_parents.children) and e.is_open
-    );
-    _since constant timestamptz := (
-        select jobq_private.id_time(p.job_id) - interval '1 day'
-        from unnest(_parents) as p (job_id)
-        order by p.job_id
-        limit 1
-    );
     _found tid[];
 begin
     _found := array(
         select j.ctid
         from jobq_private.job as j
-        where j.job_id = any(_parents)
+        where j.job_id = any(array(
+            select e.parent
+            from jobq_private.edge as e
+            where e.child = any(await_parents.children) and e.is_open
+        ))
         and not j.is_awaited
         and (await_parents.queues is null or j.queue = any(await_parents.queues))
         order by j.job_id
         for no key update skip locked
     );
     update jobq_private.job as j set is_awaited = true where j.ctid = any(_found);
-    with found as materialized (
-        select a.job_id, a.finished_at
-        from jobq_private.job_archive as a
-        where a.job_id = any(_parents)
-        and a.finished_at >= _since
-        and not a.is_awaited
-        and (await_parents.queues is null or a.queue = any(await_parents.queues))
-        order by a.job_id
-        for no key update skip locked
-    )
-    update jobq_private.job_archive as a
-    set is_awaited = true
-    from found as f
-    where a.job_id = f.job_id and a.finished_at = f.finished_at;
 end
 $$;
 
 revoke all on function jobq_private.await_parents from public;
 
 comment on function jobq_private.await_parents is
-'Marks the jobs that these children wait for.';
+'Marks the live jobs that these children wait for.';
 
 -- Purpose: queue or cancel a job that waits for the end of a batch, unless it has moved before.
 -- Invariant: one that somebody holds is left. Returns how many moved: 0 or 1. Raises: nothing.
@@ -1087,6 +1065,31 @@ revoke all on function jobq_private.forget_timeouts from public;
 comment on function jobq_private.forget_timeouts is
 'Lets redriven jobs wait anew for what did not come in time.';
 
+-- Purpose: whether something may follow for a batch yet: it has not ended, or one of its jobs, that
+-- was redriven since, waits to be called.
+-- Invariant: reads only. Raises: nothing.
+create or replace function jobq_private.goes_on(batch jobq_private.batch)
+returns boolean
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select (goes_on.batch).ended_at is null or exists (
+        select from jobq_private.job as c
+        where c.job_id in (
+            (goes_on.batch).on_success, (goes_on.batch).on_end, (goes_on.batch).on_first_death
+        )
+        and c.state = 'blocked'
+    )
+$$;
+
+revoke all on function jobq_private.goes_on from public;
+
+comment on function jobq_private.goes_on is
+'Whether something may follow for a batch yet.';
+
 -- Purpose: who waits for whom, by places: of the new jobs first, then of the others.
 -- Invariant: among the others, only as far as one that is held up leads to one that is waited
 -- for, so that check_arrows() sees every way round. Raises: nothing.
@@ -1561,7 +1564,7 @@ as $$
     select is_batch_due.queues is not null or exists (
         select from jobq_private.batch as b
         where b.batch_id = is_batch_due.batch_id
-        and b.ended_at is null
+        and jobq_private.goes_on(b)
         and (
             (b.sealed_at is not null and not exists (
                 select from jobq_private.job as j where j.batch_id = b.batch_id
@@ -1610,9 +1613,9 @@ comment on function jobq_private.worked_queues is
 
 -- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
 -- it, or for one that did, is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Who does not see all queues
+-- Invariant: reads only; asks little of jobs for which no other waits. Who does not see all queues
 -- may not see who needs it, and leaves it to others. Raises: nothing.
-create or replace function jobq_private.is_needed(job_id uuid, is_awaited boolean, batch_id uuid, oldest timestamptz)
+create or replace function jobq_private.is_needed(job_id uuid, batch_id uuid, oldest timestamptz)
 returns boolean
 language sql
 stable
@@ -1620,25 +1623,27 @@ parallel safe
 security invoker
 set search_path = pg_catalog, pg_temp
 as $$
-    select (is_needed.is_awaited or is_needed.batch_id is not null) and (
+    select (
+        is_needed.batch_id is not null
+        or exists (select from jobq_private.edge as e where e.parent = is_needed.job_id)
+    )
+    and (
         jobq_private.worked_queues() is not null
-        or (
-            is_needed.is_awaited and exists (
-                with recursive below as (
-                    select e.child
-                    from jobq_private.edge as e
-                    where e.parent = is_needed.job_id
-                    union
-                    select e.child
-                    from below as b
-                    join jobq_private.edge as e on e.parent = b.child
-                )
-                select from below as b
-                where exists (select from jobq_private.job as j where j.job_id = b.child)
-                or exists (
-                    select from jobq_private.job_archive as a
-                    where a.job_id = b.child and a.finished_at >= is_needed.oldest
-                )
+        or exists (
+            with recursive below as (
+                select e.child
+                from jobq_private.edge as e
+                where e.parent = is_needed.job_id
+                union
+                select e.child
+                from below as b
+                join jobq_private.edge as e on e.parent = b.child
+            )
+            select from below as b
+            where exists (select from jobq_private.job as j where j.job_id = b.child)
+            or exists (
+                select from jobq_private.job_archive as a
+                where a.job_id = b.child and a.finished_at >= is_needed.oldest
             )
         )
         or exists (
@@ -1737,12 +1742,9 @@ as $$
     with batch as materialized (
         select b.*
         from jobq_private.batch as b
-        where (
-            b.on_success = any(look_again.blocked)
-            or b.on_end = any(look_again.blocked)
-            or b.on_first_death = any(look_again.blocked)
-        )
-        and b.ended_at is null
+        where b.on_success = any(look_again.blocked)
+        or b.on_end = any(look_again.blocked)
+        or b.on_first_death = any(look_again.blocked)
     )
     insert into jobq_private.look (about, id)
     select 'child', w.job_id
@@ -1771,9 +1773,9 @@ comment on function jobq_private.look_again is
 -- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
 -- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
 -- such a job is kept; infinity stands for the retention of all, null means that nobody needs it.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+-- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.needed_until(
-    job_id uuid, is_awaited boolean, batch_id uuid, finished_at timestamptz
+    job_id uuid, batch_id uuid, finished_at timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -1784,7 +1786,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case
-        when not needed_until.is_awaited and needed_until.batch_id is null then null
         when exists (
             select from jobq_private.edge as e
             join jobq_private.job as j on j.job_id = e.child
@@ -2230,13 +2231,13 @@ begin
     foreach _batch_id in array settle_batches.batch_ids loop
         select b.* into _batch
         from jobq_private.batch as b
-        where b.batch_id = _batch_id and b.ended_at is null
+        where b.batch_id = _batch_id and jobq_private.goes_on(b)
         for update skip locked;
         if not found then
             left_alone := left_alone || array(
                 select b.batch_id
                 from jobq_private.batch as b
-                where b.batch_id = _batch_id and b.ended_at is null
+                where b.batch_id = _batch_id and jobq_private.goes_on(b)
             );
             continue;
         end if;
@@ -2262,7 +2263,7 @@ begin
             + jobq_private.call_back(_batch.on_end, 'queued')
             + jobq_private.call_back(_batch.on_first_death, 'cancelled');
         update jobq_private.batch as b
-        set ended_at = clock_timestamp()
+        set ended_at = coalesce(b.ended_at, clock_timestamp())
         where b.batch_id = _batch_id
         and not exists (
             select from jobq_private.job as c
@@ -2632,7 +2633,7 @@ comment on function jobq_private.unsettled_parents is
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
 -- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
 -- is done where it has run already. Batches whose members or jobs at the end these are do not end
--- until the commit; one that has ended without such a job ends once more.
+-- until the commit; of one that has ended somebody looks anew what becomes of such a job.
 -- is true keeps the index of blocked jobs away, by which the array would be gone through for each
 -- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
@@ -2689,30 +2690,20 @@ begin
         or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
     with batch as materialized (
-        select b.batch_id, b.on_success, b.on_end, b.on_first_death
+        select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
         where b.on_success = any(wait_again.job_ids)
         or b.on_end = any(wait_again.job_ids)
         or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for no key update
-    ),
-    called as materialized (
-        select b.batch_id, c.job_id
-        from batch as b
-        cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
-        where c.job_id in (select i from unnest(wait_again.job_ids) as i)
-        and not exists (
-            select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
-        )
-    ),
-    reopened as (
-        update jobq_private.batch as b
-        set ended_at = null
-        from called as c
-        where b.batch_id = c.batch_id and b.ended_at is not null
+        for share
     )
-    select array_agg(c.job_id) into _called from called as c;
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)

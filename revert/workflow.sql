@@ -51,6 +51,7 @@ drop function if exists jobq_private.graph_node_documents;
 drop function if exists jobq_private.holders_among;
 drop function if exists jobq_private.graph_edge_documents;
 drop function if exists jobq_private.graph_arrows;
+drop function if exists jobq_private.goes_on;
 drop function if exists jobq_private.forget_timeouts;
 drop function if exists jobq_private.follows;
 drop function if exists jobq_private.follow;

@@ -43,6 +43,7 @@ begin
         ('function', 'jobq_private.follow', '', 1),
         ('function', 'jobq_private.follows', '', 1),
         ('function', 'jobq_private.forget_timeouts', '', 1),
+        ('function', 'jobq_private.goes_on', '', 1),
         ('function', 'jobq_private.graph_arrows', '', 1),
         ('function', 'jobq_private.graph_edge_documents', '', 1),
         ('function', 'jobq_private.graph_id', '', 1),

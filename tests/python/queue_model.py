@@ -3,6 +3,11 @@
 A `Queue` is what one session sees: what has been committed, under what the session has
 written itself. Each method does what the function of that name should do, and returns
 what it should return.
+
+No job here is blocked. What waits is released by whoever looks next, in a transaction of its own,
+so that no one order of calls says which state a blocked job is in: test_model_workflows.py holds
+what must be true of every order instead, with edges, graphs, batches, steps and events beside
+open transactions. Limits, which decide among many claims, have test_model_limits.py.
 """
 
 from __future__ import annotations

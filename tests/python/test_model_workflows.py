@@ -90,7 +90,11 @@ IN_THE_END_NEVER = {
         )
         and not exists (
             select from jobq_private.batch as b
-            where j.job_id in (b.on_success, b.on_end, b.on_first_death) and b.ended_at is null
+            where j.job_id in (b.on_success, b.on_end, b.on_first_death)
+            and (
+                b.ended_at is null
+                or exists (select from jobq_private.job as m where m.batch_id = b.batch_id)
+            )
         )""",
     "held up by what has ended": """
         select e.child from jobq_private.edge as e

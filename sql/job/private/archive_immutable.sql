@@ -1,5 +1,5 @@
 -- Purpose: a finished job is history: nothing of it changes, but dead and cancelled jobs
--- may go back to queued, and one that others need is marked, and kept longer.
+-- may go back to queued, and one that others need is kept longer.
 -- Invariant: a change of state stamps previous_state and its lane, and the foreign key
 -- decides; the rest of the row stays as it is. Raises: JQ002.
 create or replace function jobq_private.guard_archive()
@@ -15,9 +15,8 @@ declare
 begin
     _kept.state := old.state;
     _kept.prune_at := old.prune_at;
-    _kept.is_awaited := old.is_awaited;
     if _kept is distinct from old or (new.state = old.state) = (
-        (new.prune_at, new.is_awaited) is not distinct from (old.prune_at, old.is_awaited)
+        new.prune_at is not distinct from old.prune_at
     ) then
         perform jobq_private.raise_error('IMMUTABLE', format(
             'job_id %s is finished: %s', old.job_id, old.state

@@ -36,13 +36,13 @@ begin
         if _partition like 'job_archive%' then
             execute format(
                 'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L))',
+                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
                 _partition, _oldest
             ) into _is_needed;
             continue when _is_needed;
             execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.is_awaited, a.batch_id, %L)',
+                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
                 _partition, _oldest
             ) into _kept;
         end if;

@@ -22,12 +22,16 @@ begin
     with due as materialized (
         select
             a.job_id, a.finished_at,
-            jobq_private.needed_until(
-                a.job_id, a.is_awaited, a.batch_id, a.finished_at
-            ) as needed_until
+            jobq_private.needed_until(a.job_id, a.batch_id, a.finished_at) as needed_until
         from jobq_private.job_archive as a
         where a.prune_at < now()
-        and (_sees_all or not (a.is_awaited or a.batch_id is not null))
+        and (
+            _sees_all
+            or (
+                a.batch_id is null
+                and not exists (select from jobq_private.edge as e where e.parent = a.job_id)
+            )
+        )
         order by a.prune_at
         limit prune_jobs.max_rows
         for update skip locked

@@ -12,7 +12,7 @@ as $$
     select is_batch_due.queues is not null or exists (
         select from jobq_private.batch as b
         where b.batch_id = is_batch_due.batch_id
-        and b.ended_at is null
+        and jobq_private.goes_on(b)
         and (
             (b.sealed_at is not null and not exists (
                 select from jobq_private.job as j where j.batch_id = b.batch_id

@@ -12,12 +12,9 @@ as $$
     with batch as materialized (
         select b.*
         from jobq_private.batch as b
-        where (
-            b.on_success = any(look_again.blocked)
-            or b.on_end = any(look_again.blocked)
-            or b.on_first_death = any(look_again.blocked)
-        )
-        and b.ended_at is null
+        where b.on_success = any(look_again.blocked)
+        or b.on_end = any(look_again.blocked)
+        or b.on_first_death = any(look_again.blocked)
     )
     insert into jobq_private.look (about, id)
     select 'child', w.job_id

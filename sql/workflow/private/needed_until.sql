@@ -1,9 +1,9 @@
 -- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
 -- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
 -- such a job is kept; infinity stands for the retention of all, null means that nobody needs it.
--- Invariant: reads only; asks nothing of jobs for which no other waits. Raises: nothing.
+-- Invariant: reads only. Raises: nothing.
 create or replace function jobq_private.needed_until(
-    job_id uuid, is_awaited boolean, batch_id uuid, finished_at timestamptz
+    job_id uuid, batch_id uuid, finished_at timestamptz
 )
 returns timestamptz
 language plpgsql
@@ -14,7 +14,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     return case
-        when not needed_until.is_awaited and needed_until.batch_id is null then null
         when exists (
             select from jobq_private.edge as e
             join jobq_private.job as j on j.job_id = e.child

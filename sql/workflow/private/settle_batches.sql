@@ -22,13 +22,13 @@ begin
     foreach _batch_id in array settle_batches.batch_ids loop
         select b.* into _batch
         from jobq_private.batch as b
-        where b.batch_id = _batch_id and b.ended_at is null
+        where b.batch_id = _batch_id and jobq_private.goes_on(b)
         for update skip locked;
         if not found then
             left_alone := left_alone || array(
                 select b.batch_id
                 from jobq_private.batch as b
-                where b.batch_id = _batch_id and b.ended_at is null
+                where b.batch_id = _batch_id and jobq_private.goes_on(b)
             );
             continue;
         end if;
@@ -54,7 +54,7 @@ begin
             + jobq_private.call_back(_batch.on_end, 'queued')
             + jobq_private.call_back(_batch.on_first_death, 'cancelled');
         update jobq_private.batch as b
-        set ended_at = clock_timestamp()
+        set ended_at = coalesce(b.ended_at, clock_timestamp())
         where b.batch_id = _batch_id
         and not exists (
             select from jobq_private.job as c

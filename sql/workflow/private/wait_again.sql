@@ -4,7 +4,7 @@
 -- these, and those of these to jobs that live. Blocked ones are locked for it, in the order of
 -- ids, so that none is released meanwhile; a child that the caller may not see is not, and no harm
 -- is done where it has run already. Batches whose members or jobs at the end these are do not end
--- until the commit; one that has ended without such a job ends once more.
+-- until the commit; of one that has ended somebody looks anew what becomes of such a job.
 -- is true keeps the index of blocked jobs away, by which the array would be gone through for each
 -- of them. Raises: nothing.
 create or replace function jobq_private.wait_again(job_ids uuid[])
@@ -61,30 +61,20 @@ begin
         or (not _sees_all and jobq_private.state_of(c.child) is null)
     );
     with batch as materialized (
-        select b.batch_id, b.on_success, b.on_end, b.on_first_death
+        select b.on_success, b.on_end, b.on_first_death
         from jobq_private.batch as b
         where b.on_success = any(wait_again.job_ids)
         or b.on_end = any(wait_again.job_ids)
         or b.on_first_death = any(wait_again.job_ids)
         order by b.batch_id
-        for no key update
-    ),
-    called as materialized (
-        select b.batch_id, c.job_id
-        from batch as b
-        cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
-        where c.job_id in (select i from unnest(wait_again.job_ids) as i)
-        and not exists (
-            select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
-        )
-    ),
-    reopened as (
-        update jobq_private.batch as b
-        set ended_at = null
-        from called as c
-        where b.batch_id = c.batch_id and b.ended_at is not null
+        for share
     )
-    select array_agg(c.job_id) into _called from called as c;
+    select array_agg(c.job_id) into _called
+    from batch as b
+    cross join lateral unnest(array[b.on_success, b.on_end, b.on_first_death]) as c (job_id)
+    where not exists (
+        select from jobq_private.job_archive as a where a.job_id = c.job_id and a.attempt > 0
+    );
     return array(
         select w.job_id
         from unnest(wait_again.job_ids) as w (job_id)

@@ -393,7 +393,7 @@ select ok(
 from jobq_private.job as j
 where j.job_id = :'held';
 
--- Forged columns of a finished job: every one of them, but for how long and why it is kept
+-- Forged columns of a finished job: every one of them, but for how long it is kept
 select is(
     pg_temp.as_owner(format(
         'update jobq_private.job_archive set %I = %s where job_id = %L',
@@ -414,7 +414,7 @@ select is(
         end,
         :'ended'
     )),
-    case when c.attname in ('is_awaited', 'prune_at') then 'ok' else 'JQ002 IMMUTABLE' end,
+    case c.attname when 'prune_at' then 'ok' else 'JQ002 IMMUTABLE' end,
     format('%s of a finished job cannot be changed', c.attname)
 )
 from pg_catalog.pg_attribute as c
