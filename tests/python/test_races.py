@@ -351,10 +351,15 @@ def test_a_stale_report_keeps_the_job_from_nobody(connect: Connect) -> None:
 
 
 @pytest.mark.oldest_version
+@pytest.mark.parametrize("ends", [["succeeded"], []], ids=["kept", "without trace"])
 def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
-    connect: Connect,
+    connect: Connect, ends: list[str]
 ) -> None:
     operator, later, worker = connect(), connect(), connect()
+    if not ends:
+        worker.execute("select jobq.put_kind('work', keep_succeeded => '0')")
+        value(worker, "select jobq.complete(%s, 1)", running(worker)[0])
+        assert value(worker, "select current_setting('jobq.drops')") == "on"
     held, since, *free = running(worker, 4)
     worker.execute("set lock_timeout = '1s'")
     worker.execute("begin isolation level repeatable read; select from jobq.job")
@@ -373,7 +378,7 @@ def test_a_job_held_in_a_savepoint_or_by_a_later_transaction_holds_up_no_other(
         session.execute("commit")
     told = worker.execute(release, [[held, free[1]]]).fetchall()
     assert dict(told) == {held: "cancelled", free[1]: None}
-    assert state(worker, free[0]) == "succeeded"
+    assert column(worker, "select state from jobq.job where job_id = %s", free[0]) == ends
 
 
 @pytest.mark.oldest_version
