@@ -9720,7 +9720,8 @@ comment on function jobq_private.drop_jobs is
 -- Purpose: drop the partitions of the history that are past retention.
 -- Invariant: jobs that others still need go back to the history, and so to a partition of
 -- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
--- next call. Returns how many were dropped. Raises: nothing.
+-- next call. Ten at most, since each keeps a score of places in the server's lock table until the commit.
+-- Returns how many were dropped. Raises: nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
 language plpgsql
@@ -9751,6 +9752,7 @@ begin
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
     loop
+        exit when _dropped = 10;
         _kept := null;
         if _partition like 'job_archive%' then
             execute format(
@@ -24474,8 +24476,13 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= case when task in ('made_partitions', 'resolved') then 1 else 1000 end;
-        exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
+        has_more := _done >= case
+            when task in ('made_partitions', 'resolved') then 1
+            when task = 'dropped_partitions' then 10
+            else 1000
+        end;
+        exit when not has_more or task in ('made_partitions', 'dropped_partitions')
+            or clock_timestamp() > _until;
     end loop;
 end
 $$;

@@ -898,8 +898,13 @@ begin
             when 'dropped_partitions' then jobq_private.drop_partitions()
         end;
         affected := affected + _done;
-        has_more := _done >= case when task in ('made_partitions', 'resolved') then 1 else 1000 end;
-        exit when not has_more or task = 'made_partitions' or clock_timestamp() > _until;
+        has_more := _done >= case
+            when task in ('made_partitions', 'resolved') then 1
+            when task = 'dropped_partitions' then 10
+            else 1000
+        end;
+        exit when not has_more or task in ('made_partitions', 'dropped_partitions')
+            or clock_timestamp() > _until;
     end loop;
 end
 $$;

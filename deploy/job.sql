@@ -1306,7 +1306,8 @@ comment on function jobq_private.drop_jobs is
 -- Purpose: drop the partitions of the history that are past retention.
 -- Invariant: jobs that others still need go back to the history, and so to a partition of
 -- their day that make_partitions() makes anew. Waits at most 100 ms for a lock; one that is not had is tried again at the
--- next call. Returns how many were dropped. Raises: nothing.
+-- next call. Ten at most, since each keeps a score of places in the server's lock table until the commit.
+-- Returns how many were dropped. Raises: nothing.
 create or replace function jobq_private.drop_partitions()
 returns bigint
 language plpgsql
@@ -1337,6 +1338,7 @@ begin
         and c.relname ~ '_[0-9]{8}$'
         and to_date(right(c.relname, 8), 'YYYYMMDD') < _oldest
     loop
+        exit when _dropped = 10;
         _kept := null;
         if _partition like 'job_archive%' then
             execute format(
