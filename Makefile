@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup setup-patroni run test lint format bench bench-peers fault snapshot docs site clean
+.PHONY: help setup setup-patroni run test lint lint-python lint-sql format bench bench-peers fault snapshot docs site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/' | expand -t 18
@@ -28,13 +28,17 @@ run: $(VENV)/.run ## Run the examples on an embedded PostgreSQL or on DATABASE_U
 test: $(VENV)/.test ## Run all tests side by side, those of the SQL on three PostgreSQLs; ARGS="-k name" or ARGS=FILE for fewer
 	@$(BIN)/pytest -q $(if $(findstring .py,$(ARGS)),,tests/python) --pg $(PG) -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-lint: $(VENV)/.test ## Check style, types, SQL, and that the snapshot is up to date
+lint: lint-python lint-sql ## Check style, types, SQL, and that the snapshot is up to date
+	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
+
+lint-python: $(VENV)/.test
 	@echo "ruff"; $(RUFF) check -q $(CONFIG) $(CODE)
 	@$(RUFF) format -q --check $(CONFIG) $(CODE)
 	@echo "mypy"; MYPYPATH=sql:tests/python:tests/fault $(BIN)/mypy --config-file python/pyproject.toml --no-error-summary python/src sql tests/python tests/fault
+
+lint-sql: $(VENV)/.test
 	@echo "snapshot"; $(PYTHON) sql/snapshot.py --check
 	@echo "squawk"; $(BIN)/squawk deploy/*.sql >$(VENV)/squawk.log 2>&1 || { cat $(VENV)/squawk.log; exit 1; }
-	@echo "plpgsql_check"; $(BIN)/pytest -q tests/python/test_plpgsql_check.py
 
 format: $(VENV)/.test ## Format the Python code
 	@$(RUFF) check -q --fix $(CONFIG) $(CODE); $(RUFF) format -q $(CONFIG) $(CODE)

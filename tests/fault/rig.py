@@ -280,7 +280,7 @@ class Rig:
             act()
 
     @staticmethod
-    def wait(is_so: Callable[[], bool], otherwise: str, seconds: float = 30.0) -> None:
+    def wait(is_so: Callable[[], bool], otherwise: str, seconds: float = 90.0) -> None:
         """Wait for an observed condition."""
         end = time.monotonic() + seconds
         while not is_so():

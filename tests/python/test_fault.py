@@ -138,10 +138,10 @@ THIEF = """
     rig.prepare()
     rig.start()
     with rig.connect() as connection:
-        connection.execute(
+        rig.wait(lambda: connection.execute(
             "delete from jobq_private.job_archive where job_id in"
             " (select job_id from jobq_private.job_archive limit 3)"
-        )
+        ).rowcount, "nothing is archived")
 """
 TAKER = """
     rig.seconds = 0.5
@@ -149,13 +149,15 @@ TAKER = """
     rig.start()
     with rig.connect() as connection:
         connection.execute("set session_replication_role = replica")
-        with connection.transaction():
-            connection.execute(
-                "update jobq_private.job set lease_expires_at = now() - interval '1 s'"
-                " where state = 'running'"
-            )
-            connection.execute("set local session_replication_role = origin")
-            assert connection.execute("select from jobq.recover()").fetchall()
+        def take():
+            with connection.transaction():
+                connection.execute(
+                    "update jobq_private.job set lease_expires_at = now() - interval '1 s'"
+                    " where state = 'running'"
+                )
+                connection.execute("set local session_replication_role = origin")
+                return connection.execute("select from jobq.recover()").fetchall()
+        rig.wait(take, "nothing runs")
 """
 HOLDER = """
     global connection

@@ -416,12 +416,12 @@ async def test_a_pooler_in_transaction_mode_is_enough_for_all_but_the_listener(
 ) -> None:
     with pgbouncer(database, tmp_path) as pooled:
         async with AsyncClient(database) as client:
-            await client.configure(lease="3 s")
+            await client.configure(lease="6 s")
             registry = noops()
 
             @registry.handler("slow")
             async def slow() -> None:
-                await asyncio.sleep(4)  # longer than its lease
+                await asyncio.sleep(7)  # longer than its lease
 
             async with Worker(pooled, registry, listen_database=database, poll=3600):
                 slow_job = await client.enqueue("slow")

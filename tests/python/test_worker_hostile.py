@@ -203,8 +203,8 @@ async def test_a_process_that_hangs_is_killed_and_others_wait_without_harm(
 ) -> None:
     """A job's time begins when it runs, not while it waits for a process."""
     registry = Registry()
-    registry.handler("hang", process=True, timeout=2, max_attempts=1)(hang_in_process)
-    registry.handler("quick", process=True, timeout=1.5, max_attempts=1)(quick)
+    registry.handler("hang", process=True, timeout=4, max_attempts=1)(hang_in_process)
+    registry.handler("quick", process=True, timeout=3.5, max_attempts=1)(quick)
     async with Worker(database, registry, processes=1):
         hung = await client.enqueue("hang", priority=9)
         others = [await client.enqueue("quick") for _ in range(2)]
@@ -229,7 +229,7 @@ async def test_the_late_end_of_an_attempt_is_not_that_of_the_next(
     started = [threading.Event(), threading.Event()]
 
     @registry.handler(
-        "a", timeout=4, lease=1, max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01
+        "a", timeout=6, lease=3, max_attempts=2, retry_strategy="fixed", retry_initial_delay=0.01
     )
     def handler(context: JobContext) -> int:
         started[context.attempt - 1].set()
@@ -240,7 +240,7 @@ async def test_the_late_end_of_an_attempt_is_not_that_of_the_next(
         job_id = (await client.enqueue("a")).job_id
         await until_async(lambda: asyncio.sleep(0, started[1].is_set()))
         gates[0].set()
-        await asyncio.sleep(2.5)  # longer than the lease, shorter than the timeout
+        await asyncio.sleep(4)  # longer than the lease, shorter than the timeout
         gates[1].set()
         assert await client.result(job_id, timeout=30) == 2
     assert [a.error_code for a in await client.attempts(job_id)] == ["TIMEOUT", None]

