@@ -4065,6 +4065,7 @@ stable
 parallel safe
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     _job jobq.job;
@@ -4072,9 +4073,11 @@ begin
     if get_job.job_id is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'job_id');
     end if;
+    -- By null alone the planner would pass over the days only after it has locked them.
     select j.* into _job
     from jobq.job as j
-    where j.job_id = get_job.job_id and j.finished_at is null;
+    where j.job_id = get_job.job_id
+    and (j.finished_at is null or j.finished_at = 'infinity');
     if not found then
         select j.* into _job
         from jobq.job as j

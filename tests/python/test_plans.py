@@ -463,6 +463,20 @@ def test_statistics_read_a_part_of_a_long_queue(connect: Connect, call: str) -> 
     assert reads[1] <= reads[0] + SLACK
 
 
+def test_a_look_at_a_live_job_locks_none_of_the_days_of_others(connect: Connect) -> None:
+    connection = connect()
+    made = "select count(jobq_private.make_partition('job_archive', now()::date - n))"
+    connection.execute(f"{made} from generate_series(3, 20) as n")
+    live = connection.execute("select jobq.enqueue('live')").fetchone()
+    locked = """
+        select count(*) from pg_locks
+        where pid = pg_backend_pid() and relation::regclass::text ~ 'job_archive_[0-9]{8}$'
+    """
+    with connection.transaction():
+        connection.execute("select jobq.get_job(%s)", live)
+        assert connection.execute(locked).fetchone() == (0,)
+
+
 def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect) -> None:
     connection = connect()
     connection.execute(
