@@ -244,6 +244,7 @@ async def test_a_worker_without_key_or_driver_leaves_jobs_to_others(
     # As if not installed, or as if it were and could not be imported.
     missing = "redis" if is_told else "jobq.delivery.redis_stream"
     monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr("jobq.worker.unknown.FORGET", 3600.0)  # however slow the machine is
     kinds = ["driverless", "keyless"]
     lacking, able = Registry(), Registry()
     async with AsyncClient(database) as client, Deliverer(database, guard=LOCAL) as deliverer:
