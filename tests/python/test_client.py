@@ -402,7 +402,7 @@ def test_result_waits_for_the_end(client: Client, connect: Connect) -> None:
     with pytest.raises(TimeoutError):
         client.result(job.job_id, timeout=0.05)
     finish(connect())
-    assert client.result(job.job_id, timeout=5) == {"n": 1}
+    assert client.result(job.job_id, timeout=60) == {"n": 1}
 
 
 def test_result_raises_what_became_of_the_job(client: Client, connect: Connect) -> None:
@@ -425,7 +425,7 @@ async def test_the_async_client_does_the_same(database: str, connect: Connect) -
         job = await client.enqueue("a", {"n": 1})
         assert (await client.get(job.job_id)).payload == {"n": 1}
         finish(connect())
-        assert await client.result(job.job_id, timeout=5) == {"n": 1}
+        assert await client.result(job.job_id, timeout=60) == {"n": 1}
         with pytest.raises(JobNotFound):
             await client.get(uuid4())
         with pytest.raises(TimeoutError):

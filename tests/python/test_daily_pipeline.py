@@ -349,7 +349,7 @@ def test_the_repo_says_when_it_cannot_be_reached() -> None:
 
 
 def test_a_wrong_password_is_a_reason_without_the_address(database: str) -> None:
-    with Client(make_conninfo(database, password="wrong"), patience=0.5) as client:
+    with Client(make_conninfo(database, password="wrong"), patience=10) as client:
         text = QueueContract(client).ping().text
     assert text == "error(auth_failed)"
 

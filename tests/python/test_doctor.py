@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 pytestmark = pytest.mark.xdist_group("doctor")
-PATIENCE = 30.0
+PATIENCE = 60.0
 MAINTAIN = "select bool_or(has_more) from jobq.maintain()"
 # The server is durable, unlike those of other tests. Its autovacuum sleeps: it would put right
 # what a test has made look bad.

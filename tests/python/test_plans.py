@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
     Connect = Callable[[], Connection]
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds until something that must happen is called missing."""
 MANY = 10_000
 SLACK = 200

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Connect = Callable[[], Connection]
     Call = Callable[[Connection, Sequence[UUID]], object]
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until something that must happen is called missing."""
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 pytestmark = pytest.mark.xdist_group("standby")
-PATIENCE = 20.0
+PATIENCE = 60.0
 KEYS = {
     "idempotency": "idempotency_key => 'a'",
     "skip": "dedup_key => 'a', dedup => 'skip'",

@@ -159,7 +159,7 @@ async def test_delayed_jobs_start_when_they_are_due(database: str, client: Async
         found = await client.get(job.job_id)
         assert found.claimed_at is not None
         delays.append((found.claimed_at - found.run_at).total_seconds())
-    assert 0 <= min(delays) < 0.1, delays
+    assert 0 <= min(delays) < 1, delays
 
 
 async def test_an_idle_worker_starts_a_new_job_at_once(database: str, client: AsyncClient) -> None:

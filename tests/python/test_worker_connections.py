@@ -356,7 +356,7 @@ async def test_upkeep_that_hangs_holds_up_no_heartbeat(
     )
     beat = "select lease_expires_at from jobq_private.job where state = 'running'"
     async with AsyncClient(database) as client, Worker(database, registry, grace=0):
-        await client.configure(lease="3 s")
+        await client.configure(lease="2 s")
         await client.enqueue("a")
         locker.execute("begin; lock table jobq_private.failed_task")
 
