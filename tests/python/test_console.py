@@ -291,6 +291,16 @@ async def test_a_list_of_queues_goes_on_to_the_last_of_them(browser: Browser) ->
     assert ">First<" in page and "More queues" not in page
     overview = (await browser.get("/console/")).text
     assert ">200+</a><small>the counts are of the first 200<" in overview
+    assert ">200</a>" in overview and ">many<" not in overview
+    browser.api.run(
+        "select jobq.enqueue('k', queue => 'q1', run_at => now() + interval '1 d')"
+        " from generate_series(1, 200)"
+    )
+    browser.client.cookies.clear()
+    await browser.sign_in(["operate"])
+    await browser.act("/console/queues/pause", queue="a")
+    assert ">149+ more scheduled<" in (await browser.get("/console/")).text
+    assert ">149+</a>" in (await browser.get("/console/queues")).text
     assert "more scheduled" not in (await browser.get("/console/queue?name=z2")).text
     assert "<dt>Waiting</dt>" in (await browser.get("/console/queue?name=z2")).text
     assert "<dt>Waiting</dt>" not in (await browser.get("/console/queue?name=z")).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import secrets
@@ -13,6 +14,7 @@ import psycopg
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 
+from jobq.console.options import PATIENCE
 from jobq.console.sessions import PATH, Session, cookie_of
 from jobq.http.auth import MEMORY
 from jobq.http.errors import ApiError
@@ -102,12 +104,15 @@ class Guard:
             return session, None, None
         if session is not None:
             try:
-                session = await self._still(session, request, given)
+                async with asyncio.timeout(PATIENCE):
+                    return await self._still(session, request, given), None, None
+            except TimeoutError:
+                return session, None, ApiError("REPO_UNAVAILABLE")
             except (psycopg.Error, ApiError) as error:
                 return session, None, error
-        if session is None and proxied is not None:
+        if proxied is not None:
             return *await self._welcome(proxied), None
-        return session, None, None
+        return None, None, None
 
     async def _still(self, session: Session, request: Request, cookie: str) -> Session | None:
         """Return a session, unless the key that opened it is not valid any more."""

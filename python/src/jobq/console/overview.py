@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobq.console import charts
 from jobq.console.visit import Page, Visit
+from jobq.console.words import WAITING, is_cut
 from jobq.http.errors import ApiError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 COUNTS: Final = ("queued", "scheduled", "retrying", "running", "dead", "blocked")
 SPANS: Final = ("hour", "day", "month")
-MANY: Final = 10_001  # shown as 10,000+
+MOST: Final = 10_000
 MOST_QUEUES: Final = 200  # of which the sums are
 ENDINGS: Final = ("succeeded", "failed", "dead", "cancelled")
 
@@ -59,13 +60,20 @@ def one_of(given: str | None, known: tuple[str, ...]) -> str:
     return given or known[0]
 
 
-def totals(queues: list[dict[str, Any]]) -> dict[str, int]:
-    """Return the sums of what queues count, the oldest wait, and how many are paused."""
-    sums = {name: sum(q[name] for q in queues) for name in COUNTS}
-    if any(q["queued"] > q["ends_at"] for q in queues):
-        sums["queued"] = max(sums["queued"], MANY)
-    oldest = max((q["oldest_runnable_ms"] or 0 for q in queues), default=0)
-    return {**sums, "oldest": oldest, "paused": sum(q["is_paused"] for q in queues)}
+def totals(queues: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what queues count together, which sums go on, the oldest wait, how many are paused."""
+    sums: dict[str, Any] = {"goes_on": set()}
+    for name in COUNTS:
+        ends = [q["ends_at"] if name in WAITING else MOST for q in queues]
+        counted = sum(min(q[name], end) for q, end in zip(queues, ends, strict=True))
+        sums[name] = min(MOST, counted)
+        if sum(q[name] for q in queues) > sums[name] or (
+            name in WAITING and any(q[name] and is_cut(q) for q in queues)
+        ):
+            sums["goes_on"].add(name)
+    sums["oldest"] = max((q["oldest_runnable_ms"] or 0 for q in queues), default=0)
+    sums["paused"] = sum(q["is_paused"] for q in queues)
+    return sums
 
 
 PAGES = (Page("/", show, takes=("span", "by")),)

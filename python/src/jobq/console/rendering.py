@@ -35,6 +35,7 @@ TEMPLATES.filters.update(
     number=words.number,
     short=words.short,
     capped=words.capped,
+    waiting=words.waiting,
     plain=words.plain,
     moment=words.moment,
     plural=words.plural,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 import msgspec
@@ -82,6 +82,19 @@ def number(value: float | None) -> str:
 def capped(value: int, most: int = 10_000) -> str:
     """Return a count that ends: at more than `most` it says so."""
     return f"{most:,}+" if value > most else f"{value:,}"
+
+
+WAITING: Final = ("queued", "scheduled", "retrying")
+
+
+def is_cut(queue: Mapping[str, Any]) -> bool:
+    """Whether more jobs of a queue may wait than were looked at."""
+    return bool(sum(queue[name] for name in WAITING) > queue["ends_at"])
+
+
+def waiting(queue: Mapping[str, Any], name: str) -> str:
+    """Return how many jobs of a queue wait in one of these ways, and whether there may be more."""
+    return f"{min(queue[name], queue['ends_at']):,}" + ("+" if is_cut(queue) else "")
 
 
 def short(value: float) -> str:
