@@ -154,7 +154,7 @@ OPERATIONS = (
         },
         {
             404: ["BATCH_NOT_FOUND", "JOB_NOT_FOUND"],
-            409: ["ILLEGAL_STATE"],
+            409: ["BATCH_ENDED"],
             413: ["MESSAGE_TOO_LARGE"],
             422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],
             429: ["QUEUE_FULL"],

@@ -203,7 +203,7 @@ OPERATIONS = (
         {
             400: ["GRAPH_CYCLE"],
             404: ["BATCH_NOT_FOUND", "JOB_NOT_FOUND"],
-            409: ["ILLEGAL_STATE"],
+            409: ["BATCH_ENDED", "ILLEGAL_STATE"],
             413: ["MESSAGE_TOO_LARGE"],
             422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],
             429: ["QUEUE_FULL"],

@@ -246,7 +246,7 @@ OPERATIONS = (
         {
             400: ["GRAPH_CYCLE"],
             404: ["ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "BATCH_NOT_FOUND"],
-            409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS", "ILLEGAL_STATE"],
+            409: ["DEDUP_CONFLICT", "DEFINITION_EXISTS", "BATCH_ENDED"],
             413: ["MESSAGE_TOO_LARGE"],
             422: [
                 "INPUT_VALIDATION_FAILED",
@@ -280,7 +280,7 @@ OPERATIONS = (
         },
         {
             404: ["ENDPOINT_NOT_FOUND", "JOB_NOT_FOUND", "BATCH_NOT_FOUND"],
-            409: ["DEDUP_CONFLICT", "ILLEGAL_STATE"],
+            409: ["DEDUP_CONFLICT", "BATCH_ENDED"],
             413: ["MESSAGE_TOO_LARGE"],
             422: ["INPUT_VALIDATION_FAILED", "INVALID_MESSAGE"],
             429: ["QUEUE_FULL"],
