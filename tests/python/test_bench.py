@@ -46,7 +46,8 @@ plot: Any = SimpleNamespace(**runpy.run_path(str(BENCH / "plot.py")))
                 r"20 lanes, limit 1 +[\d,]+ jobs/s, [\d.]+ of plain",
                 r"50 saturated lanes [\d.]+ ms, [\d.]+ times",
                 r"50 places: [\d.]+ times as long",
-                r"next of its lane: p50 [\d.]+ ms",
+                r"next of its key, 1 queues .* p50 [\d.]+ ms",
+                r"next of its key, 2 queues .* p50 [\d.]+ ms",
             ],
         ),
         (
