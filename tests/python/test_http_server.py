@@ -98,7 +98,7 @@ def test_the_log_has_each_request_with_the_id_of_its_answer(database: str, form:
             refused = client.get("/jobs", headers={"x-request-id": "mine-1"})
     finally:
         server.terminate()
-        lines = server.communicate(timeout=30)[1].splitlines()
+        lines = server.communicate(timeout=60)[1].splitlines()
     assert key not in "".join(lines)
     first, second = [line for line in lines if "/jobs" in line]
     ids = [answer.headers["x-request-id"] for answer in (done, refused)]

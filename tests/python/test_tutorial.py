@@ -77,7 +77,7 @@ class Reader:
     def psql(self, text: str, expected: str = "") -> None:
         done = subprocess.run(
             [self.cluster.server.programs / "psql", "-Xq", "-v", "ON_ERROR_STOP=1", self.database],
-            input=self.variables() + text, capture_output=True, text=True, check=False, timeout=60,
+            input=self.variables() + text, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert expected in done.stderr
@@ -102,7 +102,7 @@ class Reader:
             return
         done = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True,
-            check=False, timeout=60,
+            check=False, timeout=300,
         )  # fmt: skip
         # The doctor of a test's database may warn of its settings.
         assert done.returncode in (0, *([1] if words[1] == "doctor" else [])), done.stderr
