@@ -259,6 +259,10 @@ def test_what_cannot_be_meant_is_refused(client: Client, connect: Callable[[], C
         client.listen_events("nonsense")
     with pytest.raises(InvalidArgument):
         client.page_events(client.page_events().cursor, since=datetime.now(UTC))
+    with pytest.raises(InvalidArgument, match="given as a list"):
+        client.page_events(kinds="charge")
+    with pytest.raises(InvalidArgument, match="given as a list"):
+        client.listen_events(queues="default")
     connection = connect()
     connection.execute("begin isolation level repeatable read")
     with pytest.raises(InvalidArgument) as refused:

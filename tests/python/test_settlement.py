@@ -62,6 +62,7 @@ class Hostile:
         (Permanent("C", "m", details={"a": object()}), Failed("C", "m", is_retryable=False)),
         (Snooze(HOUR), Released(HOUR)),
         (Snooze(NOW), Released(NOW)),
+        (Snooze(3600), Released(HOUR)),
         (Snooze("later"), Failed("ERROR", "Snooze: later")),  # type: ignore[arg-type]
         (Unable("C", "m", in_=HOUR), Released(HOUR, ("C", "m"))),
         (Cancelled(), Failed("CANCELLED", "the handler cancelled itself", is_retryable=False)),

@@ -247,3 +247,21 @@ def test_what_cannot_be_is_refused() -> None:
 
         @registry.handler("d", batch=2)
         async def context(payloads: list[int], context: JobContext) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batch": "x"},
+        {"batch": True},
+        {"batch": 2.5},
+        {"batch": -3},
+        {"batch": 2, "batch_wait": -1},
+        {"batch": 2, "batch_wait": float("inf")},
+    ],
+)
+def test_a_batch_is_a_number_of_jobs_and_waits_for_seconds(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="a number of"):
+
+        @Registry().handler("a", **options)  # type: ignore[untyped-decorator]
+        async def handler(payloads: list[int]) -> None: ...

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_json",
     "as_jsonb",
+    "as_names",
     "as_text",
     "as_timedelta",
     "as_uuid",
@@ -118,3 +119,14 @@ def as_uuids(job_ids: Iterable[UUID | str]) -> list[UUID]:
     if isinstance(job_ids, str | UUID):
         raise InvalidArgument("ids of jobs are given as a list", detail=str(job_ids))
     return [as_uuid(job_id) for job_id in job_ids]
+
+
+def as_names(names: Iterable[str] | None) -> list[str] | None:
+    """Return the names of queues or kinds; None stays None.
+
+    Raises:
+        InvalidArgument: a single name is given for a list.
+    """
+    if isinstance(names, str):
+        raise InvalidArgument("names are given as a list", detail=names)
+    return None if names is None else list(names)

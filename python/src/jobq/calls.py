@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobq.arguments import as_names
 from jobq.call import Call
-from jobq.errors import InvalidArgument
 from jobq.models import Worked, record
 
 __all__ = ["work"]
@@ -24,6 +24,4 @@ def work(queues: Sequence[str] = ("default",), max_jobs: int = 100) -> Call[list
     Raises:
         InvalidArgument: the queues are one str.
     """
-    if isinstance(queues, str):
-        raise InvalidArgument("queues must be a list of names")
-    return Call("work", {"queues": list(queues), "max_jobs": max_jobs}, list, record(Worked))
+    return Call("work", {"queues": as_names(queues), "max_jobs": max_jobs}, list, record(Worked))

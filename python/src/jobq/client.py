@@ -46,6 +46,7 @@ from jobq import (
     steering,
     workflows,
 )
+from jobq.arguments import as_names
 from jobq.call import reading_json, statement
 from jobq.database import confirmed, conninfo, pool_options, pool_options_async, renewed
 from jobq.declarations import Declarations
@@ -408,8 +409,8 @@ class Client:
         if follow:
             _refuse_open(self._home)
         chosen: dict[str, Any] = {
-            "queues": None if queues is None else list(queues),
-            "kinds": None if kinds is None else list(kinds),
+            "queues": as_names(queues),
+            "kinds": as_names(kinds),
             "max_events": EVENTS,
         }
         return self._events(self.page_events(after, since=since, **chosen), chosen, follow=follow)
@@ -701,8 +702,8 @@ class AsyncClient:
         if follow:
             _refuse_open(self._home)
         chosen: dict[str, Any] = {
-            "queues": None if queues is None else list(queues),
-            "kinds": None if kinds is None else list(kinds),
+            "queues": as_names(queues),
+            "kinds": as_names(kinds),
             "max_events": EVENTS,
         }
         page = await self.page_events(after, since=since, **chosen)

@@ -20,6 +20,7 @@ import msgspec
 import psycopg
 from psycopg import AsyncConnection, Connection
 
+from jobq.arguments import as_names
 from jobq.call import Call
 from jobq.database import conninfo
 
@@ -97,13 +98,14 @@ def page_events(
         max_events: at most so many, 1 to 1000.
 
     Raises:
-        InvalidArgument: the cursor is none, ``after`` comes with ``since``, or the database is
-            a standby or has the transaction at a stricter level than read committed.
+        InvalidArgument: the cursor is none, ``after`` comes with ``since``, one name is given for
+            a list, or the database is a standby or has the transaction at a stricter level than
+            read committed.
     """
     arguments = {
         "after": after,
-        "queues": None if queues is None else list(queues),
-        "kinds": None if kinds is None else list(kinds),
+        "queues": as_names(queues),
+        "kinds": as_names(kinds),
         "since": since,
         "max_events": max_events,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import math
 import sys
 import typing
 from dataclasses import dataclass
@@ -107,6 +108,10 @@ def describe(
     mode: Mode = "process" if process else "coroutine" if is_coroutine else "thread"
     if interrupt_on_cancel and mode == "thread":
         raise TypeError(f"handler of {kind}: a thread cannot be interrupted")
+    if type(batch) is not int or batch < 0:
+        raise TypeError(f"handler of {kind}: a batch is a number of jobs")
+    if not 0 <= batch_wait < math.inf:
+        raise TypeError(f"handler of {kind}: a batch waits for a number of seconds")
     if batch:
         payload_type = _item_type(kind, payload_type, is_plain=not (process or transactional))
     if process and (is_coroutine or "connection" in extras or transactional):

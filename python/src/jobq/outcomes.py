@@ -95,11 +95,13 @@ class Snooze(Exception):
     """Not now: run the job again at another time, without counting this attempt.
 
     Args:
-        until: the moment, with a time zone; or how long from now.
+        until: the moment, with a time zone; or how long from now, as a timedelta or in seconds.
     """
 
-    def __init__(self, until: datetime | timedelta) -> None:
+    def __init__(self, until: datetime | timedelta | float) -> None:
         super().__init__(until)
+        if isinstance(until, int | float):
+            until = timedelta(seconds=until)
         if isinstance(until, datetime) and until.tzinfo is None:
             raise ValueError("the moment to snooze until needs a time zone")
         if isinstance(until, timedelta) and until < timedelta(0):
