@@ -69,7 +69,9 @@ begin
     if _job.run_at > clock_timestamp() then
         return query select
             case _job.state when 'retrying' then 'backoff' else 'scheduled' end,
-            format('runs at %s, in %s', _job.run_at, _job.run_at - clock_timestamp());
+            format('runs at %s, in %s%s', _job.run_at, _job.run_at - clock_timestamp(),
+                case when _job.expires_at <= _job.run_at
+                    then format(', but expires before, at %s', _job.expires_at) end);
         return;
     end if;
     return query

@@ -203,6 +203,20 @@ async def test_a_batch_that_fails_fails_each_of_its_jobs(
     assert states == ["RETRY" if isinstance(returned, Retry) else "ERROR"] * 2
 
 
+async def test_a_batch_leaves_a_job_half_of_its_timeout(database: str, client: AsyncClient) -> None:
+    registry = Registry()
+
+    @registry.handler("index", batch=9, batch_wait=600, timeout=600)
+    async def index(payloads: list[Any]) -> None: ...
+
+    async with Worker(database, registry):
+        jobs = [
+            await client.enqueue("index"),
+            await client.enqueue("index", timeout="10 s"),
+        ]
+        assert [(await ended(client, job.job_id)).state for job in jobs] == ["succeeded"] * 2
+
+
 async def test_a_coroutine_that_allows_it_is_interrupted_when_its_job_is_cancelled(
     database: str, client: AsyncClient
 ) -> None:

@@ -172,7 +172,8 @@ class Registry:
                 ``contexts`` if it names that; it returns None or a list of the results, in
                 which an exception stands for a job that failed. A batch is no larger than
                 the worker's concurrency.
-            batch_wait: how long a batch waits for more jobs, a timedelta or seconds.
+            batch_wait: how long a batch waits for more jobs, a timedelta or seconds; half of a
+                job's timeout at most.
 
         Raises:
             TypeError: the function cannot be called as a handler is.

@@ -1,6 +1,6 @@
 -- What jobq.explain() promises.
 begin;
-select plan(22);
+select plan(23);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -85,6 +85,10 @@ select matches(
 );
 select jobq.fail(:'one', 1, 'boom', 'E9', retry_in => '1 h');
 select is(pg_temp.reasons(:'one'), '{backoff}', 'it waits to be tried again');
+update jobq_private.job set expires_at = now() + interval '1 min' where job_id = :'one';
+select matches(
+    pg_temp.says(:'one', 'backoff'), 'expires before, at', 'or ends before, where it expires'
+);
 update jobq_private.job set run_at = now() where job_id = :'one';
 select from jobq.claim_job(:'one', 'w');
 select jobq.fail(:'one', 2, 'boom', 'E9', retryable => false);

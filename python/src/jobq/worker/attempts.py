@@ -180,7 +180,8 @@ class Attempts:
         try:
             if handler.batch:
                 held.is_interruptible = True
-                value = await self._hooked(self._batches(handler).join, held)(payload, held.context)
+                join = self._hooked(self._batches(handler).join, held)
+                value = await join(payload, held.context, held.timeout)
                 did = Returned(value)
             elif handler.mode == "coroutine" and not handler.is_transactional:
                 held.is_interruptible = True

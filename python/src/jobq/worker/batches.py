@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from jobq.settlement import Raised, Returned
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from jobq.worker.threads import Threads
 
 __all__ = ["Batches", "outcomes_of"]
+
+# Of a job's timeout: what it may wait for others, so that the handler has the rest.
+WAIT_SHARE: Final = 0.5
 
 
 class _Place:
@@ -41,8 +44,13 @@ class Batches:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def join(self, payload: object, context: JobContext | None) -> object:
+    async def join(self, payload: object, context: JobContext | None, seconds: float) -> object:
         """Have a job done with the others that are there, and return its result.
+
+        Args:
+            payload: of the job.
+            context: of the job, for handlers that take contexts.
+            seconds: that its attempt may take, of which waiting for others is a part.
 
         Raises:
             BaseException: what the handler raised, or gave in place of this job's result.
@@ -51,13 +59,20 @@ class Batches:
         self._waiting.append(place)
         if len(self._waiting) >= self._handler.batch:
             self._begin()
-        elif self._timer is None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._handler.batch_wait, self._begin)
+        else:
+            self._begin_within(min(self._handler.batch_wait, seconds * WAIT_SHARE))
         did = await place.did
         if isinstance(did, Raised):
             raise did.error
         return did.value
+
+    def _begin_within(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        moment = loop.time() + seconds
+        if self._timer is not None:
+            moment = min(moment, self._timer.when())
+            self._timer.cancel()
+        self._timer = loop.call_at(moment, self._begin)
 
     def _begin(self) -> None:
         if self._timer is not None:
