@@ -265,6 +265,6 @@ async def test_a_queue_that_is_not_granted_to_the_servers_log_in_is_forbidden(
         job = {"kind": "k", "queue": "shop"}
         assert (await api.ask("POST", "/jobs", json=job)).status_code == 201
         refused = await api.ask("POST", "/jobs", json={"kind": "k", "queue": "other"})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "FORBIDDEN")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "ENQUEUE_DENIED")
         unknown = await api.ask("POST", "/jobs", json=job, headers=stranger)
         assert unknown.status_code == 401, "a key opens the servers of the log-in that made it"
