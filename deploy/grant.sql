@@ -126,7 +126,8 @@ comment on function jobq_private.refuse_job is
 -- grant_queue(), or, with false, all of them again, as at first.
 -- Invariant: row-level security of every table that has a policy, forced, so that it
 -- holds for jobq's own functions too; while it is off the policies cost nothing. Waits
--- for transactions under way, 5 s at most for each table. For jobq_owner alone.
+-- for transactions under way, 5 s at most for each table, and begins again where it meets one
+-- that waits for it. For jobq_owner alone.
 -- Raises: 22004, 55P03.
 -- Argument enforced: false ends it.
 -- Example: select jobq.enforce_queue_grants();
@@ -145,21 +146,30 @@ begin
     if enforced is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'enforced');
     end if;
-    for _table in
-        select distinct c.relname
-        from pg_catalog.pg_policy as p
-        join pg_catalog.pg_class as c on c.oid = p.polrelid
-        where c.relnamespace = 'jobq_private'::regnamespace
-        order by c.relname
-    loop
-        if enforced then
-            execute format(
-                'alter table jobq_private.%I enable row level security,'
-                ' force row level security', _table
-            );
-        else
-            execute format('alter table jobq_private.%I disable row level security', _table);
-        end if;
+    for _attempt in 1..10 loop
+        begin
+            for _table in
+                select distinct c.relname
+                from pg_catalog.pg_policy as p
+                join pg_catalog.pg_class as c on c.oid = p.polrelid
+                where c.relnamespace = 'jobq_private'::regnamespace
+                order by c.relname
+            loop
+                if enforced then
+                    execute format(
+                        'alter table jobq_private.%I enable row level security,'
+                        ' force row level security', _table
+                    );
+                else
+                    execute format('alter table jobq_private.%I disable row level security', _table);
+                end if;
+            end loop;
+            exit;
+        exception when deadlock_detected then
+            if _attempt = 10 then
+                raise;
+            end if;
+        end;
     end loop;
     perform jobq_private.record_audit(
         'enforce_queue_grants', case when enforced then 'on' else 'off' end

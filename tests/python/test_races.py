@@ -831,3 +831,20 @@ def test_completions_go_on_while_partitions_are_made(connect: Connect) -> None:
     assert completed.result() is True, "a completion waits for maintenance, and is not lost"
     place = "select tableoid::regclass::text from jobq_private.job_archive"
     assert value(watcher, place) != "jobq_private.job_archive_default"
+
+
+# Grants by queue
+
+
+def test_grants_are_enforced_though_others_lock_tables_the_other_way_round(
+    connect: Connect,
+) -> None:
+    owner, other, watcher = connect(), connect(), connect()
+    owner.execute("set deadlock_timeout = '4s'")
+    other.execute("set deadlock_timeout = '1min'")
+    other.execute("begin; lock table jobq_private.job in row exclusive mode")
+    enforce = partial(owner.execute, "select jobq.enforce_queue_grants()")
+    with held_up(watcher, owner, enforce) as enforced:
+        other.execute("lock table jobq_private.edge in row exclusive mode; commit")
+    assert enforced.result()
+    assert value(watcher, "select relrowsecurity from pg_class where relname = 'edge'") is True
