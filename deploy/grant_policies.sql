@@ -139,7 +139,8 @@ using (
     )
 );
 
--- Schedules: one without a queue of its own belongs to who holds all queues.
+-- Schedules: one without a queue of its own belongs to who holds all queues. The tick adds
+-- the jobs of its graph with the rights of whoever calls it, so they are looked at here.
 create policy schedule_all on jobq_private.schedule
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 
@@ -155,6 +156,23 @@ with check (
         dedup = 'enqueue'
         or (select h.any_of from jobq_private.held_queue as h) && array['*']
         or exists (select from jobq_private.kind_queue as o where o.kind = schedule.kind)
+    )
+    and not exists (
+        select
+        from jsonb_array_elements(schedule.graph -> 'jobs') as n (node)
+        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
+        cross join lateral (
+            select coalesce(n.node ->> 'queue', o.queue, 'default')
+        ) as j (queue)
+        where not case
+            when (select h.enqueued from jobq_private.held_queue as h) && array['*', j.queue]
+                and (
+                    o.queue is null
+                    or (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
+                )
+            then true
+            else jobq_private.refuse_job(j.queue, n.node ->> 'kind')
+        end
     )
 );
 

@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(46);
+select plan(55);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -27,6 +27,7 @@ grant usage on schema tap to adder, doer, stranger;
 grant execute on all functions in schema tap to adder, doer, stranger;
 select jobq.put_queue('q', max_depth => 100);
 select jobq.put_kind('q.known', 'q');
+select jobq.put_kind('bank.transfer', 'bank');
 select jobq.enqueue('q.known', queue => 'q', run_at => now() + interval '1 day') as later \gset
 
 select is(pg_temp.refusal(format('select jobq.%s(%s)', f.name, a.given)), a.refusal,
@@ -121,6 +122,29 @@ select is(
     pg_temp.refusal('select jobq.enqueue(''x'', queue => ''q'', idempotency_key => ''k'')'),
     '42501', 'a key needs a kind that belongs to the queue'
 );
+select lives_ok(
+    $$ select jobq.create_schedule(
+        'graph', 'x', '@daily', queue => 'q', graph => '{"jobs": [
+            {"name": "a", "kind": "x", "queue": "q"},
+            {"name": "b", "kind": "q.known", "after": ["a"]}
+        ]}'
+    ) $$,
+    'a schedule may have a graph in queues that one may add to'
+);
+select is(pg_temp.refusal(format(c.call, jsonb_build_object('jobs', jsonb_build_array(
+        '{"name": "a", "kind": "x", "queue": "q"}'::jsonb,
+        '{"name": "b"}'::jsonb || g.job
+    )))), '42501 ENQUEUE_DENIED', format('not %s: %s', g.job, left(c.call, 25)))
+from (
+    values
+    ('{"kind": "x", "queue": "bank"}'::jsonb), ('{"kind": "bank.transfer"}'),
+    ('{"kind": "bank.transfer", "queue": "q"}'), ('{"kind": "x"}')
+) as g (job),
+(
+    values
+    ('select jobq.create_schedule(''evil'', ''x'', ''@daily'', queue => ''q'', graph => %L)'),
+    ('select jobq.update_schedule(''graph'', jsonb_build_object(''graph'', %L::jsonb))')
+) as c (call);
 reset session authorization;
 
 set session authorization doer;
