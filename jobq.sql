@@ -3491,7 +3491,8 @@ begin
     values (pause_queue.queue, now(), pause_queue.reason)
     on conflict on constraint queue_pkey do update
     set
-        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        paused_at = coalesce(q.paused_at, now()),
+        pause_reason = coalesce(excluded.pause_reason, q.pause_reason),
         updated_at = now();
 end
 $$;
@@ -19867,8 +19868,8 @@ begin
         ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
         ('milliseconds', 'a whole number from 1 to 3600000',
             'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
-        ('count', 'a whole number, or a template that gives one',
-            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
+        ('count', 'a whole number from 1, or a template that gives one',
+            'strict $ ? ((@ >= 1 && @ <= 1000000000000 && @ == @.floor())
                 || @ like_regex "^[{][{].*[}][}]$")'),
         ('statuses', 'an array of HTTP status codes from 200 to 599',
             'strict $ ? (@.type() == "array" && exists (@[*])
@@ -20492,7 +20493,7 @@ begin
     update jobq_private.endpoint as e
     set
         paused_at = coalesce(e.paused_at, now()),
-        pause_reason = pause_endpoint.reason
+        pause_reason = coalesce(pause_endpoint.reason, e.pause_reason)
     where e.endpoint = pause_endpoint.endpoint;
     if not found then
         perform jobq_private.raise_error(

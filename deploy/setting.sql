@@ -1161,7 +1161,8 @@ begin
     values (pause_queue.queue, now(), pause_queue.reason)
     on conflict on constraint queue_pkey do update
     set
-        paused_at = coalesce(q.paused_at, now()), pause_reason = excluded.pause_reason,
+        paused_at = coalesce(q.paused_at, now()),
+        pause_reason = coalesce(excluded.pause_reason, q.pause_reason),
         updated_at = now();
 end
 $$;

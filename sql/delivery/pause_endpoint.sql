@@ -25,7 +25,7 @@ begin
     update jobq_private.endpoint as e
     set
         paused_at = coalesce(e.paused_at, now()),
-        pause_reason = pause_endpoint.reason
+        pause_reason = coalesce(pause_endpoint.reason, e.pause_reason)
     where e.endpoint = pause_endpoint.endpoint;
     if not found then
         perform jobq_private.raise_error(

@@ -241,6 +241,7 @@ async def test_a_server_that_hangs_times_out(post: Post, redis: Redis, redis_url
         ({"redis_url": "{{config.web}}"}, "REQUEST_INVALID"),
         ({"redis_url": "{{config.odd}}"}, "REQUEST_INVALID"),
         ({"max_len": "{{config.length}}"}, "REQUEST_INVALID"),
+        ({"max_len": "{{config.none}}"}, "REQUEST_INVALID"),
         ({"fields_template": "{{input.n}}"}, "REQUEST_INVALID"),
     ],
 )
@@ -248,7 +249,7 @@ async def test_what_cannot_be_sent_is_permanent(
     post: Post, redis_url: str, changes: dict[str, Any], code: str
 ) -> None:
     web, odd = "http://a.example", "redis://127.0.0.1:1?max_connections=1"
-    await post.client.put_config("odd", {"length": "many", "web": web, "odd": odd})
+    await post.client.put_config("odd", {"length": "many", "none": 0, "web": web, "odd": odd})
     spec = {**spec_for(redis_url), **changes}
     await post.endpoint("odd", spec, type="REDIS_STREAM", config="odd", max_attempts=3)
     job = await post.deliver("odd", INPUT)

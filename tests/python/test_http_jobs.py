@@ -166,6 +166,10 @@ async def test_a_batch_is_all_or_none(api: Api) -> None:
     first = await api.ask("POST", "/jobs:batch", json={"jobs": [good, {"kind": "b"}]})
     assert first.status_code == 201
     assert [item["created"] for item in first.json()["items"]] == [True, True]
+    keyed = await api.ask(
+        "POST", "/jobs:batch", json={"jobs": [good]}, headers={"idempotency-key": "k"}
+    )
+    assert keyed.status_code == 400, "each job has its own key"
     again = await api.ask("POST", "/jobs:batch", json={"jobs": [good]})
     assert again.status_code == 200
     assert again.json()["items"] == [

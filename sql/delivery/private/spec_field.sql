@@ -92,8 +92,8 @@ begin
         ('acks', '"0", "1" or "all"', 'strict $ ? (@ == "0" || @ == "1" || @ == "all")'),
         ('milliseconds', 'a whole number from 1 to 3600000',
             'strict $ ? (@ >= 1 && @ <= 3600000 && @ == @.floor())'),
-        ('count', 'a whole number, or a template that gives one',
-            'strict $ ? ((@ >= 0 && @ <= 1000000000000 && @ == @.floor())
+        ('count', 'a whole number from 1, or a template that gives one',
+            'strict $ ? ((@ >= 1 && @ <= 1000000000000 && @ == @.floor())
                 || @ like_regex "^[{][{].*[}][}]$")'),
         ('statuses', 'an array of HTTP status codes from 200 to 599',
             'strict $ ? (@.type() == "array" && exists (@[*])

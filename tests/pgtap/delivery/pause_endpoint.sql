@@ -65,6 +65,7 @@ select is(
     jobq.fail(:'running', 1, 'no', retry_in => '0 s'), 'retrying', 'what runs goes on, and fails'
 );
 select is_empty('select jobq.claim(''{default}'', ''w'', 9)', 'its retry waits too');
+select jobq.pause_endpoint('e');
 select results_eq(
     $$ select d ->> 'pause_reason', d ->> 'paused_at' is not null
     from jobq.show_definition('endpoint', 'e') as d $$,
@@ -120,8 +121,8 @@ select is(
     jobq.show_definition('endpoint', 'e') ->> 'paused_at', null, 'it is paused no more'
 );
 select results_eq(
-    $$ select a.action, a.reason from jobq.audit as a where a.subject = 'e' and a.action <> 'put_endpoint' order by 1 $$,
-    $$ values ('pause_endpoint', 'they are down'), ('resume_endpoint', null) $$,
+    $$ select a.action, a.reason from jobq.audit as a where a.subject = 'e' and a.action <> 'put_endpoint' order by 1, 2 $$,
+    $$ values ('pause_endpoint', 'they are down'), ('pause_endpoint', null), ('resume_endpoint', null) $$,
     'the audit knows'
 );
 select is(

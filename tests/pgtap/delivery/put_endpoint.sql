@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(171);
+select plan(172);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -144,6 +144,8 @@ from (
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "fields_template": {},
         "max_len": "many"}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "max_len": 0}', 'null',
+        '22023 INVALID_ARGUMENT'),
     ('e', 'REDIS_STREAM', '{"redis_url": "redis://r", "stream": "s", "fields_template": {"a": "b"},
         "max_len": "{{config.port.n.0}}"}', 'config => ''mail''', 'none'),
     ('e', 'HTTP', '{"url": "http://u"}', '''nobody''', 'JQ007 INVALID_PAYLOAD_SPEC_REF'),

@@ -32,10 +32,11 @@ select is(jobq.complete(:'running', 1), true, 'and so does what runs');
 select is_empty('select jobq.claim(''{q}'', ''w'', 9)', 'but nothing is claimed');
 update jobq_private.queue set paused_at = now() - interval '1 h' where queue = 'q';
 select jobq.pause_queue('q', 'still');
+select jobq.pause_queue('q');
 select results_eq(
     'select paused_at, pause_reason from jobq_private.queue where queue = ''q''',
     $$ values (now() - interval '1 h', 'still') $$,
-    'pausing again changes the reason, not since when'
+    'pausing again changes the reason where one is given, not since when'
 );
 select jobq.put_queue('declared', max_attempts => 9);
 select jobq.pause_queue('declared');

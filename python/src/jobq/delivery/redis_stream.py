@@ -128,14 +128,14 @@ def entry(message: Message) -> list[str]:
     it has fields of these names.
 
     Raises:
-        Permanent: there are no fields, or max_len is no number.
+        Permanent: there are no fields, or max_len is no number from 1.
     """
     spec = message.spec
     arguments: list[str] = []
     if spec.get("max_len") is not None:
         length = as_text(spec["max_len"]).removesuffix(".0")
-        if not length.isascii() or not length.isdecimal():
-            raise Permanent("REQUEST_INVALID", "max_len is not a whole number")
+        if not length.isascii() or not length.isdecimal() or not int(length):
+            raise Permanent("REQUEST_INVALID", "max_len is not a whole number from 1")
         sign = "~" if spec.get("approximate_trimming", True) else "="
         arguments += ["MAXLEN", sign, length]
     arguments.append("*")

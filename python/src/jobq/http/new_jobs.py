@@ -213,6 +213,8 @@ def one_key(headers: Headers, given: str | None) -> str | None:
 
 async def create_jobs(call: Call) -> Response:
     """Create many jobs, all or none."""
+    if "idempotency-key" in call.request.headers:
+        raise ApiError("INVALID_REQUEST", "Idempotency-Key: each job of a batch has its own")
     batch = await call.body(Batch, envelope=3)
     given = [job.job() for job in batch.jobs]
     jobs = [job.enqueued() for job in given]
