@@ -16255,6 +16255,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     _found jobq_private.schedule := jobq_private.schedule_find(run_schedule.schedule);
+    _jobs jobq_private.new_job[];
     _job_id uuid;
 begin
     if _found.status = 'retired' then
@@ -16272,6 +16273,9 @@ begin
     if _found.graph is not null and not exists (
         select from jobq_private.node as n where n.job_id = _job_id
     ) then
+        _jobs := jobq_private.node_jobs(jobq_private.graph_nodes(_found.graph));
+        perform jobq_private.check_new_jobs(_jobs);
+        perform jobq_private.check_payload_schemas(_jobs);
         perform jobq_private.hang_graph(_job_id, _found.graph);
     end if;
     return _job_id;
@@ -25952,8 +25956,11 @@ begin
     loop
         return query
         select 'held_up', format(
-            'job_id %s, %s: %s', _holder.job_id, coalesce(j.kind, 'which is gone'),
-            coalesce(h.reason || ', ' || h.explanation, '')
+            'job_id %s, %s', _holder.job_id,
+            coalesce(
+                j.kind || ': ' || h.reason || ', ' || h.explanation,
+                j.kind, 'which is gone or cannot be seen'
+            )
         )
         from (values (1)) as one (n)
         left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null
@@ -28028,9 +28035,10 @@ comment on function jobq.emit is
 -- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
--- to 256 characters, the members of enqueue_many() but for keys, after: an array of names in
--- the graph, or of ids of other jobs, and before: an array of names in the graph that runs
--- already, or of ids of other jobs, all of them blocked yet, which then wait for this one too.
+-- to 256 characters, the members of enqueue_many() but for keys and expires_at, after: an array
+-- of names in the graph, or of ids of other jobs, and before: an array of names in the graph
+-- that runs already, or of ids of other jobs, all of them blocked yet, which then wait for this
+-- one too.
 -- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
 -- runs; null means a graph of their own.
 -- Column name: the name of the job in the graph
@@ -28142,8 +28150,8 @@ comment on function jobq.list_steps is
 -- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
 -- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Argument on_success: a job as enqueue_many() takes it, to run when all members have
--- succeeded; cancelled when one has not.
+-- Argument on_success: a job as enqueue_many() takes it, but for keys, expires_at, after and
+-- after_failure, to run when all members have succeeded; cancelled when one has not.
 -- Argument on_end: a job to run when all members have ended, however.
 -- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
 -- Returns: the batch, for enqueue(batch_id => …).

@@ -886,8 +886,11 @@ begin
     loop
         return query
         select 'held_up', format(
-            'job_id %s, %s: %s', _holder.job_id, coalesce(j.kind, 'which is gone'),
-            coalesce(h.reason || ', ' || h.explanation, '')
+            'job_id %s, %s', _holder.job_id,
+            coalesce(
+                j.kind || ': ' || h.reason || ', ' || h.explanation,
+                j.kind, 'which is gone or cannot be seen'
+            )
         )
         from (values (1)) as one (n)
         left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null
@@ -2962,9 +2965,10 @@ comment on function jobq.emit is
 -- commit, so that none of them is released meanwhile.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 -- Argument graph: a JSON object with jobs, an array of 1 to 100000 objects. Each has a name, 1
--- to 256 characters, the members of enqueue_many() but for keys, after: an array of names in
--- the graph, or of ids of other jobs, and before: an array of names in the graph that runs
--- already, or of ids of other jobs, all of them blocked yet, which then wait for this one too.
+-- to 256 characters, the members of enqueue_many() but for keys and expires_at, after: an array
+-- of names in the graph, or of ids of other jobs, and before: an array of names in the graph
+-- that runs already, or of ids of other jobs, all of them blocked yet, which then wait for this
+-- one too.
 -- Argument graph_of: a live job whose graph these jobs join, as the one that its own handler
 -- runs; null means a graph of their own.
 -- Column name: the name of the job in the graph
@@ -3076,8 +3080,8 @@ comment on function jobq.list_steps is
 -- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
 -- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Argument on_success: a job as enqueue_many() takes it, to run when all members have
--- succeeded; cancelled when one has not.
+-- Argument on_success: a job as enqueue_many() takes it, but for keys, expires_at, after and
+-- after_failure, to run when all members have succeeded; cancelled when one has not.
 -- Argument on_end: a job to run when all members have ended, however.
 -- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
 -- Returns: the batch, for enqueue(batch_id => …).

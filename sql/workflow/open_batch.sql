@@ -2,8 +2,8 @@
 -- Invariant: it ends once it is sealed and no member is live. The jobs wait as blocked, and
 -- find the batch in their metadata as batch_id. No key may be theirs, for they are new.
 -- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
--- Argument on_success: a job as enqueue_many() takes it, to run when all members have
--- succeeded; cancelled when one has not.
+-- Argument on_success: a job as enqueue_many() takes it, but for keys, expires_at, after and
+-- after_failure, to run when all members have succeeded; cancelled when one has not.
 -- Argument on_end: a job to run when all members have ended, however.
 -- Argument on_first_death: a job to run as soon as a member is dead; cancelled when none is.
 -- Returns: the batch, for enqueue(batch_id => …).

@@ -485,3 +485,14 @@ def test_a_conflict_is_told(client: Client, connect: Connect) -> None:
     client.enqueue("a", dedup_key="d")
     with pytest.raises(Conflict):
         client.redrive(dead.job_id)
+
+
+def test_what_is_no_object_is_refused(client: Client) -> None:
+    no_object: Any = "x"
+    for member in ("on_success", "on_end", "on_first_death"):
+        with pytest.raises(InvalidArgument, match=f"{member} must be an object"):
+            client.open_batch(**{member: no_object})
+    with pytest.raises(InvalidArgument, match="graph must be an object"):
+        client.create_schedule("s", "a", "@daily", graph=no_object)
+    with pytest.raises(InvalidArgument, match="graph must be an object"):
+        client.enqueue_graph(no_object)

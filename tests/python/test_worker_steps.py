@@ -221,6 +221,11 @@ async def waits(client: AsyncClient, job_id: UUID) -> bool:
     return job.state == "queued" and job.attempt > 0 and job.run_at > datetime.now(UTC)
 
 
+async def idle(worker: Worker) -> bool:
+    """Whether a worker runs nothing."""
+    return worker.health()["running"] == 0
+
+
 @pytest.mark.parametrize("mode", ["coroutine", "thread"])
 async def test_a_wait_holds_nothing_and_ends_with_the_event(
     database: str, client: AsyncClient, mode: str
@@ -246,7 +251,7 @@ async def test_a_wait_holds_nothing_and_ends_with_the_event(
         jobs = [(await client.enqueue("flow")).job_id for _ in range(3)]
         for job_id in jobs:
             await until_async(partial(waits, client, job_id), "for the wait")
-        assert worker.health()["running"] == 0
+        await until_async(partial(idle, worker), "for the worker to hold nothing")
         assert await client.emit("paid", {"euro": 5})
         assert not await client.emit("paid", {"euro": 6})
         for job_id in jobs:
@@ -394,6 +399,27 @@ async def test_a_step_must_have_a_name(database: str, client: AsyncClient, name:
 
     job = await outcome_of(database, client, registry)
     assert (job.state, len(caught)) == ("dead", 1)
+
+
+@pytest.mark.parametrize(
+    ("event", "timeout"),
+    [("", 1), ("paid", timedelta(seconds=-1)), ("paid", timedelta(days=40_000))],
+)
+def test_a_wait_that_cannot_be_kills_its_job(
+    database: str, event: str, timeout: timedelta | float
+) -> None:
+    registry = Registry()
+
+    @registry.handler("flow")
+    def flow(_payload: Any, context: JobContext) -> Any:
+        return context.wait_for(event, timeout)
+
+    with psycopg.connect(database) as connection:
+        job_id = Client(connection).enqueue("flow").job_id
+        [ran] = run_due(connection, registry)
+        assert str(ran.error).startswith("timeout must be" if event else "the name of an event")
+        job = Client(connection).get(job_id)
+        assert (job.state, job.last_error_code, job.attempt) == ("dead", "STEP_INVALID", 1)
 
 
 async def test_a_value_that_the_database_alone_refuses_harms_no_other_step(

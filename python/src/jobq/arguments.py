@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import msgspec
@@ -19,6 +20,7 @@ __all__ = [
     "as_json",
     "as_jsonb",
     "as_names",
+    "as_object",
     "as_text",
     "as_timedelta",
     "as_uuid",
@@ -130,3 +132,14 @@ def as_names(names: Iterable[str] | None) -> list[str] | None:
     if isinstance(names, str):
         raise InvalidArgument("names are given as a list", detail=names)
     return None if names is None else list(names)
+
+
+def as_object(name: str, value: object) -> dict[str, Any]:
+    """Return the members of a JSON object.
+
+    Raises:
+        InvalidArgument: it is no mapping.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidArgument(f"{name} must be an object", detail=f"{str(value)[:128]!r}")
+    return dict(value)

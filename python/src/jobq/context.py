@@ -182,6 +182,7 @@ class JobContext:
 
         Raises:
             EventTimeout: it did not come in time. Where it is not caught, the job is dead.
+            StepInvalid: the name or the timeout is not allowed. The job is then dead.
         """
         return self._steps.wait_for(event, as_timedelta(timeout))
 

@@ -163,9 +163,9 @@ class InvalidArgument(JobqError):
 
 
 class StepInvalid(InvalidArgument):
-    """A step's name, or what it returned, cannot be recorded: the job is dead.
+    """A step's name, its result, or the timeout of a wait is not allowed: the job is dead.
 
-    Another attempt would do the step once more.
+    Another attempt would do the same once more.
     """
 
     code = "STEP_INVALID"

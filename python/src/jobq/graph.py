@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jobq.arguments import as_text
+from jobq.arguments import as_object, as_text
 from jobq.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Graph:
             before: jobs of the graph that this one joins which are to wait for it too; they
                 must be blocked yet.
             after_failure: ``cancel``, ``wait`` or ``run``, as for ``enqueue``.
-            **options: of ``enqueue``, but no keys.
+            **options: of ``enqueue``, but no keys and no ``expires_at``.
 
         Raises:
             InvalidArgument: there is a job of this name already, or one to wait for is of
@@ -118,7 +118,7 @@ class Graph:
 
 def as_document(graph: Graph | Mapping[str, Json]) -> dict[str, Any]:
     """Return a graph as the database takes it."""
-    return {"jobs": graph.jobs} if isinstance(graph, Graph) else dict(graph)
+    return {"jobs": graph.jobs} if isinstance(graph, Graph) else as_object("graph", graph)
 
 
 def payloads_of(document: Mapping[str, Any]) -> Sequence[tuple[str, Json]]:

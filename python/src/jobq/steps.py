@@ -111,7 +111,7 @@ class Steps:
         """Wait for an event."""
         _check_name("event", event)
         if timeout is not None and not timedelta(0) <= timeout <= LONGEST_WAIT:
-            raise InvalidArgument("timeout must be between 0 and 36500 days")
+            raise StepInvalid("timeout must be between 0 and 36500 days")
         return self._work(self._wait_for(event, timeout))
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
@@ -285,7 +285,8 @@ def _check_name(what: str, name: object) -> None:
     is_text = isinstance(name, str) and 1 <= len(name) <= MAX_NAME and "\0" not in name
     if not is_text or (what == "step" and str(name).startswith("event:")):
         raise StepInvalid(
-            f"the name of a {what} must be text of 1 to {MAX_NAME} characters"
+            f"the name of {'an' if what == 'event' else 'a'} {what} must be text"
+            f" of 1 to {MAX_NAME} characters"
             + (", and not begin with event:" if what == "step" else ""),
             detail=f"{str(name)[:MAX_NAME]!r}",
         )

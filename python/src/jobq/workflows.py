@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from jobq.arguments import as_jsonb, as_text, as_uuid, encode
+from jobq.arguments import as_jsonb, as_object, as_text, as_uuid, encode
 from jobq.call import Call, first, nothing, scalar
 from jobq.graph import Graph, as_document, payloads_of
 from jobq.models import Batch, CancelledBatch, Input, Json, Steered, Step, record
@@ -101,7 +101,8 @@ def open_batch(
 ) -> Call[UUID]:
     """Make a batch, and the jobs that are to run when it ends.
 
-    Each job is given by the parameters of ``enqueue`` by name, without keys. It waits as
+    Each job is given by the parameters of ``enqueue`` by name, without keys, ``expires_at``,
+    ``after`` and ``after_failure``. It waits as
     ``blocked``, and its metadata tell the ``batch_id``.
 
     Args:
@@ -116,8 +117,9 @@ def open_batch(
         JobqError: as ``enqueue``.
     """
     jobs = {"on_success": on_success, "on_end": on_end, "on_first_death": on_first_death}
-    given = {name: None if job is None else as_jsonb(dict(job)) for name, job in jobs.items()}
-    inputs = [(str(job.get("kind")), job.get("payload")) for job in jobs.values() if job]
+    objects = {name: as_object(name, job) for name, job in jobs.items() if job is not None}
+    given = {name: as_jsonb(objects.get(name)) for name in jobs}
+    inputs = [(str(job.get("kind")), job.get("payload")) for job in objects.values()]
     return Call("open_batch", given, scalar, inputs=inputs)
 
 

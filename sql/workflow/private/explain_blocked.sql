@@ -38,8 +38,11 @@ begin
     loop
         return query
         select 'held_up', format(
-            'job_id %s, %s: %s', _holder.job_id, coalesce(j.kind, 'which is gone'),
-            coalesce(h.reason || ', ' || h.explanation, '')
+            'job_id %s, %s', _holder.job_id,
+            coalesce(
+                j.kind || ': ' || h.reason || ', ' || h.explanation,
+                j.kind, 'which is gone or cannot be seen'
+            )
         )
         from (values (1)) as one (n)
         left join jobq.job as j on j.job_id = _holder.job_id and _holder.state is not null

@@ -1,6 +1,6 @@
 -- What jobq.run_schedule() promises.
 begin;
-select plan(12);
+select plan(15);
 
 select jobq.create_schedule(
     'report', 'make_report', '0 9 * * MON', payload => '{"n": 1}', queue => 'q', priority => 3
@@ -31,6 +31,18 @@ select jobq.retire_schedule('report');
 select throws_ok($$select jobq.run_schedule('report')$$, 'JQ002', null, 'a retired one cannot');
 select throws_ok($$select jobq.run_schedule('nothing')$$, 'JQ007', null, 'nor one that is not there');
 select throws_ok('select jobq.run_schedule(null)', '22004', null, 'a schedule must be given');
+
+-- The jobs of its graph are refused as the first one is
+select jobq.create_schedule('tree', 'root', '@daily', graph => '{"jobs": [
+    {"name": "a", "kind": "leaf", "queue": "small"}, {"name": "b", "kind": "leaf", "queue": "small"}
+]}');
+select jobq.put_kind('leaf', payload_schema => '{"required": ["n"]}');
+select throws_ok($$select jobq.run_schedule('tree')$$, 'JQ006', null, 'a payload must fit its schema');
+select jobq.put_kind('leaf');
+select jobq.put_queue('small', max_depth => 1);
+select throws_ok($$select jobq.run_schedule('tree')$$, 'JQ010', null, 'its queue must have room');
+select jobq.put_queue('small', max_depth => 2);
+select lives_ok($$select jobq.run_schedule('tree')$$, 'and then it runs');
 
 -- For whom its jobs run
 select jobq.create_schedule(

@@ -1,6 +1,6 @@
 -- What enqueue(after => …), list_inputs() and explain() promise of jobs that wait for others.
 begin;
-select plan(68);
+select plan(69);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -332,7 +332,7 @@ select jobq.enqueue('left', after => array[:'gone']::uuid[]) as left \gset
 select from jobq.delete_many(job_ids => array[:'gone']::uuid[]);
 select results_eq(
     format('select explanation from jobq.explain(%L) where reason = ''held_up''', :'left'),
-    format('values (''job_id %s, which is gone: '')', :'gone'),
+    format('values (''job_id %s, which is gone or cannot be seen'')', :'gone'),
     'explain() tells of a parent that is gone'
 );
 
@@ -342,6 +342,7 @@ select jobq.enqueue('ph', queue => 'hidden') as ph \gset
 select jobq.enqueue(
     'anyhow', queue => 'hidden', after => array[:'pv', :'ph']::uuid[], after_failure => 'run'
 );
+select jobq.enqueue('sees', queue => 'seen', after => array[:'ph']::uuid[]) as sees \gset
 select from jobq.claim('{seen,hidden}', 'w', 10);
 select jobq.fail(:'pv', 1, 'boom');
 select from jobq_private.resolve();
@@ -350,6 +351,11 @@ grant jobq_worker, jobq_operator, jobq_producer to one_queue;
 select jobq.grant_queue('one_queue', 'seen', 'work');
 select jobq.enforce_queue_grants();
 set local session authorization one_queue;
+select results_eq(
+    format('select explanation from jobq.explain(%L) where reason = ''held_up''', :'sees'),
+    format('values (''job_id %s, which is gone or cannot be seen'')', :'ph'),
+    'explain() does not tell of a parent that is hidden'
+);
 select jobq.redrive(:'pv');
 select throws_ok(
     statement, '42501', 'who adds jobs must be allowed to, in their queue', 'has words for it: ' || statement
