@@ -98,6 +98,8 @@ insert into jobq_private.error (code, sqlstate, http_status, message, hint)
 values
 ('JOB_NOT_FOUND', 'JQ001', 404, 'job not found',
  'check the job id; finished jobs are dropped when their retention ends'),
+('JOB_IS_RECURRING', 'JQ001', 404, 'this is a recurring job, which does not run itself',
+ 'ask for one of its runs: select job_id from jobq.job where schedule_id = ...'),
 ('BATCH_NOT_FOUND', 'JQ001', 404, 'batch not found',
  'check the batch id; a batch is forgotten when its retention ends'),
 ('GRAPH_CYCLE', '22023', 400, 'the jobs of a graph wait for each other',
@@ -157,11 +159,15 @@ values
 ('QUEUE_DENIED', '42501', 403, 'who changes or deletes jobs must be allowed to work their queue',
  'have the queue granted to the log-in, to work'),
 ('ENQUEUE_DENIED', '42501', 403, 'who adds jobs must be allowed to, in their queue',
- 'have the queue granted to the log-in, to enqueue'),
+ 'have the queue granted to the log-in, to enqueue; a dedup key needs a kind of such a queue, or dedup => ''enqueue'''),
 ('ALL_QUEUES_NEEDED', '42501', 403, 'whoever does this must hold all queues while grants by queue are enforced',
  'grant them: select jobq.grant_queue(role, ''*'', ''enqueue''); or tell one job, with jobq.signal()'),
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
+('IS_ENDPOINT', 'JQ004', 409, 'the kind is an endpoint',
+ 'change it with jobq.put_endpoint(), or give the handler another name'),
+('KIND_EXISTS', 'JQ004', 409, 'a kind of this name was declared that is no endpoint',
+ 'give the endpoint another name, or forget the kind with: select jobq.delete_kind(...)'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
  'end or delete what the detail names first'),
 ('INVALID_CRON', 'JQ009', 422, 'invalid cron expression',
@@ -1197,7 +1203,8 @@ reset role;
 -- Deploy jobq:schedule_tables to pg
 -- Recurring jobs: a row for each version. The next slot is stored, so that a restart
 -- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
--- fires again, however long ago its job was forgotten.
+-- fires again, however long ago its job was forgotten. One that could not fire keeps its slot,
+-- and is tried again at retry_at.
 set local role jobq_owner;
 
 create table jobq_private.schedule (
@@ -1233,8 +1240,11 @@ create table jobq_private.schedule (
     next_run_at timestamptz,
     awaited_job_id uuid,
     last_tick_at timestamptz,
+    retry_at timestamptz,
+    failure text,
     paused_at timestamptz,
     pause_reason text,
+    login text not null default session_user,
     region text not null default 'default',
     created_at timestamptz not null default now(),
     retired_at timestamptz,
@@ -1280,8 +1290,11 @@ comment on table jobq_private.schedule is 'Recurring jobs, a row for each versio
 create unique index schedule_name_idx on jobq_private.schedule (name)
 where status <> 'retired';
 
-create index schedule_due_idx on jobq_private.schedule (next_run_at)
+create index schedule_due_idx on jobq_private.schedule (greatest(next_run_at, retry_at))
 where status = 'active' and next_run_at is not null;
+
+create index schedule_retry_idx on jobq_private.schedule (retry_at)
+where retry_at is not null;
 
 create index schedule_awaited_idx on jobq_private.schedule (awaited_job_id)
 where status = 'active' and awaited_job_id is not null;
@@ -2034,6 +2047,71 @@ reset role;
 -- Deploy jobq:grant to pg
 -- Made by sql/snapshot.py from sql/grant/: edit that.
 set local role jobq_owner;
+
+-- Purpose: whether who has declared a schedule may add its jobs, those of its graph too.
+-- Invariant: decided by the grants of now, and as for the author's own jobs: a queue to add to, a
+-- kind that belongs to no other, keys with a kind of one's own alone. Reads only. Raises: 42501.
+create or replace function jobq_private.check_author(
+    login text, queue text, kind text, dedup text, graph jsonb
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held text[];
+    _enqueued text[];
+    _denied record;
+begin
+    select array_agg(g.queue), array_agg(g.queue) filter (where g.privilege = 'enqueue')
+    into _held, _enqueued
+    from pg_catalog.pg_roles as r
+    cross join lateral (
+        select q.queue, q.privilege
+        from jobq_private.queue_grant as q
+        where pg_has_role(r.oid, q.grantee, 'usage')
+        union all
+        select '*', 'enqueue' where pg_has_role(r.oid, 'jobq_owner', 'usage')
+    ) as g
+    where r.rolname = check_author.login;
+
+    select j.queue, j.kind into _denied
+    from (
+        select check_author.queue, check_author.kind, o.queue, check_author.dedup <> 'enqueue'
+        from (values (1)) as one (n)
+        left join jobq_private.kind_queue as o on o.kind = check_author.kind
+        union all
+        select
+            coalesce(n.node ->> 'queue', o.queue, 'default'), n.node ->> 'kind', o.queue, false
+        from jsonb_array_elements(check_author.graph -> 'jobs') as n (node)
+        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
+    ) as j (queue, kind, kind_queue, has_key)
+    where not (
+        coalesce(_enqueued, '{}') && array['*', j.queue]
+        and case
+            when j.kind_queue is not null or j.has_key
+            then coalesce(_held, '{}') && array['*', j.kind_queue]
+            else true
+        end
+    )
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('ENQUEUE_DENIED', format(
+            'queue %s, kind %s, log-in %s', coalesce(_denied.queue, 'of the kind'), _denied.kind,
+            check_author.login
+        ));
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.check_author from public;
+
+comment on function jobq_private.check_author is
+'Whether who has declared a schedule may add its jobs.';
 
 -- Purpose: refuse a grant by queue that cannot be meant, and find the role.
 -- Invariant: reads only. Raises: 22004, 22023.
@@ -3188,8 +3266,9 @@ comment on function jobq.configure is
 'Changes global defaults; arguments left out keep theirs.';
 
 -- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
--- JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist. A job that another
+-- transaction adds meanwhile is not seen, since an enqueue locks nothing of its kind: it waits
+-- for the kind to be declared anew. Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
@@ -3506,10 +3585,9 @@ comment on function jobq.pause_queue is
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
--- they were made with, but for the backoff.
--- Raises: 22004, 22023, 42501, JQ006, JQ007.
--- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- SECRET_NOT_FOUND.
+-- they were made with, but for the backoff. An endpoint is declared by put_endpoint() alone: the
+-- row is written first, so that one which comes at the same time is seen.
+-- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
 -- Argument queue: the queue of its jobs where the call names none.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
@@ -3658,8 +3736,7 @@ begin
     if found and exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
-        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
-        perform jobq_private.pin_delivery(put_kind.kind);
+        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then
@@ -6991,8 +7068,9 @@ comment on function jobq_private.store_hold is
 -- lanes in which there was none, or that may not start one; and, for a caller that starts all of
 -- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
--- its bounds say, null for what the queue says of each key. Raises: nothing.
+-- One job of each lane while there are lanes for all that is wanted, by a statement of its own where
+-- all lanes are alike, as in most claims; else equal shares. No more than its bounds say, null for
+-- what the queue says of each key. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -7018,7 +7096,42 @@ declare
     _starts constant integer[] := bounds.starts;
     _heads constant uuid[] := bounds.heads;
     _batch jobq_private.lane_batch;
+    _none bigint[];
 begin
+    if cardinality(lanes) <= wanted and _share = 1 and bounds is null then
+        select
+            coalesce(array_agg(t.job) filter (where t.job is not null), '{}'),
+            array_agg(t.place) filter (where t.job is not null),
+            array_agg(t.n) filter (where t.job is null)
+        into _batch.jobs, _batch.places, _none
+        from (
+            select l.ordinality as n, p.places[1] as place, (
+                select j.ctid
+                from jobq_private.job as j
+                where j.queue = l.queue
+                and j.lane_id = l.lane_id
+                and j.priority = l.priority
+                and j.state in ('queued', 'retrying')
+                and j.run_at <= take_from_lanes.now
+                order by j.run_at, j.job_id
+                limit case when m.max_running is null or p.places <> '{}' then 1 else 0 end
+                for update skip locked
+            ) as job
+            from unnest(take_from_lanes.lanes) with ordinality as l
+            cross join lateral (
+                select coalesce(
+                    case when l.concurrency_key is not null then take_from_lanes.max_running end,
+                    _default
+                ) as max_running
+                offset 0
+            ) as m
+            cross join lateral jobq_private.free_places(l.queue, l.lane_id, m.max_running, 1)
+                as p (places)
+            offset 0
+        ) as t;
+        _batch.idle := array(select take_from_lanes.lanes[u.n] from unnest(_none) as u (n));
+        return _batch;
+    end if;
     with tried as materialized (
         select l.ordinality as n, p.places, array(
             select j.ctid
@@ -7800,7 +7913,8 @@ comment on view jobq_private.routed_function is
 
 -- Purpose: the functions of PL/Proxy by which a router calls one function on its shards.
 -- Invariant: one line each: on the partition that the first argument names, on all, or on those
--- that the first argument names for each element, whose numbers the second holds. Raises: nothing.
+-- that the first argument names for each element, whose numbers the second holds.
+-- A single value is selected without from, which spares the shard a scan. Raises: nothing.
 create or replace function jobq_private.router_calls(called jobq_private.routed_function)
 returns table (statement text)
 language sql
@@ -7813,7 +7927,15 @@ as $$
         'create function jobq_router.%I(%s) returns %s language plproxy as '
         '$plproxy$ cluster ''jobq''; %s; $plproxy$',
         called.name, array_to_string(w.first || c.types, ', '), c.result,
-        replace(w.body, '<call>', format('jobq.%I(%s)', called.name, c.given))
+        replace(
+            case
+                when called.answer = 'value' and not exists (
+                    select from pg_type as t
+                    where t.oid = called.result::regtype and t.typtype = 'c'
+                ) then replace(w.body, '* from <call>', '<call>')
+                else w.body
+            end, '<call>', format('jobq.%I(%s)', called.name, c.given)
+        )
     )
     from (values
         ('one', '{integer}'::text[], 'run on $1; select * from <call>'),
@@ -9767,16 +9889,16 @@ begin
         _kept := null;
         if _partition like 'job_archive%' then
             execute format(
-                'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
-                _partition, _oldest
-            ) into _is_needed;
-            continue when _is_needed;
-            execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
-                _partition, _oldest
+                ' where a.job_id in (select jobq_private.needed_jobs(%L, %L))',
+                _partition, to_date(right(_partition, 8), 'YYYYMMDD'), _oldest
             ) into _kept;
+            if _kept is not null then
+                execute format(
+                    'select count(*) = cardinality($1) from jobq_private.%I', _partition
+                ) into _is_needed using _kept;
+                continue when _is_needed;
+            end if;
         end if;
         execute format('drop table jobq_private.%I', _partition);
         insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
@@ -10449,9 +10571,11 @@ execute function jobq_private.archive_finished();
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
 -- history has no gaps; success leaves by the archive, which is its own record, and
--- settle_failures() records what it does for all of a batch at once: its setting only has this
--- look whether the row is there, so nobody who sets it leaves a gap. The WHEN
--- clause is short, since PostgreSQL reads its text again for every statement.
+-- settle_failures() records what it does for all of a batch at once: its setting only tells
+-- the time under which the row stands already, so nobody who sets it leaves a gap. The row is
+-- not looked for, which would lock every day of the history; to add it again locks one. A
+-- clock may step back meanwhile. The WHEN clause is short, since PostgreSQL reads its text again
+-- for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -10461,29 +10585,34 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _noted_at timestamptz;
 begin
-    if new.state = 'succeeded' or (
-        current_setting('jobq.notes_attempts', true) = 'on'
-        and exists (
-            select from jobq_private.attempt as a
-            where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()
-        )
-    ) then
+    if new.state = 'succeeded' then
         return null;
     end if;
+    _noted_at := jobq_private.noted_at(current_setting('jobq.notes_attempts', true));
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, endpoint, region
     )
     values (
-        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        old.job_id, old.attempt, new.state, old.claimed_at,
+        case
+            when _noted_at between now() - interval '1 min'
+                and clock_timestamp() + interval '1 min'
+            then _noted_at
+            else clock_timestamp()
+        end,
+        old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         case when old.delivery_version is not null then old.kind end,
         old.region
-    );
-    if old.lane_id is not null or old.place is not null then
+    )
+    on conflict do nothing;
+    if found and (old.lane_id is not null or old.place is not null) then
         perform jobq_private.leave_lane(new);
     end if;
     return null;
@@ -10614,7 +10743,7 @@ execute function jobq_private.refuse_change();
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
 -- database decides (state, attempt, lease, id and more) cannot be given.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
--- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -10848,7 +10977,7 @@ for each row execute function jobq_private.stamp_transition();
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
 -- as not found.
 -- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql
@@ -11199,6 +11328,27 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: the time under which settle_failures() has recorded attempts, as its setting tells
+-- it: in microseconds since 1970, in no session's style of dates. Null for any other text.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.noted_at(setting text)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when setting ~ '^[0-9]{16}$'
+        then pg_catalog.to_timestamp(setting::double precision / 1000000)
+    end
+$$;
+
+revoke all on function jobq_private.noted_at from public;
+
+comment on function jobq_private.noted_at is
+'Reads the time at which a batch of attempts was recorded.';
+
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
 -- such jobs alone. One that others need is put off, so that it is not looked at in every call; who
@@ -11368,7 +11518,7 @@ comment on function jobq_private.read_jobs is
 -- gone through for each row, as it is where it stands in any other condition than an index's.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[]
+    job_ids uuid[], finished_ats timestamptz[], latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -11418,7 +11568,11 @@ begin
             a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
-            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
+            a.last_error_details, a.metadata, a.payload,
+            case
+                when not redrive_jobs.latest then a.delivery_version
+                else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
+            end, a.lane_id,
             a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
@@ -11531,7 +11685,7 @@ comment on function jobq_private.refuse_redrive is
 -- more than that, so that a filter which nothing fits costs what it may. Raises: nothing.
 create or replace function jobq_private.search_jobs(
     states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
-    oldest uuid, before uuid, max_jobs integer
+    error_code text, oldest uuid, before uuid, max_jobs integer
 )
 returns setof jobq.job
 language plpgsql
@@ -11572,6 +11726,10 @@ begin
         and (
             search_jobs.trigger is null
             or jobq_private.job_trigger(j) = search_jobs.trigger
+        )
+        and (
+            search_jobs.error_code is null
+            or j.last_error_code = search_jobs.error_code
         )
         order by j.job_id desc
         limit _left;
@@ -11793,12 +11951,12 @@ begin
     with stored as (
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at,
+            idempotency_key, metadata, slot_at, delivery_version, concurrency_key, lane_id, expires_at,
             keep, state, batch_id, is_awaited
         )
         select
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.metadata, r.delivery_version,
+            r.timeout, r.lease, r.idempotency_key, r.metadata, r.slot_at, r.delivery_version,
             r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
             r.is_awaited
         from jobq_private.job_rows(store_jobs.jobs, _ids) as r
@@ -12403,12 +12561,14 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
+        -- Not in the statement: a volatile function there costs a level of its plan.
+        _job_id := jobq_private.new_id();
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
             delivery_version, keep
         )
         select
-            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            _job_id, enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
             s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
         from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
         where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
@@ -12416,7 +12576,7 @@ begin
         and length(enqueue.kind) between 1 and 128
         and length(s.queue) between 1 and 128
         and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
-        returning j.job_id, j.queue into _job_id, _queue;
+        returning j.queue into _queue;
         if found then
             -- An expression: PERFORM would be a query of its own.
             return case when jobq_private.wake(array[_queue]) is not null then _job_id end;
@@ -12510,7 +12670,11 @@ begin
         and j.finished_at
             >= jobq_private.id_time(get_job.job_id) - interval '1 day';
     end if;
-    if not found then
+    if not found and exists (
+        select from jobq_private.schedule as s where s.schedule_id = get_job.job_id
+    ) then
+        perform jobq_private.raise_error('JOB_IS_RECURRING', format('job_id %s', get_job.job_id));
+    elsif not found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
     end if;
     return _job;
@@ -12588,7 +12752,8 @@ begin
     return query
     select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
     from jobq_private.waiter as w
-    where w.job_id = _job.job_id and w.deadline > clock_timestamp()
+    where w.job_id = _job.job_id
+    and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
     order by w.since;
     return query
     select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;
@@ -12758,7 +12923,8 @@ begin
     select s.*
     from jobq_private.search_jobs(
         case when list_jobs.state is not null then array[list_jobs.state] end,
-        list_jobs.kind, list_jobs.queue, null, null, null, '00000000-0000-0000-0000-000000000000',
+        list_jobs.kind, list_jobs.queue, null, null, null, null,
+        '00000000-0000-0000-0000-000000000000',
         coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
     ) as s;
 end
@@ -12939,6 +13105,9 @@ comment on function jobq.redrive is
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Argument job_ids: only those of these jobs that are dead; null means all.
+-- Argument dry_run: whether to return the ids only of those that would go back.
+-- Argument latest: whether deliveries are made by their endpoint as it is now, and no longer as it
+-- was when the job was made; how many attempts a job has stays.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -12947,7 +13116,9 @@ create or replace function jobq.redrive_many(
     since timestamptz default '-infinity',
     error_code text default null,
     max_jobs integer default 1000,
-    job_ids uuid[] default null
+    job_ids uuid[] default null,
+    dry_run boolean default false,
+    latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -12962,8 +13133,12 @@ declare
     _chosen uuid[];
     _ended timestamptz[];
 begin
-    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    if num_nulls(
+        redrive_many.since, redrive_many.max_jobs, redrive_many.dry_run, redrive_many.latest
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'since, max_jobs, dry_run and latest'
+        );
     elsif redrive_many.max_jobs not between 1 and 100000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
@@ -12997,9 +13172,11 @@ begin
     )
     select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-    if _chosen is not null then
+    if redrive_many.dry_run then
+        return query select c.job_id from unnest(_chosen) as c (job_id);
+    elsif _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, redrive_many.latest) as r;
     end if;
 end
 $$;
@@ -13057,7 +13234,8 @@ reset role;
 set local role jobq_owner;
 
 -- Live jobs. Who may only enqueue may cancel too, and no more: a row that it has written
--- is new, cancelled, or running with a request to cancel.
+-- is new, cancelled, or running with a request to cancel. A new row of a schedule, which alone has a
+-- slot, is added by who works its queue.
 create policy job_select on jobq_private.job for select
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 
@@ -13067,7 +13245,7 @@ with check (
         (
             (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
             or (
-                num_nonnulls(previous_state, schedule_id) > 0
+                num_nonnulls(previous_state, schedule_id, slot_at) > 0
                 and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
             )
         )
@@ -13163,7 +13341,11 @@ create policy node_all on jobq_private.node
 using (true);
 
 create policy batch_all on jobq_private.batch
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
+    or jobq_private.refuse_job(queue, '(a batch)')
+);
 
 create policy idempotency_key_all on jobq_private.idempotency_key
 using (
@@ -13185,42 +13367,18 @@ using (
     )
 );
 
--- Schedules: one without a queue of its own belongs to who holds all queues. The tick adds
--- the jobs of its graph with the rights of whoever calls it, so they are looked at here.
+-- Schedules: one without a queue of its own belongs to who holds all queues. Its jobs are added by
+-- who calls tick(), and with the rights of who has declared it, so these are looked at here, and
+-- again as it fires.
 create policy schedule_all on jobq_private.schedule
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
+    or jobq_private.refuse_job(queue, kind)
+);
 
 create policy schedule_insert on jobq_private.schedule as restrictive for insert
-with check (
-    (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
-    and not exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = schedule.kind
-        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-    )
-    and (
-        dedup = 'enqueue'
-        or (select h.any_of from jobq_private.held_queue as h) && array['*']
-        or exists (select from jobq_private.kind_queue as o where o.kind = schedule.kind)
-    )
-    and not exists (
-        select
-        from jsonb_array_elements(schedule.graph -> 'jobs') as n (node)
-        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
-        cross join lateral (
-            select coalesce(n.node ->> 'queue', o.queue, 'default')
-        ) as j (queue)
-        where not case
-            when (select h.enqueued from jobq_private.held_queue as h) && array['*', j.queue]
-                and (
-                    o.queue is null
-                    or (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-                )
-            then true
-            else jobq_private.refuse_job(j.queue, n.node ->> 'kind')
-        end
-    )
-);
+with check (jobq_private.check_author(login, queue, kind, dedup, graph));
 
 -- Lanes, calls to open them, and limits belong to their queue.
 create policy lane_all on jobq_private.lane
@@ -14744,45 +14902,16 @@ revoke all on function jobq_private.check_backfill from public;
 comment on function jobq_private.check_backfill is
 'Refuses a backfill that cannot be meant.';
 
--- Purpose: the graph of a schedule as the HTTP API takes and shows it.
--- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
-create or replace function jobq_private.graph_document(graph jsonb)
-returns jsonb
-language sql
-stable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jsonb_build_object('jobs', jsonb_agg(
-        case
-            when n.node ->> 'timeout' is null then n.node - 'timeout'
-            else n.node - 'timeout' || jsonb_build_object(
-                'timeout_ms',
-                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
-            )
-        end
-        order by n.place
-    ))
-    from jsonb_array_elements(graph_document.graph -> 'jobs')
-        with ordinality as n (node, place)
-$$;
-
-revoke all on function jobq_private.graph_document from public;
-
-comment on function jobq_private.graph_document is
-'The graph of a schedule as the HTTP API takes and shows it.';
-
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
 -- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
 -- by one statement and read by the next: its snapshot has what others have committed
 -- until then. Earliest first; what the schedules of one call leave of max_schedules is
 -- shared among them for slots that they have missed; one that counts from completion
--- can have missed none. A schedule whose zone is gone is paused. Raises: nothing.
+-- can have missed none. A schedule whose zone is gone is paused; one that could not fire waits
+-- until it is to be tried again. With only_id no other is taken. Raises: nothing.
 create or replace function jobq_private.schedule_advance(
-    max_schedules integer, until timestamptz
+    max_schedules integer, until timestamptz, only_id uuid default null
 )
 returns jobq_private.new_job[]
 language plpgsql
@@ -14801,8 +14930,10 @@ begin
     from (
         select s.schedule_id
         from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at <= schedule_advance.until
-        order by s.next_run_at
+        where s.status = 'active' and s.next_run_at is not null
+        and greatest(s.next_run_at, s.retry_at) <= schedule_advance.until
+        and (schedule_advance.only_id is null or s.schedule_id = schedule_advance.only_id)
+        order by greatest(s.next_run_at, s.retry_at)
         limit schedule_advance.max_schedules
         for no key update skip locked
     ) as l;
@@ -14832,7 +14963,9 @@ begin
             last_tick_at = coalesce(p.slots[cardinality(p.slots)], s.last_tick_at),
             status = case when p.problem is null then 'active' else 'paused' end,
             paused_at = case when p.problem is not null then now() end,
-            pause_reason = p.problem
+            pause_reason = p.problem,
+            retry_at = null,
+            failure = null
         from planned as p
         where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
         returning s.*, p.slots
@@ -14861,6 +14994,151 @@ revoke all on function jobq_private.schedule_advance from public;
 
 comment on function jobq_private.schedule_advance is
 'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';
+
+-- Purpose: what tick() does when nothing goes wrong: take the slots that are due, and store their
+-- jobs with the graphs behind them.
+-- Invariant: all or none. With only_id the slots of that schedule alone.
+-- Raises: 42501, JQ004.
+create or replace function jobq_private.fire_due(
+    max_schedules integer, until timestamptz, only_id uuid default null
+)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _jobs constant jobq_private.new_job[] := jobq_private.schedule_advance(
+        fire_due.max_schedules, fire_due.until, fire_due.only_id
+    );
+begin
+    if _jobs is null then
+        return;
+    end if;
+    for schedule_id, slot_at, job_id, created in
+    with fired as materialized (
+        select j.schedule_id, j.slot_at, f.job_id, f.created
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+    ),
+    awaiting as (
+        update jobq_private.schedule as s
+        set awaited_job_id = f.job_id
+        from fired as f
+        where s.schedule_id = f.schedule_id and s.from_completion
+    )
+    select f.schedule_id, f.slot_at, f.job_id, f.created
+    from fired as f
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = fire_due.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.fire_due from public;
+
+comment on function jobq_private.fire_due is
+'Turns the slots that are due into jobs, all or none.';
+
+-- Purpose: fire the schedules that are due one by one, since one of them cannot.
+-- Invariant: what fails is undone, and it alone; it keeps its slot, and is tried again a minute
+-- later. After two seconds the rest is left to the next call. Raises: nothing.
+-- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+create or replace function jobq_private.fire_each(max_schedules integer, until timestamptz)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _stop_at constant timestamptz := clock_timestamp() + interval '2 s';
+    _due uuid[];
+    _id uuid;
+    _detail text;
+begin
+    select coalesce(array_agg(d.schedule_id), '{}') into _due
+    from (
+        select s.schedule_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.next_run_at is not null
+        and greatest(s.next_run_at, s.retry_at) <= fire_each.until
+        order by greatest(s.next_run_at, s.retry_at)
+        limit fire_each.max_schedules
+    ) as d;
+    foreach _id in array _due loop
+        exit when clock_timestamp() > _stop_at;
+        begin
+            return query
+            select *
+            from jobq_private.fire_due(
+                greatest(fire_each.max_schedules / cardinality(_due), 1), fire_each.until, _id
+            );
+        exception
+            when transaction_rollback then
+                raise;
+            when others then
+                get stacked diagnostics _detail = pg_exception_detail;
+                update jobq_private.schedule as s
+                set
+                    retry_at = clock_timestamp() + interval '1 min',
+                    failure = left(concat_ws(': ', sqlerrm, nullif(_detail, '')), 512)
+                where s.schedule_id = (
+                    select f.schedule_id
+                    from jobq_private.schedule as f
+                    where f.schedule_id = _id and f.status = 'active'
+                    for no key update skip locked
+                );
+        end;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.fire_each from public;
+
+comment on function jobq_private.fire_each is
+'Fires the schedules that are due one by one, and notes which cannot.';
+
+-- Purpose: the graph of a schedule as the HTTP API takes and shows it.
+-- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
+create or replace function jobq_private.graph_document(graph jsonb)
+returns jsonb
+language sql
+stable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object('jobs', jsonb_agg(
+        case
+            when n.node ->> 'timeout' is null then n.node - 'timeout'
+            else n.node - 'timeout' || jsonb_build_object(
+                'timeout_ms',
+                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
+            )
+        end
+        order by n.place
+    ))
+    from jsonb_array_elements(graph_document.graph -> 'jobs')
+        with ordinality as n (node, place)
+$$;
+
+revoke all on function jobq_private.graph_document from public;
+
+comment on function jobq_private.graph_document is
+'The graph of a schedule as the HTTP API takes and shows it.';
 
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
@@ -15028,7 +15306,8 @@ as $$
     select to_jsonb(schedule) - array[
         'schedule_id', 'version', 'previous_version_id', 'replaced_by_id', 'status',
         'parsed', 'next_run_at', 'awaited_job_id', 'last_tick_at', 'paused_at',
-        'pause_reason', 'region', 'created_at', 'retired_at'
+        'pause_reason', 'retry_at', 'failure', 'login', 'region', 'created_at',
+        'retired_at'
     ]
 $$;
 
@@ -15149,8 +15428,9 @@ comment on function jobq_private.schedule_executions is
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys.
--- Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys. While grants by queue are
+-- enforced, who has declared the schedule must still be allowed to add what it adds.
+-- Raises: 42501, JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
 -- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
@@ -15168,6 +15448,11 @@ declare
     _done integer[];
     _job jobq_private.new_job;
 begin
+    if row_security_active('jobq_private.job') then
+        perform jobq_private.check_author(s.login, s.queue, s.kind, s.dedup, s.graph)
+        from jobq_private.schedule as s
+        where s.schedule_id in (select j.schedule_id from unnest(schedule_fire.jobs) as j);
+    end if;
     select array_agg(j.ordinal), array_agg(l.job_id) into _ordinals, _ids
     from unnest(schedule_fire.jobs) as j
     join jobq_private.job as l on l.kind = j.kind and l.dedup_key = j.dedup_key
@@ -15744,6 +16029,9 @@ begin
     _next.previous_version_id := old.schedule_id;
     _next.replaced_by_id := null;
     _next.region := 'default';
+    _next.login := session_user;
+    _next.retry_at := null;
+    _next.failure := null;
     _next.created_at := now();
     _next.retired_at := null;
     _next.status := case when _is_alive then old.status else 'active' end;
@@ -15776,7 +16064,7 @@ comment on function jobq_private.schedule_succeed is
 -- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
 -- none, and none where the span has too many. A paused schedule can be backfilled, and so can
 -- a span before its start.
--- Raises: 22004, 22023, JQ002, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: a span with more slots is refused, 1 to 10000.
@@ -15855,7 +16143,7 @@ comment on function jobq.backfill_schedule is
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
@@ -16362,9 +16650,13 @@ comment on function jobq.schedule_status is
 
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- Raises: 22004, 22023, JQ004.
--- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- schedule_advance. At most max_schedules schedules at a call, and as many jobs. A schedule that
+-- cannot fire holds up no other, so here OTHERS is caught: it keeps its slot, is tried again a
+-- minute later, and health() says why. What another transaction has crossed is the caller's to
+-- try again.
+-- Raises: 22004, 22023.
+-- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.
 -- Column job_id: the job that stands for the slot.
 -- Column created: false where the overlap rule gave the slot to a job that is still
 -- live.
@@ -16379,7 +16671,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _jobs jobq_private.new_job[];
+    _until constant timestamptz := clock_timestamp();
 begin
     if tick.max_schedules is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
@@ -16390,33 +16682,18 @@ begin
     end if;
 
     perform jobq_private.schedule_follow(tick.max_schedules);
-    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
-    if _jobs is null then
+    begin
+        return query
+        select * from jobq_private.fire_due(tick.max_schedules, _until);
         return;
-    end if;
-    for schedule_id, slot_at, job_id, created in
-    with fired as materialized (
-        select j.schedule_id, j.slot_at, f.job_id, f.created
-        from jobq_private.schedule_fire(_jobs) as f
-        join unnest(_jobs) as j on j.ordinal = f.ordinal
-    ),
-    awaiting as (
-        update jobq_private.schedule as s
-        set awaited_job_id = f.job_id
-        from fired as f
-        where s.schedule_id = f.schedule_id and s.from_completion
-    )
-    select f.schedule_id, f.slot_at, f.job_id, f.created
-    from fired as f
-    order by f.slot_at, f.schedule_id
-    loop
-        if created then
-            perform jobq_private.hang_graph(job_id, s.graph)
-            from jobq_private.schedule as s
-            where s.schedule_id = tick.schedule_id and s.graph is not null;
-        end if;
-        return next;
-    end loop;
+    exception
+        when transaction_rollback then
+            raise;
+        when others then
+            null;
+    end;
+    return query
+    select * from jobq_private.fire_each(tick.max_schedules, _until);
 end
 $$;
 
@@ -16426,7 +16703,8 @@ grant execute on function jobq.tick to jobq_worker, jobq_operator;
 comment on function jobq.tick is
 'Turns the slots of schedules that are due into jobs, each once however many callers race.';
 
--- Purpose: for how long tick() has nothing to do: until the next slot of a schedule.
+-- Purpose: for how long tick() has nothing to do: until the next slot of a schedule,
+-- or until one that could not fire is tried again.
 -- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
 -- that counts from completion is not known of before its job has ended and tick() was
 -- called. Raises: nothing.
@@ -16442,7 +16720,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(s.next_run_at) - clock_timestamp()
+    select min(greatest(s.next_run_at, s.retry_at)) - clock_timestamp()
     from jobq_private.schedule as s
     where s.status = 'active' and s.next_run_at is not null
 $$;
@@ -16457,7 +16735,7 @@ comment on function jobq.tick_in is
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version; of the old one when nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');
@@ -17422,6 +17700,7 @@ comment on function jobq_http.page_executions is
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument error_code: only those whose last error has this code; null means all.
 -- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
@@ -17441,7 +17720,8 @@ create or replace function jobq_http.page_jobs(
     idempotency_key text default null,
     trigger text default null,
     is_finished boolean default null,
-    vocabulary text default null
+    vocabulary text default null,
+    error_code text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -17494,7 +17774,8 @@ begin
         select s.*
         from jobq_private.search_jobs(
             _states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
-            page_jobs.idempotency_key, page_jobs.trigger, _from, _to, page_jobs.max_jobs + 1
+            page_jobs.idempotency_key, page_jobs.trigger, page_jobs.error_code, _from, _to,
+            page_jobs.max_jobs + 1
         ) as s
     loop
         if _rows > 0 then
@@ -18458,15 +18739,16 @@ comment on function jobq_http.show_queue is
 'Returns what a queue allows, which of its keys are held, and which jobs hold keys, as a JSON document.';
 
 -- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
--- Invariant: looks at some 10,000 waiting jobs at most, as many of each queue: a count that
--- is greater than ends_at means more than that. Queues are found by descents of indexes.
--- running, blocked and dead end at most, the dead being the newest of all queues.
+-- Invariant: looks at some 10,000 waiting jobs, as many of each queue, and what is left of
+-- them of long ones: where queued, scheduled and retrying together are more than ends_at, there
+-- may be more of each. Queues are found by descents of indexes. running, blocked and dead are of
+-- most of all queues, the dead being the newest; goes_on names those of which there may be more.
 -- Raises: 22004, 22023.
 -- Argument most: where counts end at the latest, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
 -- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
--- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, goes_on, is_declared,
 -- key_max_running, max_depth.
 -- Example: select jobq_http.show_queues();
 create or replace function jobq_http.show_queues(
@@ -18536,6 +18818,18 @@ begin
         and (show_queues.first is null or n.queue >= show_queues.first)
         order by n.queue
         limit show_queues.max_queues
+    ),
+    looked as (
+        select w.*
+        from jobq_private.look_waiting(
+            array(select k.queue from known as k order by k.queue), show_queues.most
+        ) as w
+    ),
+    more as (
+        select
+            coalesce((select sum(l.running) from leased as l), 0) > show_queues.most as running,
+            coalesce((select sum(h.blocked) from held as h), 0) > show_queues.most as blocked,
+            coalesce((select sum(e.dead) from ended as e), 0) > show_queues.most as dead
     )
     select json_agg(json_build_object(
         'queue', k.queue,
@@ -18551,7 +18845,15 @@ begin
         'is_paused', q.paused_at is not null,
         'paused_at', q.paused_at,
         'pause_reason', q.pause_reason,
-        'ends_at', c.ends_at,
+        'ends_at', w.ends_at,
+        'goes_on', array_remove(array[
+            case when c.is_cut then 'queued' end,
+            case when c.is_cut then 'scheduled' end,
+            case when c.is_cut then 'retrying' end,
+            case when m.running and l.running > 0 then 'running' end,
+            case when m.blocked and h.blocked > 0 then 'blocked' end,
+            case when m.dead and e.dead > 0 then 'dead' end
+        ], null),
         'is_declared', q.queue is not null,
         'max_depth', q.max_depth,
         'key_max_running', q.key_max_running,
@@ -18560,44 +18862,20 @@ begin
             where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
         )
     ) order by k.queue) into _document
-    from known as k
+    from looked as w
+    cross join lateral (select w.queue) as k (queue)
     left join jobq_private.queue as q on q.queue = k.queue
     left join leased as l on l.queue = k.queue
     left join held as h on h.queue = k.queue
     left join ended as e on e.queue = k.queue
-    cross join (
-        select greatest(least(
-            show_queues.most, 100 + 10000 / greatest(1, count(*))
-        ), 1) as ends_at
-        from known
-    ) as c
-    cross join lateral (
-        select
-            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
-            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
-            count(*) filter (where s.state = 'retrying') as retrying,
-            min(s.run_at) filter (where s.run_at <= _now) as oldest
-        from (
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                limit c.ends_at + 1
-            )
-            union all
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is not null
-                limit c.ends_at + 1
-            )
-        ) as s
-    ) as w
+    cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as c (is_cut)
     left join lateral (
         select d.due as run_at
         from jobq.next_due(array[k.queue]) as d (due)
-        where d.due <= _now and d.due > '0001-01-02 UTC' -- an open lane says no time
-    ) as o on true;
+        -- Of the others the oldest was seen; an open lane says no time.
+        where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
+    ) as o on true
+    cross join more as m;
     return coalesce(_document, '[]');
 end
 $$;
@@ -18637,6 +18915,124 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: how many jobs of all queues wait, run and are dead, at a cost that has an end.
+-- Invariant: counts are exact to `most`. Of what waits it looks at some 10,000 jobs, of 2,000
+-- queues at the most; of queues with more it takes what maintain() has counted last.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues, paused (how
+-- many queues are), oldest_runnable_ms, goes_on (an array: the names of those counts of which
+-- there may be more).
+-- Example: select jobq_http.show_totals() ->> 'dead';
+create or replace function jobq_http.show_totals(most integer default 10000)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _most_queues constant integer := 2000;
+    _all text[];
+    _document json;
+begin
+    if show_totals.most is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most');
+    elsif show_totals.most not between 1 and 100000 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'most must be from 1 to 100000');
+    end if;
+    _all := array(select w.queue from jobq_private.waiting_queue as w order by w.queue);
+
+    with looked as (
+        select
+            w.queue, w.queued + w.scheduled + w.retrying > w.ends_at as is_cut, w.oldest,
+            greatest(w.queued, c.queued) as queued,
+            greatest(w.scheduled, c.scheduled) as scheduled,
+            greatest(w.retrying, c.retrying) as retrying
+        from jobq_private.look_waiting(_all[:_most_queues], show_totals.most) as w
+        left join jobq_private.waiting_count as c
+            on c.queue = w.queue and w.queued + w.scheduled + w.retrying > w.ends_at
+    ),
+    waiting as (
+        select
+            coalesce(sum(l.queued), 0) as queued, coalesce(sum(l.scheduled), 0) as scheduled,
+            coalesce(sum(l.retrying), 0) as retrying, min(l.oldest) as oldest,
+            coalesce(bool_or(l.is_cut), false) or cardinality(_all) > _most_queues as is_cut,
+            array_agg(l.queue) filter (where l.is_cut) as queues
+        from looked as l
+    ),
+    leased as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    held as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'blocked' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as jobs
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select unnest(_all) as queue
+        union select l.queue from leased as l
+        union select h.queue from held as h
+        union select e.queue from ended as e
+        union select q.queue from jobq_private.queue as q
+        union select unnest(w.queues) from jobq_private.worker as w
+    ),
+    counted (nth, name, value, is_cut) as (
+        select 1, 'queued', w.queued, w.is_cut from waiting as w
+        union all select 2, 'scheduled', w.scheduled, w.is_cut from waiting as w
+        union all select 3, 'retrying', w.retrying, w.is_cut from waiting as w
+        union all select 4, 'running', coalesce(sum(l.jobs), 0), false from leased as l
+        union all select 5, 'blocked', coalesce(sum(h.jobs), 0), false from held as h
+        union all select 6, 'dead', coalesce(sum(e.jobs), 0), false from ended as e
+        union all select 7, 'queues', count(*), false from known
+    )
+    select jsonb_object_agg(c.name, least(c.value, show_totals.most)) || jsonb_build_object(
+        'paused', (
+            select count(*) from jobq_private.queue as q where q.paused_at is not null
+        ),
+        'oldest_runnable_ms', (
+            select jobq_private.milliseconds(_now - least(w.oldest, (
+                select d.due from jobq.next_due(w.queues) as d (due)
+                where w.queues is not null and d.due <= _now and d.due > '0001-01-02 UTC'
+            )))
+            from waiting as w
+        ),
+        'goes_on', coalesce(jsonb_agg(c.name order by c.nth)
+            filter (where c.is_cut or c.value > show_totals.most), '[]')
+    ) into _document
+    from counted as c;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_totals from public;
+grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_totals is
+'Returns how many jobs of all queues wait, run and are dead as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
 
 -- Purpose: who works, and on what.
 -- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
@@ -18750,7 +19146,7 @@ comment on function jobq_http.stop_job is
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
--- Never: JOB_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(
@@ -19114,7 +19510,9 @@ declare
 begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
-            when r.namespace is null then 'is not input, config, secret or job and a path'
+            when r.namespace is null
+                then 'is not input, config, secret or job and a path, within {{ and }}'
+            when r.namespace = 'name' then 'is the name of a member: references stand in values'
             when r.namespace = 'config' then 'is not in the config'
             when r.namespace in ('input', 'job') then 'cannot be used there'
             when r.is_optional then 'cannot have a default'
@@ -19512,8 +19910,8 @@ begin
     select jobq_private.record_version('endpoint', e.endpoint, jsonb_build_object(
         'type', e.type, 'spec', e.spec, 'payload_spec', e.payload_spec,
         'config', e.config, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'queue', k.queue, 'retry_policy',
-        jobq_private.retry_document(k) || jsonb_build_object('jitter', k.retry_jitter)
+        'max_per_second', e.max_per_second, 'queue', k.queue,
+        'retry_policy', jobq_private.retry_document(k)
     ))
     into _version
     from jobq_private.endpoint as e
@@ -19655,7 +20053,8 @@ as $$
         'max_attempts', (kind).max_attempts,
         'backoff', (kind).retry_strategy,
         'initial_delay_ms', jobq_private.milliseconds((kind).retry_initial_delay),
-        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay)
+        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay),
+        'jitter', (kind).retry_jitter
     )
 $$;
 
@@ -19819,7 +20218,7 @@ begin
                 && !exists (@.keyvalue() ? (
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
-                    || @.value like_regex "[^\\t -~]")))'),
+                    || @.value like_regex "[^\\t -~]" flag "s")))'),
         ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path, of'
             || ' at most 8192 characters; a host that is not taken in Unicode is in ASCII (xn--)',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
@@ -19941,6 +20340,61 @@ revoke all on function jobq_private.store_endpoint from public;
 comment on function jobq_private.store_endpoint is
 'Stores an endpoint that was checked, with its secrets.';
 
+-- Purpose: store the kind of an endpoint: its queue and its retries, and nothing else.
+-- Invariant: called under the lock of begin_definition(), so no endpoint comes or goes meanwhile;
+-- a kind that is no endpoint's stays as it is, also one that comes at the same time.
+-- Raises: 22023, JQ004.
+create or replace function jobq_private.store_endpoint_kind(
+    endpoint text, queue text, max_attempts integer, timeout interval,
+    retry_strategy text, retry_initial_delay interval, retry_max_delay interval,
+    retry_jitter double precision
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    insert into jobq_private.kind as k (
+        kind, queue, max_attempts, timeout, retry_strategy, retry_initial_delay,
+        retry_max_delay, retry_jitter
+    )
+    values (
+        store_endpoint_kind.endpoint, store_endpoint_kind.queue,
+        store_endpoint_kind.max_attempts, store_endpoint_kind.timeout,
+        store_endpoint_kind.retry_strategy, store_endpoint_kind.retry_initial_delay,
+        store_endpoint_kind.retry_max_delay, store_endpoint_kind.retry_jitter
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        max_running = null, rate_limit = null, rate_period = null, rate_burst = null,
+        updated_at = now()
+    where exists (select from jobq_private.endpoint as e where e.endpoint = k.kind);
+    if not found then
+        perform jobq_private.raise_error('KIND_EXISTS', format(
+            'kind %s', store_endpoint_kind.endpoint
+        ));
+    end if;
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _violated);
+end
+$$;
+
+revoke all on function jobq_private.store_endpoint_kind from public;
+
+comment on function jobq_private.store_endpoint_kind is
+'Stores the kind of an endpoint: its queue and its retries.';
+
 -- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
 -- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
 create or replace function jobq_private.takes_input(field text, spec jsonb)
@@ -19973,8 +20427,9 @@ comment on function jobq_private.takes_input is
 
 -- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
 -- whether there is a default.
--- Invariant: a reference that cannot be read has no namespace; names of members are no
--- templates; sign_with names a secret without braces. Raises: nothing.
+-- Invariant: a reference that cannot be read, or has no end, has no namespace; one in the name of
+-- a member, where none may stand, has the namespace name; sign_with names a secret without
+-- braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean
@@ -20000,6 +20455,24 @@ begin
         '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
         || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
     ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
+    union
+    select s.key, null, null, m.found[1], false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_match(
+        regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g'),
+        '\{\{\s*(?:input|config|secret|job)\M.{0,60}'
+    ) as m (found)
+    where m.found is not null
+    union
+    select s.key, 'name', null, n.name #>> '{}', false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "object").keyvalue().key'
+    ) as n (name)
+    where n.name #>> '{}' ~ '\{\{\s*(input|config|secret|job)\M'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
         template_references.spec ->> 'sign_with', false
@@ -20578,11 +21051,10 @@ comment on function jobq.put_config is
 
 -- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
 -- target, a Kafka topic or a Redis stream.
--- Invariant: one kind and one endpoint of the same name; what its templates refer to is
--- there. Jobs that exist keep the version they were made under.
+-- Invariant: one kind and one endpoint of the same name, and no kind that put_kind() has
+-- declared; what its templates refer to is there. Jobs that exist keep the version they were
+-- made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND,
--- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
@@ -20631,26 +21103,13 @@ begin
         put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
         put_endpoint.config
     );
-    if exists (
-        select from jobq_private.endpoint as e where e.endpoint = put_endpoint.endpoint
-    ) then
-        -- First, so that put_kind() makes a version of the whole change.
-        perform jobq_private.store_endpoint(
-            put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
-            put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
-            put_endpoint.max_per_second
-        );
-    end if;
-    perform jobq.put_kind(
-        put_endpoint.endpoint, put_endpoint.queue,
-        max_attempts => put_endpoint.max_attempts,
-        timeout => interval '10 s' + interval '1 ms' * coalesce(
+    perform jobq_private.store_endpoint_kind(
+        put_endpoint.endpoint, put_endpoint.queue, put_endpoint.max_attempts,
+        interval '10 s' + interval '1 ms' * coalesce(
             (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
-        retry_strategy => put_endpoint.retry_strategy,
-        retry_initial_delay => put_endpoint.retry_initial_delay,
-        retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter
+        put_endpoint.retry_strategy, put_endpoint.retry_initial_delay,
+        put_endpoint.retry_max_delay, put_endpoint.retry_jitter
     );
     perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
     perform jobq_private.store_endpoint(
@@ -20901,7 +21360,7 @@ comment on function jobq.rotate_secret is
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
 -- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
--- backoff, initial_delay_ms, max_delay_ms).
+-- backoff, initial_delay_ms, max_delay_ms, jitter).
 -- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json
@@ -21645,13 +22104,15 @@ as $$
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
     _ids constant uuid[] := array(select f.job_id from unnest(settle_failures.failures) as f);
+    _noted constant text := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+    _noted_at constant timestamptz := jobq_private.noted_at(_noted);
     _jobs uuid[];
     _attempts integer[];
     _states text[];
     _has_places boolean;
     _outcome text;
 begin
-    perform set_config('jobq.notes_attempts', 'on', true);
+    perform set_config('jobq.notes_attempts', _noted, true);
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
@@ -21710,7 +22171,7 @@ begin
             error_details, endpoint, region
         )
         select
-            c.job_id, c.attempt, c.outcome, c.claimed_at, clock_timestamp(), c.worker,
+            c.job_id, c.attempt, c.outcome, c.claimed_at, _noted_at, c.worker,
             case when c.outcome <> 'cancelled' then c.last_error_code end,
             case when c.outcome <> 'cancelled' then c.last_error end,
             case when c.outcome <> 'cancelled' then c.last_error_details end,
@@ -23715,6 +24176,120 @@ revoke all on function jobq_private.count_waiting from public;
 comment on function jobq_private.count_waiting is
 'Counts what waits in long queues.';
 
+-- Purpose: a list in a sentence: whole parts, as many as 500 letters hold, and how many more.
+-- Invariant: the first part is there however long it is, up to 2,000 letters. Raises: nothing.
+create or replace function jobq_private.listed(parts text[], separator text default ', ')
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        string_agg(left(p.part, 2000), listed.separator order by p.nth) filter (where p.fits)
+        || coalesce(' and ' || nullif(count(*) filter (where not p.fits), 0) || ' more', '')
+    from (
+        select
+            n.part, n.nth,
+            n.nth = 1 or sum(length(n.part || listed.separator)) over (order by n.nth) <= 500 as fits
+        from unnest(listed.parts) with ordinality as n (part, nth)
+    ) as p
+$$;
+
+revoke all on function jobq_private.listed from public;
+
+comment on function jobq_private.listed is
+'Returns a list in a sentence, of whole parts.';
+
+-- Purpose: count what waits in queues, at a cost that has an end.
+-- Invariant: first looks at as many jobs of each queue, then gives what is left of the number to
+-- those of which there are more, in two rounds. A queue of which queued, scheduled and retrying
+-- together are more than ends_at may have more of each. oldest is of what was seen.
+-- Raises: nothing.
+create or replace function jobq_private.look_waiting(queues text[], most integer)
+returns table (
+    queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
+    ends_at integer
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _count constant integer := cardinality(look_waiting.queues);
+    _floor constant integer := least(100, 1 + 2 * look_waiting.most / greatest(1, _count));
+    _end integer := least(look_waiting.most, _floor + look_waiting.most / greatest(1, _count));
+    _open integer[] := array(select generate_series(1, _count));
+    _cut integer[];
+    _left integer := look_waiting.most;
+    _queued bigint[];
+    _scheduled bigint[];
+    _retrying bigint[];
+    _oldest timestamptz[];
+    _ends integer[];
+    _found record;
+    _n integer;
+begin
+    for _round in 1..3 loop
+        _cut := '{}';
+        foreach _n in array _open loop
+            select
+                count(*) as seen,
+                count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
+                count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
+                count(*) filter (where s.state = 'retrying') as retrying,
+                min(s.run_at) filter (where s.run_at <= _now) as oldest
+            into _found
+            from (
+                (
+                    select j.state, j.run_at from jobq_private.job as j
+                    where j.queue = look_waiting.queues[_n]
+                    and j.state in ('queued', 'retrying') and j.lane_id is null
+                    limit _end + 1
+                )
+                union all
+                (
+                    select j.state, j.run_at from jobq_private.job as j
+                    where j.queue = look_waiting.queues[_n]
+                    and j.state in ('queued', 'retrying') and j.lane_id is not null
+                    limit _end + 1
+                )
+            ) as s;
+            _queued[_n] := _found.queued;
+            _scheduled[_n] := _found.scheduled;
+            _retrying[_n] := _found.retrying;
+            _oldest[_n] := _found.oldest;
+            _ends[_n] := _end;
+            if _found.seen > _end then
+                _cut := _cut || _n;
+            else
+                _left := _left - _found.seen::integer;
+            end if;
+        end loop;
+        exit when _cut = '{}' or _left / cardinality(_cut) <= _end;
+        _end := _left / cardinality(_cut);
+        _open := _cut;
+    end loop;
+    return query
+    select s.queue, s.queued, s.scheduled, s.retrying, s.oldest, s.ends_at
+    from unnest(look_waiting.queues, _queued, _scheduled, _retrying, _oldest, _ends)
+        as s (queue, queued, scheduled, retrying, oldest, ends_at);
+end
+$$;
+
+revoke all on function jobq_private.look_waiting from public;
+
+comment on function jobq_private.look_waiting is
+'Counts the jobs that wait in queues, up to an end.';
+
 -- Purpose: about how many members of multixacts the server keeps: all of them share one
 -- bounded space, and PostgreSQL tells neither its size nor what is in use.
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
@@ -23955,7 +24530,7 @@ as $$
     select
         'queues', count(*) = 0,
         coalesce(
-            left('no live worker serves ' || string_agg(u.queue, ', ' order by u.queue), 500),
+            'no live worker serves ' || jobq_private.listed(array_agg(u.queue order by u.queue)),
             'every queue with due jobs has a live worker'
         ),
         'start a worker with these queues, or call work() where their kinds are functions'
@@ -23964,9 +24539,9 @@ as $$
     select
         'kinds', count(*) = 0,
         coalesce(
-            left('no live worker knows ' || string_agg(
-                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
-            ), 500),
+            'no live worker knows ' || jobq_private.listed(array_agg(
+                format('%s in queue %s', u.kind, u.queue) order by u.kind, u.queue
+            )),
             'every kind that workers have met has one that knows it'
         ),
         'start a worker that has handlers for these kinds, or drivers and keys'
@@ -23975,10 +24550,9 @@ as $$
     select
         'functions', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)),
-                '; ' order by k.kind
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)) order by k.kind
+            ), '; '),
             'every function that a kind runs is there'
         ),
         'create the function, let the log-in of a worker run it, or declare the kind with put_kind() anew'
@@ -23990,10 +24564,10 @@ as $$
     select
         'slots', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
-                ', ' order by w.worker
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker)
+                order by w.worker
+            )),
             'no handler holds a slot of its worker past its timeout'
         ),
         'give these handlers timeouts of their own, or have them run in processes'
@@ -24003,7 +24577,7 @@ as $$
     select
         'maintenance', count(*) = 0,
         coalesce(
-            left(string_agg(m.problem, '; ' order by m.problem), 500), 'no task has failed'
+            jobq_private.listed(array_agg(m.problem order by m.problem), '; '), 'no task has failed'
         ),
         'mend what the error names, or end that session; maintain() tries again at each call'
     from (
@@ -24025,6 +24599,19 @@ as $$
         and l.granted
         and h.rolled_to < now() - interval '5 min'
     ) as m (problem)
+    union all
+    select
+        'schedules', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s was to fire at %s: %s', s.name, s.next_run_at, s.failure),
+                '; ' order by s.name
+            ), 500),
+            'no schedule has failed to fire'
+        ),
+        'mend what the error names, or change or retire the schedule; it is tried again each minute, and the others fire'
+    from jobq_private.schedule as s
+    where s.retry_at is not null and s.status = 'active'
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
@@ -24484,7 +25071,7 @@ comment on function jobq_private.setting_health is
 -- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
 -- the time given. Partitions are made once, and more of them by the next call, after a commit. What
 -- somebody has locked holds up nothing else for longer than a second.
--- Raises: JQ004, 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Raises: 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )
@@ -24724,7 +25311,6 @@ comment on function jobq.health is
 -- end of statement_timeout: that ends the call, and the next one begins with the others, so
 -- that each has its turn however short that is.
 -- Raises: nothing.
--- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.
@@ -25250,9 +25836,12 @@ revoke all on function jobq_private.arrow_ends from public;
 comment on function jobq_private.arrow_ends is
 'Where the children of each job begin in a list of arrows.';
 
--- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
+-- Purpose: a new job as one of a graph: whether it waits, whether others wait for it, and of which
+-- slot of a schedule it is.
 -- Invariant: reads nothing. Raises: nothing.
-create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
+create or replace function jobq_private.as_node(
+    job jobq_private.new_job, waits_in uuid, is_awaited boolean, slot_at timestamptz
+)
 returns jobq_private.new_job
 language plpgsql
 immutable
@@ -25263,6 +25852,7 @@ as $$
 begin
     job.callback_of := waits_in;
     job.is_awaited := as_node.is_awaited;
+    job.slot_at := as_node.slot_at;
     return job;
 end
 $$;
@@ -25728,6 +26318,7 @@ as $$
 declare
     _parent integer[] := array_fill(0, array[cardinality(names)]);
     _arrow jobq_private.arrow;
+    _seen integer[] := _parent;
     _path integer[] := '{}'::integer[];
     _at integer;
 begin
@@ -25738,11 +26329,12 @@ begin
         _parent[_arrow.child] := _arrow.parent;
         _at := _arrow.child;
     end loop;
-    while _at <> all(_path) loop
+    while _seen[_at] = 0 loop
         _path := _path || _at;
+        _seen[_at] := cardinality(_path);
         _at := _parent[_at];
     end loop;
-    _path := _path[array_position(_path, _at):] || _at;
+    _path := _path[_seen[_at]:] || _at;
     return (
         select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
         from unnest(_path[:20]) with ordinality as p (place, n)
@@ -25920,7 +26512,7 @@ comment on function jobq_private.enter_batches is
 -- run.
 -- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that
 -- wait for none themselves. Raises: nothing.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)
 language plpgsql
@@ -26440,7 +27032,7 @@ comment on function jobq_private.graph_others is
 -- Purpose: add the graph of a schedule behind the job of a slot.
 -- Invariant: what waits for no job of the graph waits for that one. Nothing that a new job may
 -- be refused for is checked again. Raises: nothing.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_NOT_FOUND, BATCH_NOT_FOUND,
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND,
 -- BATCH_ENDED, ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.hang_graph(job_id uuid, graph jsonb)
 returns void
@@ -26661,76 +27253,6 @@ revoke all on function jobq_private.is_batch_due from public;
 comment on function jobq_private.is_batch_due is
 'Whether something is left to do for a batch.';
 
--- Purpose: the queues whose jobs whoever has logged in may release; null for all.
--- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
--- must not take what it cannot see for gone. Raises: nothing.
-create or replace function jobq_private.worked_queues()
-returns text[]
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select case
-        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
-        then coalesce(h.worked, '{}')
-    end
-    from jobq_private.held_queue as h
-$$;
-
-revoke all on function jobq_private.worked_queues from public;
-
-comment on function jobq_private.worked_queues is
-'The queues whose jobs whoever has logged in may release; null for all.';
-
--- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
--- it, or for one that did, is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks little of jobs for which no other waits. Who does not see all queues
--- may not see who needs it, and leaves it to others. Raises: nothing.
-create or replace function jobq_private.is_needed(job_id uuid, batch_id uuid, oldest timestamptz)
-returns boolean
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select (
-        is_needed.batch_id is not null
-        or exists (select from jobq_private.edge as e where e.parent = is_needed.job_id)
-    )
-    and (
-        jobq_private.worked_queues() is not null
-        or exists (
-            with recursive below as (
-                select e.child
-                from jobq_private.edge as e
-                where e.parent = is_needed.job_id
-                union
-                select e.child
-                from below as b
-                join jobq_private.edge as e on e.parent = b.child
-            )
-            select from below as b
-            where exists (select from jobq_private.job as j where j.job_id = b.child)
-            or exists (
-                select from jobq_private.job_archive as a
-                where a.job_id = b.child and a.finished_at >= is_needed.oldest
-            )
-        )
-        or exists (
-            select from jobq_private.batch as b
-            where b.batch_id = is_needed.batch_id and b.ended_at is null
-        )
-    )
-$$;
-
-revoke all on function jobq_private.is_needed from public;
-
-comment on function jobq_private.is_needed is
-'Whether a finished job that is past retention is to be kept for others.';
-
 -- Purpose: whether new jobs stand between two that are blocked already, so that others who do the
 -- same could close a ring with them; if so, wait until these have committed.
 -- Invariant: one at a time does this, until its commit; the caller then looks at the arrows anew.
@@ -26842,6 +27364,87 @@ revoke all on function jobq_private.look_again from public;
 
 comment on function jobq_private.look_again is
 'Has somebody look what redriven jobs wait for.';
+
+-- Purpose: the queues whose jobs whoever has logged in may release; null for all.
+-- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
+-- must not take what it cannot see for gone. Raises: nothing.
+create or replace function jobq_private.worked_queues()
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
+        then coalesce(h.worked, '{}')
+    end
+    from jobq_private.held_queue as h
+$$;
+
+revoke all on function jobq_private.worked_queues from public;
+
+comment on function jobq_private.worked_queues is
+'The queues whose jobs whoever has logged in may release; null for all.';
+
+-- Purpose: the jobs that finished on a day (UTC) past retention and are to be kept: a job that
+-- waited for it, or for one that did, is live, or not that old itself; or its batch has not ended.
+-- Invariant: reads only, each edge below the day's jobs once down and once up, however deep the
+-- trees are. Who does not see all queues may not see who needs a job, and leaves each that others
+-- may need. Raises: nothing.
+create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+    with recursive below as (
+        select e.child
+        from jobq_private.job_archive as a
+        join jobq_private.edge as e on e.parent = a.job_id
+        where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+        union
+        select e.child
+        from below as b
+        join jobq_private.edge as e on e.parent = b.child
+    ),
+
+    needed as (
+        select b.child as job_id
+        from below as b
+        where jobq_private.worked_queues() is not null
+        or exists (select from jobq_private.job as j where j.job_id = b.child)
+        or exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = b.child and a.finished_at >= needed_jobs.oldest
+        )
+        union
+        select e.parent
+        from needed as n
+        join jobq_private.edge as e on e.child = n.job_id
+    )
+
+    select a.job_id
+    from jobq_private.job_archive as a
+    where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+    and (
+        a.job_id in (select n.job_id from needed as n)
+        or (a.batch_id is not null and jobq_private.worked_queues() is not null)
+        or exists (
+            select from jobq_private.batch as b
+            where b.batch_id = a.batch_id and b.ended_at is null
+        )
+    )
+$$;
+
+revoke all on function jobq_private.needed_jobs from public;
+
+comment on function jobq_private.needed_jobs is
+'The jobs that finished on a day past retention and are to be kept for others.';
 
 -- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
 -- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
@@ -27492,7 +28095,8 @@ comment on function jobq_private.store_event is
 
 -- Purpose: store the jobs of a graph, with what they wait for.
 -- Invariant: arrows were checked. A look is left for those that wait for others than these,
--- as follow() does. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- as follow() does. Those of a schedule, which wait for its job alone, are of that job's slot.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_nodes(
     nodes jsonb, names text[], ids uuid[], others uuid[], arrows jobq_private.arrow[],
     graph_id uuid, is_checked boolean
@@ -27508,6 +28112,11 @@ declare
     _size constant integer := cardinality(ids);
     _all constant uuid[] := ids || others;
     _jobs jobq_private.new_job[];
+    _slot_at constant timestamptz := (
+        select j.slot_at
+        from jobq_private.job as j
+        where store_nodes.is_checked and j.job_id = others[1]
+    );
     _named integer;
 begin
     _jobs := jobq_private.node_jobs(nodes);
@@ -27518,7 +28127,7 @@ begin
         array(
             select jobq_private.as_node(
                 j, case when w.child is not null then store_nodes.graph_id end,
-                p.parent is not null
+                p.parent is not null, _slot_at
             )
             from unnest(_jobs) as j
             left join (
@@ -28072,7 +28681,8 @@ comment on function jobq.enqueue_graph is
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none
 -- Column kind: its kind; null when it is gone
--- Column state: the state it is in; gone when there is no trace of it, as of one that was deleted
+-- Column state: the state it is in; gone when there is no trace of it, as of one that
+-- was deleted, or none that the caller may see
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');

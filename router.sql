@@ -223,14 +223,12 @@ $$;
 
 create function jobq_router.lot()
 returns integer
-language plpgsql
+language sql
 volatile
 as $$
-declare
-    _partitions constant integer[] := jobq_router.current_partitions();
-begin
-    return _partitions[1 + floor(random() * cardinality(_partitions))::integer];
-end
+    select (jobq_router.current_partitions())[
+        1 + floor(random() * cardinality(jobq_router.current_partitions()))::integer
+    ]
 $$;
 
 -- What choose_shard() says of a key, in the shards of any epoch.
@@ -244,8 +242,33 @@ as $$
     where s.shard_id = any (by_key_of.shard_ids)
 $$;
 
--- A new job goes where its keys say, unless its idempotency key is held where an epoch before had it.
+-- A new job goes where its keys say. Written so that a call of it is replaced by its body: most
+-- jobs have a key or none, and need no other function.
 create function jobq_router.place(
+    kind text, concurrency_key text, idempotency_key text, dedup_key text, after uuid[], batch_id uuid
+)
+returns integer
+language sql
+volatile
+as $$
+    select case
+        when place.after is not null or place.batch_id is not null
+            or place.idempotency_key is not null and jobq_router.current_epoch() <> 1
+        then jobq_router.place_bound(
+            place.kind, place.concurrency_key, place.idempotency_key, place.dedup_key,
+            place.after, place.batch_id
+        )
+        when coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key) is null
+        then jobq_router.lot()
+        else jobq_router.by_key(
+            coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key)
+        )
+    end
+$$;
+
+-- A job that belongs to others goes where they are; one whose idempotency key is held where an
+-- epoch before had it, there.
+create function jobq_router.place_bound(
     kind text, concurrency_key text, idempotency_key text, dedup_key text, after uuid[], batch_id uuid
 )
 returns integer
@@ -253,17 +276,21 @@ language plpgsql
 volatile
 as $$
 declare
-    _key constant text := coalesce(place.concurrency_key, place.idempotency_key, place.dedup_key);
+    _key constant text := coalesce(
+        place_bound.concurrency_key, place_bound.idempotency_key, place_bound.dedup_key
+    );
     _partition integer;
     _earlier integer;
 begin
-    if place.batch_id is not null or place.after[1] is not null then
-        return jobq_router.partition_of(jobq.shard_of(coalesce(place.batch_id, place.after[1])));
+    if place_bound.batch_id is not null or place_bound.after[1] is not null then
+        return jobq_router.partition_of(
+            jobq.shard_of(coalesce(place_bound.batch_id, place_bound.after[1]))
+        );
     elsif _key is null then
         return jobq_router.lot();
     end if;
     _partition := jobq_router.by_key(_key);
-    if place.idempotency_key is null or jobq_router.current_epoch() = 1 then
+    if place_bound.idempotency_key is null or jobq_router.current_epoch() = 1 then
         return _partition;
     end if;
     for _earlier in
@@ -273,7 +300,8 @@ begin
         where e.epoch < jobq_router.current_epoch() and k.partition <> _partition
         order by e.epoch desc
     loop
-        if jobq_router.find_job(_earlier, place.kind, place.idempotency_key) is not null then
+        if jobq_router.find_job(_earlier, place_bound.kind, place_bound.idempotency_key) is not null
+        then
             return _earlier;
         end if;
     end loop;
@@ -372,7 +400,7 @@ begin
             when _is_one_epoch and j.key is not null and not j.job ?| '{after,batch_id}'
             then jobq_router.by_key(j.key)
             when j.job ?| _bound
-            then jobq_router.place(
+            then jobq_router.place_bound(
                 j.job ->> 'kind', j.job ->> 'concurrency_key', j.job ->> 'idempotency_key',
                 j.job ->> 'dedup_key', (
                     select array_agg(a.job_id::uuid)

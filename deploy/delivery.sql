@@ -200,7 +200,9 @@ declare
 begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
-            when r.namespace is null then 'is not input, config, secret or job and a path'
+            when r.namespace is null
+                then 'is not input, config, secret or job and a path, within {{ and }}'
+            when r.namespace = 'name' then 'is the name of a member: references stand in values'
             when r.namespace = 'config' then 'is not in the config'
             when r.namespace in ('input', 'job') then 'cannot be used there'
             when r.is_optional then 'cannot have a default'
@@ -598,8 +600,8 @@ begin
     select jobq_private.record_version('endpoint', e.endpoint, jsonb_build_object(
         'type', e.type, 'spec', e.spec, 'payload_spec', e.payload_spec,
         'config', e.config, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'queue', k.queue, 'retry_policy',
-        jobq_private.retry_document(k) || jsonb_build_object('jitter', k.retry_jitter)
+        'max_per_second', e.max_per_second, 'queue', k.queue,
+        'retry_policy', jobq_private.retry_document(k)
     ))
     into _version
     from jobq_private.endpoint as e
@@ -741,7 +743,8 @@ as $$
         'max_attempts', (kind).max_attempts,
         'backoff', (kind).retry_strategy,
         'initial_delay_ms', jobq_private.milliseconds((kind).retry_initial_delay),
-        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay)
+        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay),
+        'jitter', (kind).retry_jitter
     )
 $$;
 
@@ -905,7 +908,7 @@ begin
                 && !exists (@.keyvalue() ? (
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
-                    || @.value like_regex "[^\\t -~]")))'),
+                    || @.value like_regex "[^\\t -~]" flag "s")))'),
         ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path, of'
             || ' at most 8192 characters; a host that is not taken in Unicode is in ASCII (xn--)',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex
@@ -1027,6 +1030,61 @@ revoke all on function jobq_private.store_endpoint from public;
 comment on function jobq_private.store_endpoint is
 'Stores an endpoint that was checked, with its secrets.';
 
+-- Purpose: store the kind of an endpoint: its queue and its retries, and nothing else.
+-- Invariant: called under the lock of begin_definition(), so no endpoint comes or goes meanwhile;
+-- a kind that is no endpoint's stays as it is, also one that comes at the same time.
+-- Raises: 22023, JQ004.
+create or replace function jobq_private.store_endpoint_kind(
+    endpoint text, queue text, max_attempts integer, timeout interval,
+    retry_strategy text, retry_initial_delay interval, retry_max_delay interval,
+    retry_jitter double precision
+)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _violated text;
+begin
+    insert into jobq_private.kind as k (
+        kind, queue, max_attempts, timeout, retry_strategy, retry_initial_delay,
+        retry_max_delay, retry_jitter
+    )
+    values (
+        store_endpoint_kind.endpoint, store_endpoint_kind.queue,
+        store_endpoint_kind.max_attempts, store_endpoint_kind.timeout,
+        store_endpoint_kind.retry_strategy, store_endpoint_kind.retry_initial_delay,
+        store_endpoint_kind.retry_max_delay, store_endpoint_kind.retry_jitter
+    )
+    on conflict on constraint kind_pkey do update
+    set
+        queue = excluded.queue, max_attempts = excluded.max_attempts,
+        timeout = excluded.timeout, retry_strategy = excluded.retry_strategy,
+        retry_initial_delay = excluded.retry_initial_delay,
+        retry_max_delay = excluded.retry_max_delay, retry_jitter = excluded.retry_jitter,
+        max_running = null, rate_limit = null, rate_period = null, rate_burst = null,
+        updated_at = now()
+    where exists (select from jobq_private.endpoint as e where e.endpoint = k.kind);
+    if not found then
+        perform jobq_private.raise_error('KIND_EXISTS', format(
+            'kind %s', store_endpoint_kind.endpoint
+        ));
+    end if;
+exception
+    when check_violation then
+        get stacked diagnostics _violated = constraint_name;
+        perform jobq_private.refuse_setting('jobq_private.kind', _violated);
+end
+$$;
+
+revoke all on function jobq_private.store_endpoint_kind from public;
+
+comment on function jobq_private.store_endpoint_kind is
+'Stores the kind of an endpoint: its queue and its retries.';
+
 -- Purpose: whether a field of an endpoint's spec may hold what an enqueuer chose.
 -- Invariant: in a URL only after its host, which is never from input. Raises: nothing.
 create or replace function jobq_private.takes_input(field text, spec jsonb)
@@ -1059,8 +1117,9 @@ comment on function jobq_private.takes_input is
 
 -- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
 -- whether there is a default.
--- Invariant: a reference that cannot be read has no namespace; names of members are no
--- templates; sign_with names a secret without braces. Raises: nothing.
+-- Invariant: a reference that cannot be read, or has no end, has no namespace; one in the name of
+-- a member, where none may stand, has the namespace name; sign_with names a secret without
+-- braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean
@@ -1086,6 +1145,24 @@ begin
         '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
         || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
     ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
+    union
+    select s.key, null, null, m.found[1], false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_match(
+        regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g'),
+        '\{\{\s*(?:input|config|secret|job)\M.{0,60}'
+    ) as m (found)
+    where m.found is not null
+    union
+    select s.key, 'name', null, n.name #>> '{}', false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "object").keyvalue().key'
+    ) as n (name)
+    where n.name #>> '{}' ~ '\{\{\s*(input|config|secret|job)\M'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
         template_references.spec ->> 'sign_with', false
@@ -1664,11 +1741,10 @@ comment on function jobq.put_config is
 
 -- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
 -- target, a Kafka topic or a Redis stream.
--- Invariant: one kind and one endpoint of the same name; what its templates refer to is
--- there. Jobs that exist keep the version they were made under.
+-- Invariant: one kind and one endpoint of the same name, and no kind that put_kind() has
+-- declared; what its templates refer to is there. Jobs that exist keep the version they were
+-- made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND,
--- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
@@ -1717,26 +1793,13 @@ begin
         put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
         put_endpoint.config
     );
-    if exists (
-        select from jobq_private.endpoint as e where e.endpoint = put_endpoint.endpoint
-    ) then
-        -- First, so that put_kind() makes a version of the whole change.
-        perform jobq_private.store_endpoint(
-            put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
-            put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
-            put_endpoint.max_per_second
-        );
-    end if;
-    perform jobq.put_kind(
-        put_endpoint.endpoint, put_endpoint.queue,
-        max_attempts => put_endpoint.max_attempts,
-        timeout => interval '10 s' + interval '1 ms' * coalesce(
+    perform jobq_private.store_endpoint_kind(
+        put_endpoint.endpoint, put_endpoint.queue, put_endpoint.max_attempts,
+        interval '10 s' + interval '1 ms' * coalesce(
             (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
-        retry_strategy => put_endpoint.retry_strategy,
-        retry_initial_delay => put_endpoint.retry_initial_delay,
-        retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter
+        put_endpoint.retry_strategy, put_endpoint.retry_initial_delay,
+        put_endpoint.retry_max_delay, put_endpoint.retry_jitter
     );
     perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
     perform jobq_private.store_endpoint(
@@ -1987,7 +2050,7 @@ comment on function jobq.rotate_secret is
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
 -- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
--- backoff, initial_delay_ms, max_delay_ms).
+-- backoff, initial_delay_ms, max_delay_ms, jitter).
 -- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json

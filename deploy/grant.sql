@@ -3,6 +3,71 @@
 begin;
 set local role jobq_owner;
 
+-- Purpose: whether who has declared a schedule may add its jobs, those of its graph too.
+-- Invariant: decided by the grants of now, and as for the author's own jobs: a queue to add to, a
+-- kind that belongs to no other, keys with a kind of one's own alone. Reads only. Raises: 42501.
+create or replace function jobq_private.check_author(
+    login text, queue text, kind text, dedup text, graph jsonb
+)
+returns boolean
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+declare
+    _held text[];
+    _enqueued text[];
+    _denied record;
+begin
+    select array_agg(g.queue), array_agg(g.queue) filter (where g.privilege = 'enqueue')
+    into _held, _enqueued
+    from pg_catalog.pg_roles as r
+    cross join lateral (
+        select q.queue, q.privilege
+        from jobq_private.queue_grant as q
+        where pg_has_role(r.oid, q.grantee, 'usage')
+        union all
+        select '*', 'enqueue' where pg_has_role(r.oid, 'jobq_owner', 'usage')
+    ) as g
+    where r.rolname = check_author.login;
+
+    select j.queue, j.kind into _denied
+    from (
+        select check_author.queue, check_author.kind, o.queue, check_author.dedup <> 'enqueue'
+        from (values (1)) as one (n)
+        left join jobq_private.kind_queue as o on o.kind = check_author.kind
+        union all
+        select
+            coalesce(n.node ->> 'queue', o.queue, 'default'), n.node ->> 'kind', o.queue, false
+        from jsonb_array_elements(check_author.graph -> 'jobs') as n (node)
+        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
+    ) as j (queue, kind, kind_queue, has_key)
+    where not (
+        coalesce(_enqueued, '{}') && array['*', j.queue]
+        and case
+            when j.kind_queue is not null or j.has_key
+            then coalesce(_held, '{}') && array['*', j.kind_queue]
+            else true
+        end
+    )
+    limit 1;
+    if found then
+        perform jobq_private.raise_error('ENQUEUE_DENIED', format(
+            'queue %s, kind %s, log-in %s', coalesce(_denied.queue, 'of the kind'), _denied.kind,
+            check_author.login
+        ));
+    end if;
+    return true;
+end
+$$;
+
+revoke all on function jobq_private.check_author from public;
+
+comment on function jobq_private.check_author is
+'Whether who has declared a schedule may add its jobs.';
+
 -- Purpose: refuse a grant by queue that cannot be meant, and find the role.
 -- Invariant: reads only. Raises: 22004, 22023.
 create or replace function jobq_private.check_queue_grant(

@@ -11,7 +11,8 @@ begin;
 set local role jobq_owner;
 
 -- Live jobs. Who may only enqueue may cancel too, and no more: a row that it has written
--- is new, cancelled, or running with a request to cancel.
+-- is new, cancelled, or running with a request to cancel. A new row of a schedule, which alone has a
+-- slot, is added by who works its queue.
 create policy job_select on jobq_private.job for select
 using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
 
@@ -21,7 +22,7 @@ with check (
         (
             (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
             or (
-                num_nonnulls(previous_state, schedule_id) > 0
+                num_nonnulls(previous_state, schedule_id, slot_at) > 0
                 and (select h.worked from jobq_private.held_queue as h) && array['*', queue]
             )
         )
@@ -117,7 +118,11 @@ create policy node_all on jobq_private.node
 using (true);
 
 create policy batch_all on jobq_private.batch
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
+    or jobq_private.refuse_job(queue, '(a batch)')
+);
 
 create policy idempotency_key_all on jobq_private.idempotency_key
 using (
@@ -139,42 +144,18 @@ using (
     )
 );
 
--- Schedules: one without a queue of its own belongs to who holds all queues. The tick adds
--- the jobs of its graph with the rights of whoever calls it, so they are looked at here.
+-- Schedules: one without a queue of its own belongs to who holds all queues. Its jobs are added by
+-- who calls tick(), and with the rights of who has declared it, so these are looked at here, and
+-- again as it fires.
 create policy schedule_all on jobq_private.schedule
-using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue]);
+using ((select h.any_of from jobq_private.held_queue as h) && array['*', queue])
+with check (
+    (select h.any_of from jobq_private.held_queue as h) && array['*', queue]
+    or jobq_private.refuse_job(queue, kind)
+);
 
 create policy schedule_insert on jobq_private.schedule as restrictive for insert
-with check (
-    (select h.enqueued from jobq_private.held_queue as h) && array['*', queue]
-    and not exists (
-        select from jobq_private.kind_queue as o
-        where o.kind = schedule.kind
-        and not (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-    )
-    and (
-        dedup = 'enqueue'
-        or (select h.any_of from jobq_private.held_queue as h) && array['*']
-        or exists (select from jobq_private.kind_queue as o where o.kind = schedule.kind)
-    )
-    and not exists (
-        select
-        from jsonb_array_elements(schedule.graph -> 'jobs') as n (node)
-        left join jobq_private.kind_queue as o on o.kind = n.node ->> 'kind'
-        cross join lateral (
-            select coalesce(n.node ->> 'queue', o.queue, 'default')
-        ) as j (queue)
-        where not case
-            when (select h.enqueued from jobq_private.held_queue as h) && array['*', j.queue]
-                and (
-                    o.queue is null
-                    or (select h.any_of from jobq_private.held_queue as h) && array['*', o.queue]
-                )
-            then true
-            else jobq_private.refuse_job(j.queue, n.node ->> 'kind')
-        end
-    )
-);
+with check (jobq_private.check_author(login, queue, kind, dedup, graph));
 
 -- Lanes, calls to open them, and limits belong to their queue.
 create policy lane_all on jobq_private.lane

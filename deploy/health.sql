@@ -99,6 +99,120 @@ revoke all on function jobq_private.count_waiting from public;
 comment on function jobq_private.count_waiting is
 'Counts what waits in long queues.';
 
+-- Purpose: a list in a sentence: whole parts, as many as 500 letters hold, and how many more.
+-- Invariant: the first part is there however long it is, up to 2,000 letters. Raises: nothing.
+create or replace function jobq_private.listed(parts text[], separator text default ', ')
+returns text
+language sql
+immutable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select
+        string_agg(left(p.part, 2000), listed.separator order by p.nth) filter (where p.fits)
+        || coalesce(' and ' || nullif(count(*) filter (where not p.fits), 0) || ' more', '')
+    from (
+        select
+            n.part, n.nth,
+            n.nth = 1 or sum(length(n.part || listed.separator)) over (order by n.nth) <= 500 as fits
+        from unnest(listed.parts) with ordinality as n (part, nth)
+    ) as p
+$$;
+
+revoke all on function jobq_private.listed from public;
+
+comment on function jobq_private.listed is
+'Returns a list in a sentence, of whole parts.';
+
+-- Purpose: count what waits in queues, at a cost that has an end.
+-- Invariant: first looks at as many jobs of each queue, then gives what is left of the number to
+-- those of which there are more, in two rounds. A queue of which queued, scheduled and retrying
+-- together are more than ends_at may have more of each. oldest is of what was seen.
+-- Raises: nothing.
+create or replace function jobq_private.look_waiting(queues text[], most integer)
+returns table (
+    queue text, queued bigint, scheduled bigint, retrying bigint, oldest timestamptz,
+    ends_at integer
+)
+language plpgsql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _count constant integer := cardinality(look_waiting.queues);
+    _floor constant integer := least(100, 1 + 2 * look_waiting.most / greatest(1, _count));
+    _end integer := least(look_waiting.most, _floor + look_waiting.most / greatest(1, _count));
+    _open integer[] := array(select generate_series(1, _count));
+    _cut integer[];
+    _left integer := look_waiting.most;
+    _queued bigint[];
+    _scheduled bigint[];
+    _retrying bigint[];
+    _oldest timestamptz[];
+    _ends integer[];
+    _found record;
+    _n integer;
+begin
+    for _round in 1..3 loop
+        _cut := '{}';
+        foreach _n in array _open loop
+            select
+                count(*) as seen,
+                count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
+                count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
+                count(*) filter (where s.state = 'retrying') as retrying,
+                min(s.run_at) filter (where s.run_at <= _now) as oldest
+            into _found
+            from (
+                (
+                    select j.state, j.run_at from jobq_private.job as j
+                    where j.queue = look_waiting.queues[_n]
+                    and j.state in ('queued', 'retrying') and j.lane_id is null
+                    limit _end + 1
+                )
+                union all
+                (
+                    select j.state, j.run_at from jobq_private.job as j
+                    where j.queue = look_waiting.queues[_n]
+                    and j.state in ('queued', 'retrying') and j.lane_id is not null
+                    limit _end + 1
+                )
+            ) as s;
+            _queued[_n] := _found.queued;
+            _scheduled[_n] := _found.scheduled;
+            _retrying[_n] := _found.retrying;
+            _oldest[_n] := _found.oldest;
+            _ends[_n] := _end;
+            if _found.seen > _end then
+                _cut := _cut || _n;
+            else
+                _left := _left - _found.seen::integer;
+            end if;
+        end loop;
+        exit when _cut = '{}' or _left / cardinality(_cut) <= _end;
+        _end := _left / cardinality(_cut);
+        _open := _cut;
+    end loop;
+    return query
+    select s.queue, s.queued, s.scheduled, s.retrying, s.oldest, s.ends_at
+    from unnest(look_waiting.queues, _queued, _scheduled, _retrying, _oldest, _ends)
+        as s (queue, queued, scheduled, retrying, oldest, ends_at);
+end
+$$;
+
+revoke all on function jobq_private.look_waiting from public;
+
+comment on function jobq_private.look_waiting is
+'Counts the jobs that wait in queues, up to an end.';
+
 -- Purpose: about how many members of multixacts the server keeps: all of them share one
 -- bounded space, and PostgreSQL tells neither its size nor what is in use.
 -- Invariant: reads at most 200 multixacts, evenly spread over those that are kept, none
@@ -339,7 +453,7 @@ as $$
     select
         'queues', count(*) = 0,
         coalesce(
-            left('no live worker serves ' || string_agg(u.queue, ', ' order by u.queue), 500),
+            'no live worker serves ' || jobq_private.listed(array_agg(u.queue order by u.queue)),
             'every queue with due jobs has a live worker'
         ),
         'start a worker with these queues, or call work() where their kinds are functions'
@@ -348,9 +462,9 @@ as $$
     select
         'kinds', count(*) = 0,
         coalesce(
-            left('no live worker knows ' || string_agg(
-                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
-            ), 500),
+            'no live worker knows ' || jobq_private.listed(array_agg(
+                format('%s in queue %s', u.kind, u.queue) order by u.kind, u.queue
+            )),
             'every kind that workers have met has one that knows it'
         ),
         'start a worker that has handlers for these kinds, or drivers and keys'
@@ -359,10 +473,9 @@ as $$
     select
         'functions', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)),
-                '; ' order by k.kind
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)) order by k.kind
+            ), '; '),
             'every function that a kind runs is there'
         ),
         'create the function, let the log-in of a worker run it, or declare the kind with put_kind() anew'
@@ -374,10 +487,10 @@ as $$
     select
         'slots', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
-                ', ' order by w.worker
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker)
+                order by w.worker
+            )),
             'no handler holds a slot of its worker past its timeout'
         ),
         'give these handlers timeouts of their own, or have them run in processes'
@@ -387,7 +500,7 @@ as $$
     select
         'maintenance', count(*) = 0,
         coalesce(
-            left(string_agg(m.problem, '; ' order by m.problem), 500), 'no task has failed'
+            jobq_private.listed(array_agg(m.problem order by m.problem), '; '), 'no task has failed'
         ),
         'mend what the error names, or end that session; maintain() tries again at each call'
     from (
@@ -409,6 +522,19 @@ as $$
         and l.granted
         and h.rolled_to < now() - interval '5 min'
     ) as m (problem)
+    union all
+    select
+        'schedules', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s was to fire at %s: %s', s.name, s.next_run_at, s.failure),
+                '; ' order by s.name
+            ), 500),
+            'no schedule has failed to fire'
+        ),
+        'mend what the error names, or change or retire the schedule; it is tried again each minute, and the others fire'
+    from jobq_private.schedule as s
+    where s.retry_at is not null and s.status = 'active'
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,
@@ -868,7 +994,7 @@ comment on function jobq_private.setting_health is
 -- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
 -- the time given. Partitions are made once, and more of them by the next call, after a commit. What
 -- somebody has locked holds up nothing else for longer than a second.
--- Raises: JQ004, 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Raises: 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )
@@ -1108,7 +1234,6 @@ comment on function jobq.health is
 -- end of statement_timeout: that ends the call, and the next one begins with the others, so
 -- that each has its turn however short that is.
 -- Raises: nothing.
--- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.

@@ -907,6 +907,7 @@ comment on function jobq_http.page_executions is
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument error_code: only those whose last error has this code; null means all.
 -- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
@@ -926,7 +927,8 @@ create or replace function jobq_http.page_jobs(
     idempotency_key text default null,
     trigger text default null,
     is_finished boolean default null,
-    vocabulary text default null
+    vocabulary text default null,
+    error_code text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -979,7 +981,8 @@ begin
         select s.*
         from jobq_private.search_jobs(
             _states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
-            page_jobs.idempotency_key, page_jobs.trigger, _from, _to, page_jobs.max_jobs + 1
+            page_jobs.idempotency_key, page_jobs.trigger, page_jobs.error_code, _from, _to,
+            page_jobs.max_jobs + 1
         ) as s
     loop
         if _rows > 0 then
@@ -1943,15 +1946,16 @@ comment on function jobq_http.show_queue is
 'Returns what a queue allows, which of its keys are held, and which jobs hold keys, as a JSON document.';
 
 -- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
--- Invariant: looks at some 10,000 waiting jobs at most, as many of each queue: a count that
--- is greater than ends_at means more than that. Queues are found by descents of indexes.
--- running, blocked and dead end at most, the dead being the newest of all queues.
+-- Invariant: looks at some 10,000 waiting jobs, as many of each queue, and what is left of
+-- them of long ones: where queued, scheduled and retrying together are more than ends_at, there
+-- may be more of each. Queues are found by descents of indexes. running, blocked and dead are of
+-- most of all queues, the dead being the newest; goes_on names those of which there may be more.
 -- Raises: 22004, 22023.
 -- Argument most: where counts end at the latest, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
 -- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
--- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, goes_on, is_declared,
 -- key_max_running, max_depth.
 -- Example: select jobq_http.show_queues();
 create or replace function jobq_http.show_queues(
@@ -2021,6 +2025,18 @@ begin
         and (show_queues.first is null or n.queue >= show_queues.first)
         order by n.queue
         limit show_queues.max_queues
+    ),
+    looked as (
+        select w.*
+        from jobq_private.look_waiting(
+            array(select k.queue from known as k order by k.queue), show_queues.most
+        ) as w
+    ),
+    more as (
+        select
+            coalesce((select sum(l.running) from leased as l), 0) > show_queues.most as running,
+            coalesce((select sum(h.blocked) from held as h), 0) > show_queues.most as blocked,
+            coalesce((select sum(e.dead) from ended as e), 0) > show_queues.most as dead
     )
     select json_agg(json_build_object(
         'queue', k.queue,
@@ -2036,7 +2052,15 @@ begin
         'is_paused', q.paused_at is not null,
         'paused_at', q.paused_at,
         'pause_reason', q.pause_reason,
-        'ends_at', c.ends_at,
+        'ends_at', w.ends_at,
+        'goes_on', array_remove(array[
+            case when c.is_cut then 'queued' end,
+            case when c.is_cut then 'scheduled' end,
+            case when c.is_cut then 'retrying' end,
+            case when m.running and l.running > 0 then 'running' end,
+            case when m.blocked and h.blocked > 0 then 'blocked' end,
+            case when m.dead and e.dead > 0 then 'dead' end
+        ], null),
         'is_declared', q.queue is not null,
         'max_depth', q.max_depth,
         'key_max_running', q.key_max_running,
@@ -2045,44 +2069,20 @@ begin
             where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
         )
     ) order by k.queue) into _document
-    from known as k
+    from looked as w
+    cross join lateral (select w.queue) as k (queue)
     left join jobq_private.queue as q on q.queue = k.queue
     left join leased as l on l.queue = k.queue
     left join held as h on h.queue = k.queue
     left join ended as e on e.queue = k.queue
-    cross join (
-        select greatest(least(
-            show_queues.most, 100 + 10000 / greatest(1, count(*))
-        ), 1) as ends_at
-        from known
-    ) as c
-    cross join lateral (
-        select
-            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
-            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
-            count(*) filter (where s.state = 'retrying') as retrying,
-            min(s.run_at) filter (where s.run_at <= _now) as oldest
-        from (
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                limit c.ends_at + 1
-            )
-            union all
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is not null
-                limit c.ends_at + 1
-            )
-        ) as s
-    ) as w
+    cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as c (is_cut)
     left join lateral (
         select d.due as run_at
         from jobq.next_due(array[k.queue]) as d (due)
-        where d.due <= _now and d.due > '0001-01-02 UTC' -- an open lane says no time
-    ) as o on true;
+        -- Of the others the oldest was seen; an open lane says no time.
+        where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
+    ) as o on true
+    cross join more as m;
     return coalesce(_document, '[]');
 end
 $$;
@@ -2122,6 +2122,124 @@ to jobq_producer, jobq_worker, jobq_operator, jobq_reader;
 
 comment on function jobq_http.show_schedule is
 'Returns a schedule, by name or by the id of a version, as a JSON document.';
+
+-- Purpose: how many jobs of all queues wait, run and are dead, at a cost that has an end.
+-- Invariant: counts are exact to `most`. Of what waits it looks at some 10,000 jobs, of 2,000
+-- queues at the most; of queues with more it takes what maintain() has counted last.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues, paused (how
+-- many queues are), oldest_runnable_ms, goes_on (an array: the names of those counts of which
+-- there may be more).
+-- Example: select jobq_http.show_totals() ->> 'dead';
+create or replace function jobq_http.show_totals(most integer default 10000)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _most_queues constant integer := 2000;
+    _all text[];
+    _document json;
+begin
+    if show_totals.most is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most');
+    elsif show_totals.most not between 1 and 100000 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'most must be from 1 to 100000');
+    end if;
+    _all := array(select w.queue from jobq_private.waiting_queue as w order by w.queue);
+
+    with looked as (
+        select
+            w.queue, w.queued + w.scheduled + w.retrying > w.ends_at as is_cut, w.oldest,
+            greatest(w.queued, c.queued) as queued,
+            greatest(w.scheduled, c.scheduled) as scheduled,
+            greatest(w.retrying, c.retrying) as retrying
+        from jobq_private.look_waiting(_all[:_most_queues], show_totals.most) as w
+        left join jobq_private.waiting_count as c
+            on c.queue = w.queue and w.queued + w.scheduled + w.retrying > w.ends_at
+    ),
+    waiting as (
+        select
+            coalesce(sum(l.queued), 0) as queued, coalesce(sum(l.scheduled), 0) as scheduled,
+            coalesce(sum(l.retrying), 0) as retrying, min(l.oldest) as oldest,
+            coalesce(bool_or(l.is_cut), false) or cardinality(_all) > _most_queues as is_cut,
+            array_agg(l.queue) filter (where l.is_cut) as queues
+        from looked as l
+    ),
+    leased as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    held as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'blocked' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as jobs
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select unnest(_all) as queue
+        union select l.queue from leased as l
+        union select h.queue from held as h
+        union select e.queue from ended as e
+        union select q.queue from jobq_private.queue as q
+        union select unnest(w.queues) from jobq_private.worker as w
+    ),
+    counted (nth, name, value, is_cut) as (
+        select 1, 'queued', w.queued, w.is_cut from waiting as w
+        union all select 2, 'scheduled', w.scheduled, w.is_cut from waiting as w
+        union all select 3, 'retrying', w.retrying, w.is_cut from waiting as w
+        union all select 4, 'running', coalesce(sum(l.jobs), 0), false from leased as l
+        union all select 5, 'blocked', coalesce(sum(h.jobs), 0), false from held as h
+        union all select 6, 'dead', coalesce(sum(e.jobs), 0), false from ended as e
+        union all select 7, 'queues', count(*), false from known
+    )
+    select jsonb_object_agg(c.name, least(c.value, show_totals.most)) || jsonb_build_object(
+        'paused', (
+            select count(*) from jobq_private.queue as q where q.paused_at is not null
+        ),
+        'oldest_runnable_ms', (
+            select jobq_private.milliseconds(_now - least(w.oldest, (
+                select d.due from jobq.next_due(w.queues) as d (due)
+                where w.queues is not null and d.due <= _now and d.due > '0001-01-02 UTC'
+            )))
+            from waiting as w
+        ),
+        'goes_on', coalesce(jsonb_agg(c.name order by c.nth)
+            filter (where c.is_cut or c.value > show_totals.most), '[]')
+    ) into _document
+    from counted as c;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_totals from public;
+grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_totals is
+'Returns how many jobs of all queues wait, run and are dead as a JSON document; its counts end, so that it stays cheap however many jobs there are.';
 
 -- Purpose: who works, and on what.
 -- Invariant: reads the workers and what is leased, 10,000 jobs at most. Raises: nothing.
@@ -2235,7 +2353,7 @@ comment on function jobq_http.stop_job is
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
--- Never: JOB_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(

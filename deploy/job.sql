@@ -1342,16 +1342,16 @@ begin
         _kept := null;
         if _partition like 'job_archive%' then
             execute format(
-                'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
-                _partition, _oldest
-            ) into _is_needed;
-            continue when _is_needed;
-            execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
-                _partition, _oldest
+                ' where a.job_id in (select jobq_private.needed_jobs(%L, %L))',
+                _partition, to_date(right(_partition, 8), 'YYYYMMDD'), _oldest
             ) into _kept;
+            if _kept is not null then
+                execute format(
+                    'select count(*) = cardinality($1) from jobq_private.%I', _partition
+                ) into _is_needed using _kept;
+                continue when _is_needed;
+            end if;
         end if;
         execute format('drop table jobq_private.%I', _partition);
         insert into jobq_private.job_archive select k.* from unnest(_kept) as k;
@@ -2024,9 +2024,11 @@ execute function jobq_private.archive_finished();
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
 -- history has no gaps; success leaves by the archive, which is its own record, and
--- settle_failures() records what it does for all of a batch at once: its setting only has this
--- look whether the row is there, so nobody who sets it leaves a gap. The WHEN
--- clause is short, since PostgreSQL reads its text again for every statement.
+-- settle_failures() records what it does for all of a batch at once: its setting only tells
+-- the time under which the row stands already, so nobody who sets it leaves a gap. The row is
+-- not looked for, which would lock every day of the history; to add it again locks one. A
+-- clock may step back meanwhile. The WHEN clause is short, since PostgreSQL reads its text again
+-- for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -2036,29 +2038,34 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _noted_at timestamptz;
 begin
-    if new.state = 'succeeded' or (
-        current_setting('jobq.notes_attempts', true) = 'on'
-        and exists (
-            select from jobq_private.attempt as a
-            where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()
-        )
-    ) then
+    if new.state = 'succeeded' then
         return null;
     end if;
+    _noted_at := jobq_private.noted_at(current_setting('jobq.notes_attempts', true));
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, endpoint, region
     )
     values (
-        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        old.job_id, old.attempt, new.state, old.claimed_at,
+        case
+            when _noted_at between now() - interval '1 min'
+                and clock_timestamp() + interval '1 min'
+            then _noted_at
+            else clock_timestamp()
+        end,
+        old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         case when old.delivery_version is not null then old.kind end,
         old.region
-    );
-    if old.lane_id is not null or old.place is not null then
+    )
+    on conflict do nothing;
+    if found and (old.lane_id is not null or old.place is not null) then
         perform jobq_private.leave_lane(new);
     end if;
     return null;
@@ -2189,7 +2196,7 @@ execute function jobq_private.refuse_change();
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
 -- database decides (state, attempt, lease, id and more) cannot be given.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
--- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql
@@ -2423,7 +2430,7 @@ for each row execute function jobq_private.stamp_transition();
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
 -- as not found.
 -- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql
@@ -2774,6 +2781,27 @@ revoke all on function jobq_private.new_id() from public;
 
 comment on function jobq_private.new_id() is 'A new UUID of version 7.';
 
+-- Purpose: the time under which settle_failures() has recorded attempts, as its setting tells
+-- it: in microseconds since 1970, in no session's style of dates. Null for any other text.
+-- Invariant: no SET clause, so that it is inlined. Raises: nothing.
+create or replace function jobq_private.noted_at(setting text)
+returns timestamptz
+language sql
+immutable
+parallel safe
+security invoker
+as $$
+    select case
+        when setting ~ '^[0-9]{16}$'
+        then pg_catalog.to_timestamp(setting::double precision / 1000000)
+    end
+$$;
+
+revoke all on function jobq_private.noted_at from public;
+
+comment on function jobq_private.noted_at is
+'Reads the time at which a batch of attempts was recorded.';
+
 -- Purpose: forget finished jobs that their kind keeps for less than the global retention.
 -- Invariant: a bounded number at a call, the longest overdue first, found by an index of
 -- such jobs alone. One that others need is put off, so that it is not looked at in every call; who
@@ -2943,7 +2971,7 @@ comment on function jobq_private.read_jobs is
 -- gone through for each row, as it is where it stands in any other condition than an index's.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[]
+    job_ids uuid[], finished_ats timestamptz[], latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -2993,7 +3021,11 @@ begin
             a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
-            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
+            a.last_error_details, a.metadata, a.payload,
+            case
+                when not redrive_jobs.latest then a.delivery_version
+                else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
+            end, a.lane_id,
             a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a
@@ -3106,7 +3138,7 @@ comment on function jobq_private.refuse_redrive is
 -- more than that, so that a filter which nothing fits costs what it may. Raises: nothing.
 create or replace function jobq_private.search_jobs(
     states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
-    oldest uuid, before uuid, max_jobs integer
+    error_code text, oldest uuid, before uuid, max_jobs integer
 )
 returns setof jobq.job
 language plpgsql
@@ -3147,6 +3179,10 @@ begin
         and (
             search_jobs.trigger is null
             or jobq_private.job_trigger(j) = search_jobs.trigger
+        )
+        and (
+            search_jobs.error_code is null
+            or j.last_error_code = search_jobs.error_code
         )
         order by j.job_id desc
         limit _left;
@@ -3368,12 +3404,12 @@ begin
     with stored as (
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at,
+            idempotency_key, metadata, slot_at, delivery_version, concurrency_key, lane_id, expires_at,
             keep, state, batch_id, is_awaited
         )
         select
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.metadata, r.delivery_version,
+            r.timeout, r.lease, r.idempotency_key, r.metadata, r.slot_at, r.delivery_version,
             r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
             r.is_awaited
         from jobq_private.job_rows(store_jobs.jobs, _ids) as r
@@ -3978,12 +4014,14 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
+        -- Not in the statement: a volatile function there costs a level of its plan.
+        _job_id := jobq_private.new_id();
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
             delivery_version, keep
         )
         select
-            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            _job_id, enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
             s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
         from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
         where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
@@ -3991,7 +4029,7 @@ begin
         and length(enqueue.kind) between 1 and 128
         and length(s.queue) between 1 and 128
         and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
-        returning j.job_id, j.queue into _job_id, _queue;
+        returning j.queue into _queue;
         if found then
             -- An expression: PERFORM would be a query of its own.
             return case when jobq_private.wake(array[_queue]) is not null then _job_id end;
@@ -4085,7 +4123,11 @@ begin
         and j.finished_at
             >= jobq_private.id_time(get_job.job_id) - interval '1 day';
     end if;
-    if not found then
+    if not found and exists (
+        select from jobq_private.schedule as s where s.schedule_id = get_job.job_id
+    ) then
+        perform jobq_private.raise_error('JOB_IS_RECURRING', format('job_id %s', get_job.job_id));
+    elsif not found then
         perform jobq_private.raise_error('JOB_NOT_FOUND', format('job_id %s', get_job.job_id));
     end if;
     return _job;
@@ -4163,7 +4205,8 @@ begin
     return query
     select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
     from jobq_private.waiter as w
-    where w.job_id = _job.job_id and w.deadline > clock_timestamp()
+    where w.job_id = _job.job_id
+    and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
     order by w.since;
     return query
     select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;
@@ -4333,7 +4376,8 @@ begin
     select s.*
     from jobq_private.search_jobs(
         case when list_jobs.state is not null then array[list_jobs.state] end,
-        list_jobs.kind, list_jobs.queue, null, null, null, '00000000-0000-0000-0000-000000000000',
+        list_jobs.kind, list_jobs.queue, null, null, null, null,
+        '00000000-0000-0000-0000-000000000000',
         coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
     ) as s;
 end
@@ -4514,6 +4558,9 @@ comment on function jobq.redrive is
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Argument job_ids: only those of these jobs that are dead; null means all.
+-- Argument dry_run: whether to return the ids only of those that would go back.
+-- Argument latest: whether deliveries are made by their endpoint as it is now, and no longer as it
+-- was when the job was made; how many attempts a job has stays.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -4522,7 +4569,9 @@ create or replace function jobq.redrive_many(
     since timestamptz default '-infinity',
     error_code text default null,
     max_jobs integer default 1000,
-    job_ids uuid[] default null
+    job_ids uuid[] default null,
+    dry_run boolean default false,
+    latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -4537,8 +4586,12 @@ declare
     _chosen uuid[];
     _ended timestamptz[];
 begin
-    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    if num_nulls(
+        redrive_many.since, redrive_many.max_jobs, redrive_many.dry_run, redrive_many.latest
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'since, max_jobs, dry_run and latest'
+        );
     elsif redrive_many.max_jobs not between 1 and 100000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
@@ -4572,9 +4625,11 @@ begin
     )
     select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-    if _chosen is not null then
+    if redrive_many.dry_run then
+        return query select c.job_id from unnest(_chosen) as c (job_id);
+    elsif _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, redrive_many.latest) as r;
     end if;
 end
 $$;

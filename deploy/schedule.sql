@@ -143,45 +143,16 @@ revoke all on function jobq_private.check_backfill from public;
 comment on function jobq_private.check_backfill is
 'Refuses a backfill that cannot be meant.';
 
--- Purpose: the graph of a schedule as the HTTP API takes and shows it.
--- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
-create or replace function jobq_private.graph_document(graph jsonb)
-returns jsonb
-language sql
-stable
-strict
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select jsonb_build_object('jobs', jsonb_agg(
-        case
-            when n.node ->> 'timeout' is null then n.node - 'timeout'
-            else n.node - 'timeout' || jsonb_build_object(
-                'timeout_ms',
-                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
-            )
-        end
-        order by n.place
-    ))
-    from jsonb_array_elements(graph_document.graph -> 'jobs')
-        with ordinality as n (node, place)
-$$;
-
-revoke all on function jobq_private.graph_document from public;
-
-comment on function jobq_private.graph_document is
-'The graph of a schedule as the HTTP API takes and shows it.';
-
 -- Purpose: take the slots that are due, and move each schedule to the one after.
 -- Invariant: SKIP LOCKED, so no caller waits for another; next_run_at is compared and
 -- set, and the jobs are stored by the same transaction, so each slot comes once. Locked
 -- by one statement and read by the next: its snapshot has what others have committed
 -- until then. Earliest first; what the schedules of one call leave of max_schedules is
 -- shared among them for slots that they have missed; one that counts from completion
--- can have missed none. A schedule whose zone is gone is paused. Raises: nothing.
+-- can have missed none. A schedule whose zone is gone is paused; one that could not fire waits
+-- until it is to be tried again. With only_id no other is taken. Raises: nothing.
 create or replace function jobq_private.schedule_advance(
-    max_schedules integer, until timestamptz
+    max_schedules integer, until timestamptz, only_id uuid default null
 )
 returns jobq_private.new_job[]
 language plpgsql
@@ -200,8 +171,10 @@ begin
     from (
         select s.schedule_id
         from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at <= schedule_advance.until
-        order by s.next_run_at
+        where s.status = 'active' and s.next_run_at is not null
+        and greatest(s.next_run_at, s.retry_at) <= schedule_advance.until
+        and (schedule_advance.only_id is null or s.schedule_id = schedule_advance.only_id)
+        order by greatest(s.next_run_at, s.retry_at)
         limit schedule_advance.max_schedules
         for no key update skip locked
     ) as l;
@@ -231,7 +204,9 @@ begin
             last_tick_at = coalesce(p.slots[cardinality(p.slots)], s.last_tick_at),
             status = case when p.problem is null then 'active' else 'paused' end,
             paused_at = case when p.problem is not null then now() end,
-            pause_reason = p.problem
+            pause_reason = p.problem,
+            retry_at = null,
+            failure = null
         from planned as p
         where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
         returning s.*, p.slots
@@ -260,6 +235,151 @@ revoke all on function jobq_private.schedule_advance from public;
 
 comment on function jobq_private.schedule_advance is
 'Takes the slots that are due, as new jobs, and moves each schedule to the one after.';
+
+-- Purpose: what tick() does when nothing goes wrong: take the slots that are due, and store their
+-- jobs with the graphs behind them.
+-- Invariant: all or none. With only_id the slots of that schedule alone.
+-- Raises: 42501, JQ004.
+create or replace function jobq_private.fire_due(
+    max_schedules integer, until timestamptz, only_id uuid default null
+)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _jobs constant jobq_private.new_job[] := jobq_private.schedule_advance(
+        fire_due.max_schedules, fire_due.until, fire_due.only_id
+    );
+begin
+    if _jobs is null then
+        return;
+    end if;
+    for schedule_id, slot_at, job_id, created in
+    with fired as materialized (
+        select j.schedule_id, j.slot_at, f.job_id, f.created
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+    ),
+    awaiting as (
+        update jobq_private.schedule as s
+        set awaited_job_id = f.job_id
+        from fired as f
+        where s.schedule_id = f.schedule_id and s.from_completion
+    )
+    select f.schedule_id, f.slot_at, f.job_id, f.created
+    from fired as f
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = fire_due.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.fire_due from public;
+
+comment on function jobq_private.fire_due is
+'Turns the slots that are due into jobs, all or none.';
+
+-- Purpose: fire the schedules that are due one by one, since one of them cannot.
+-- Invariant: what fails is undone, and it alone; it keeps its slot, and is tried again a minute
+-- later. After two seconds the rest is left to the next call. Raises: nothing.
+-- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+create or replace function jobq_private.fire_each(max_schedules integer, until timestamptz)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _stop_at constant timestamptz := clock_timestamp() + interval '2 s';
+    _due uuid[];
+    _id uuid;
+    _detail text;
+begin
+    select coalesce(array_agg(d.schedule_id), '{}') into _due
+    from (
+        select s.schedule_id
+        from jobq_private.schedule as s
+        where s.status = 'active' and s.next_run_at is not null
+        and greatest(s.next_run_at, s.retry_at) <= fire_each.until
+        order by greatest(s.next_run_at, s.retry_at)
+        limit fire_each.max_schedules
+    ) as d;
+    foreach _id in array _due loop
+        exit when clock_timestamp() > _stop_at;
+        begin
+            return query
+            select *
+            from jobq_private.fire_due(
+                greatest(fire_each.max_schedules / cardinality(_due), 1), fire_each.until, _id
+            );
+        exception
+            when transaction_rollback then
+                raise;
+            when others then
+                get stacked diagnostics _detail = pg_exception_detail;
+                update jobq_private.schedule as s
+                set
+                    retry_at = clock_timestamp() + interval '1 min',
+                    failure = left(concat_ws(': ', sqlerrm, nullif(_detail, '')), 512)
+                where s.schedule_id = (
+                    select f.schedule_id
+                    from jobq_private.schedule as f
+                    where f.schedule_id = _id and f.status = 'active'
+                    for no key update skip locked
+                );
+        end;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.fire_each from public;
+
+comment on function jobq_private.fire_each is
+'Fires the schedules that are due one by one, and notes which cannot.';
+
+-- Purpose: the graph of a schedule as the HTTP API takes and shows it.
+-- Invariant: lengths of time are milliseconds; the rest is as it was given. Raises: nothing.
+create or replace function jobq_private.graph_document(graph jsonb)
+returns jsonb
+language sql
+stable
+strict
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select jsonb_build_object('jobs', jsonb_agg(
+        case
+            when n.node ->> 'timeout' is null then n.node - 'timeout'
+            else n.node - 'timeout' || jsonb_build_object(
+                'timeout_ms',
+                jobq_private.milliseconds((n.node ->> 'timeout')::interval)
+            )
+        end
+        order by n.place
+    ))
+    from jsonb_array_elements(graph_document.graph -> 'jobs')
+        with ordinality as n (node, place)
+$$;
+
+revoke all on function jobq_private.graph_document from public;
+
+comment on function jobq_private.graph_document is
+'The graph of a schedule as the HTTP API takes and shows it.';
 
 -- Purpose: check the definition of a schedule, and fill in what it leaves open.
 -- Invariant: what passes here can fire at any later time without another check; two
@@ -427,7 +547,8 @@ as $$
     select to_jsonb(schedule) - array[
         'schedule_id', 'version', 'previous_version_id', 'replaced_by_id', 'status',
         'parsed', 'next_run_at', 'awaited_job_id', 'last_tick_at', 'paused_at',
-        'pause_reason', 'region', 'created_at', 'retired_at'
+        'pause_reason', 'retry_at', 'failure', 'login', 'region', 'created_at',
+        'retired_at'
     ]
 $$;
 
@@ -548,8 +669,9 @@ comment on function jobq_private.schedule_executions is
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys.
--- Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys. While grants by queue are
+-- enforced, who has declared the schedule must still be allowed to add what it adds.
+-- Raises: 42501, JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
 -- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
@@ -567,6 +689,11 @@ declare
     _done integer[];
     _job jobq_private.new_job;
 begin
+    if row_security_active('jobq_private.job') then
+        perform jobq_private.check_author(s.login, s.queue, s.kind, s.dedup, s.graph)
+        from jobq_private.schedule as s
+        where s.schedule_id in (select j.schedule_id from unnest(schedule_fire.jobs) as j);
+    end if;
     select array_agg(j.ordinal), array_agg(l.job_id) into _ordinals, _ids
     from unnest(schedule_fire.jobs) as j
     join jobq_private.job as l on l.kind = j.kind and l.dedup_key = j.dedup_key
@@ -1143,6 +1270,9 @@ begin
     _next.previous_version_id := old.schedule_id;
     _next.replaced_by_id := null;
     _next.region := 'default';
+    _next.login := session_user;
+    _next.retry_at := null;
+    _next.failure := null;
     _next.created_at := now();
     _next.retired_at := null;
     _next.status := case when _is_alive then old.status else 'active' end;
@@ -1175,7 +1305,7 @@ comment on function jobq_private.schedule_succeed is
 -- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
 -- none, and none where the span has too many. A paused schedule can be backfilled, and so can
 -- a span before its start.
--- Raises: 22004, 22023, JQ002, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: a span with more slots is refused, 1 to 10000.
@@ -1254,7 +1384,7 @@ comment on function jobq.backfill_schedule is
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.
@@ -1761,9 +1891,13 @@ comment on function jobq.schedule_status is
 
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- Raises: 22004, 22023, JQ004.
--- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- schedule_advance. At most max_schedules schedules at a call, and as many jobs. A schedule that
+-- cannot fire holds up no other, so here OTHERS is caught: it keeps its slot, is tried again a
+-- minute later, and health() says why. What another transaction has crossed is the caller's to
+-- try again.
+-- Raises: 22004, 22023.
+-- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.
 -- Column job_id: the job that stands for the slot.
 -- Column created: false where the overlap rule gave the slot to a job that is still
 -- live.
@@ -1778,7 +1912,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _jobs jobq_private.new_job[];
+    _until constant timestamptz := clock_timestamp();
 begin
     if tick.max_schedules is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
@@ -1789,33 +1923,18 @@ begin
     end if;
 
     perform jobq_private.schedule_follow(tick.max_schedules);
-    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
-    if _jobs is null then
+    begin
+        return query
+        select * from jobq_private.fire_due(tick.max_schedules, _until);
         return;
-    end if;
-    for schedule_id, slot_at, job_id, created in
-    with fired as materialized (
-        select j.schedule_id, j.slot_at, f.job_id, f.created
-        from jobq_private.schedule_fire(_jobs) as f
-        join unnest(_jobs) as j on j.ordinal = f.ordinal
-    ),
-    awaiting as (
-        update jobq_private.schedule as s
-        set awaited_job_id = f.job_id
-        from fired as f
-        where s.schedule_id = f.schedule_id and s.from_completion
-    )
-    select f.schedule_id, f.slot_at, f.job_id, f.created
-    from fired as f
-    order by f.slot_at, f.schedule_id
-    loop
-        if created then
-            perform jobq_private.hang_graph(job_id, s.graph)
-            from jobq_private.schedule as s
-            where s.schedule_id = tick.schedule_id and s.graph is not null;
-        end if;
-        return next;
-    end loop;
+    exception
+        when transaction_rollback then
+            raise;
+        when others then
+            null;
+    end;
+    return query
+    select * from jobq_private.fire_each(tick.max_schedules, _until);
 end
 $$;
 
@@ -1825,7 +1944,8 @@ grant execute on function jobq.tick to jobq_worker, jobq_operator;
 comment on function jobq.tick is
 'Turns the slots of schedules that are due into jobs, each once however many callers race.';
 
--- Purpose: for how long tick() has nothing to do: until the next slot of a schedule.
+-- Purpose: for how long tick() has nothing to do: until the next slot of a schedule,
+-- or until one that could not fire is tried again.
 -- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
 -- that counts from completion is not known of before its job has ended and tick() was
 -- called. Raises: nothing.
@@ -1841,7 +1961,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(s.next_run_at) - clock_timestamp()
+    select min(greatest(s.next_run_at, s.retry_at)) - clock_timestamp()
     from jobq_private.schedule as s
     where s.status = 'active' and s.next_run_at is not null
 $$;
@@ -1856,7 +1976,7 @@ comment on function jobq.tick_in is
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version; of the old one when nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');

@@ -1,7 +1,8 @@
 -- Deploy jobq:schedule_tables to pg
 -- Recurring jobs: a row for each version. The next slot is stored, so that a restart
 -- loses none; last_tick_at only grows, and next_run_at lies behind it, so that no slot
--- fires again, however long ago its job was forgotten.
+-- fires again, however long ago its job was forgotten. One that could not fire keeps its slot,
+-- and is tried again at retry_at.
 begin;
 set local role jobq_owner;
 
@@ -38,8 +39,11 @@ create table jobq_private.schedule (
     next_run_at timestamptz,
     awaited_job_id uuid,
     last_tick_at timestamptz,
+    retry_at timestamptz,
+    failure text,
     paused_at timestamptz,
     pause_reason text,
+    login text not null default session_user,
     region text not null default 'default',
     created_at timestamptz not null default now(),
     retired_at timestamptz,
@@ -85,8 +89,11 @@ comment on table jobq_private.schedule is 'Recurring jobs, a row for each versio
 create unique index schedule_name_idx on jobq_private.schedule (name)
 where status <> 'retired';
 
-create index schedule_due_idx on jobq_private.schedule (next_run_at)
+create index schedule_due_idx on jobq_private.schedule (greatest(next_run_at, retry_at))
 where status = 'active' and next_run_at is not null;
+
+create index schedule_retry_idx on jobq_private.schedule (retry_at)
+where retry_at is not null;
 
 create index schedule_awaited_idx on jobq_private.schedule (awaited_job_id)
 where status = 'active' and awaited_job_id is not null;

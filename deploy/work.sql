@@ -672,13 +672,15 @@ as $$
 declare
     _max_expiries constant integer := (select g.max_expiries from jobq_private.setting as g);
     _ids constant uuid[] := array(select f.job_id from unnest(settle_failures.failures) as f);
+    _noted constant text := (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+    _noted_at constant timestamptz := jobq_private.noted_at(_noted);
     _jobs uuid[];
     _attempts integer[];
     _states text[];
     _has_places boolean;
     _outcome text;
 begin
-    perform set_config('jobq.notes_attempts', 'on', true);
+    perform set_config('jobq.notes_attempts', _noted, true);
     with held as materialized (
         select
             j.job_id, j.kind, j.queue, j.delivery_version, j.attempt - j.uncounted as spent,
@@ -737,7 +739,7 @@ begin
             error_details, endpoint, region
         )
         select
-            c.job_id, c.attempt, c.outcome, c.claimed_at, clock_timestamp(), c.worker,
+            c.job_id, c.attempt, c.outcome, c.claimed_at, _noted_at, c.worker,
             case when c.outcome <> 'cancelled' then c.last_error_code end,
             case when c.outcome <> 'cancelled' then c.last_error end,
             case when c.outcome <> 'cancelled' then c.last_error_details end,

@@ -180,9 +180,12 @@ revoke all on function jobq_private.arrow_ends from public;
 comment on function jobq_private.arrow_ends is
 'Where the children of each job begin in a list of arrows.';
 
--- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
+-- Purpose: a new job as one of a graph: whether it waits, whether others wait for it, and of which
+-- slot of a schedule it is.
 -- Invariant: reads nothing. Raises: nothing.
-create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
+create or replace function jobq_private.as_node(
+    job jobq_private.new_job, waits_in uuid, is_awaited boolean, slot_at timestamptz
+)
 returns jobq_private.new_job
 language plpgsql
 immutable
@@ -193,6 +196,7 @@ as $$
 begin
     job.callback_of := waits_in;
     job.is_awaited := as_node.is_awaited;
+    job.slot_at := as_node.slot_at;
     return job;
 end
 $$;
@@ -658,6 +662,7 @@ as $$
 declare
     _parent integer[] := array_fill(0, array[cardinality(names)]);
     _arrow jobq_private.arrow;
+    _seen integer[] := _parent;
     _path integer[] := '{}'::integer[];
     _at integer;
 begin
@@ -668,11 +673,12 @@ begin
         _parent[_arrow.child] := _arrow.parent;
         _at := _arrow.child;
     end loop;
-    while _at <> all(_path) loop
+    while _seen[_at] = 0 loop
         _path := _path || _at;
+        _seen[_at] := cardinality(_path);
         _at := _parent[_at];
     end loop;
-    _path := _path[array_position(_path, _at):] || _at;
+    _path := _path[_seen[_at]:] || _at;
     return (
         select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
         from unnest(_path[:20]) with ordinality as p (place, n)
@@ -850,7 +856,7 @@ comment on function jobq_private.enter_batches is
 -- run.
 -- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that
 -- wait for none themselves. Raises: nothing.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)
 language plpgsql
@@ -1370,7 +1376,7 @@ comment on function jobq_private.graph_others is
 -- Purpose: add the graph of a schedule behind the job of a slot.
 -- Invariant: what waits for no job of the graph waits for that one. Nothing that a new job may
 -- be refused for is checked again. Raises: nothing.
--- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_NOT_FOUND, BATCH_NOT_FOUND,
+-- Never: NULL_ARGUMENT, INVALID_ARGUMENT, GRAPH_CYCLE, JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND,
 -- BATCH_ENDED, ILLEGAL_STATE, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP, PAYLOAD_INVALID, QUEUE_FULL.
 create or replace function jobq_private.hang_graph(job_id uuid, graph jsonb)
 returns void
@@ -1591,76 +1597,6 @@ revoke all on function jobq_private.is_batch_due from public;
 comment on function jobq_private.is_batch_due is
 'Whether something is left to do for a batch.';
 
--- Purpose: the queues whose jobs whoever has logged in may release; null for all.
--- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
--- must not take what it cannot see for gone. Raises: nothing.
-create or replace function jobq_private.worked_queues()
-returns text[]
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select case
-        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
-        then coalesce(h.worked, '{}')
-    end
-    from jobq_private.held_queue as h
-$$;
-
-revoke all on function jobq_private.worked_queues from public;
-
-comment on function jobq_private.worked_queues is
-'The queues whose jobs whoever has logged in may release; null for all.';
-
--- Purpose: whether a finished job that is past retention is to be kept: a job that waited for
--- it, or for one that did, is live, or not that old itself; or its batch has not ended.
--- Invariant: reads only; asks little of jobs for which no other waits. Who does not see all queues
--- may not see who needs it, and leaves it to others. Raises: nothing.
-create or replace function jobq_private.is_needed(job_id uuid, batch_id uuid, oldest timestamptz)
-returns boolean
-language sql
-stable
-parallel safe
-security invoker
-set search_path = pg_catalog, pg_temp
-as $$
-    select (
-        is_needed.batch_id is not null
-        or exists (select from jobq_private.edge as e where e.parent = is_needed.job_id)
-    )
-    and (
-        jobq_private.worked_queues() is not null
-        or exists (
-            with recursive below as (
-                select e.child
-                from jobq_private.edge as e
-                where e.parent = is_needed.job_id
-                union
-                select e.child
-                from below as b
-                join jobq_private.edge as e on e.parent = b.child
-            )
-            select from below as b
-            where exists (select from jobq_private.job as j where j.job_id = b.child)
-            or exists (
-                select from jobq_private.job_archive as a
-                where a.job_id = b.child and a.finished_at >= is_needed.oldest
-            )
-        )
-        or exists (
-            select from jobq_private.batch as b
-            where b.batch_id = is_needed.batch_id and b.ended_at is null
-        )
-    )
-$$;
-
-revoke all on function jobq_private.is_needed from public;
-
-comment on function jobq_private.is_needed is
-'Whether a finished job that is past retention is to be kept for others.';
-
 -- Purpose: whether new jobs stand between two that are blocked already, so that others who do the
 -- same could close a ring with them; if so, wait until these have committed.
 -- Invariant: one at a time does this, until its commit; the caller then looks at the arrows anew.
@@ -1772,6 +1708,87 @@ revoke all on function jobq_private.look_again from public;
 
 comment on function jobq_private.look_again is
 'Has somebody look what redriven jobs wait for.';
+
+-- Purpose: the queues whose jobs whoever has logged in may release; null for all.
+-- Invariant: while queue grants are enforced, who holds some queues sees only their jobs, and
+-- must not take what it cannot see for gone. Raises: nothing.
+create or replace function jobq_private.worked_queues()
+returns text[]
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+    select case
+        when row_security_active('jobq_private.job') and not coalesce(h.worked && '{*}', false)
+        then coalesce(h.worked, '{}')
+    end
+    from jobq_private.held_queue as h
+$$;
+
+revoke all on function jobq_private.worked_queues from public;
+
+comment on function jobq_private.worked_queues is
+'The queues whose jobs whoever has logged in may release; null for all.';
+
+-- Purpose: the jobs that finished on a day (UTC) past retention and are to be kept: a job that
+-- waited for it, or for one that did, is live, or not that old itself; or its batch has not ended.
+-- Invariant: reads only, each edge below the day's jobs once down and once up, however deep the
+-- trees are. Who does not see all queues may not see who needs a job, and leaves each that others
+-- may need. Raises: nothing.
+create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+    with recursive below as (
+        select e.child
+        from jobq_private.job_archive as a
+        join jobq_private.edge as e on e.parent = a.job_id
+        where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+        union
+        select e.child
+        from below as b
+        join jobq_private.edge as e on e.parent = b.child
+    ),
+
+    needed as (
+        select b.child as job_id
+        from below as b
+        where jobq_private.worked_queues() is not null
+        or exists (select from jobq_private.job as j where j.job_id = b.child)
+        or exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = b.child and a.finished_at >= needed_jobs.oldest
+        )
+        union
+        select e.parent
+        from needed as n
+        join jobq_private.edge as e on e.child = n.job_id
+    )
+
+    select a.job_id
+    from jobq_private.job_archive as a
+    where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+    and (
+        a.job_id in (select n.job_id from needed as n)
+        or (a.batch_id is not null and jobq_private.worked_queues() is not null)
+        or exists (
+            select from jobq_private.batch as b
+            where b.batch_id = a.batch_id and b.ended_at is null
+        )
+    )
+$$;
+
+revoke all on function jobq_private.needed_jobs from public;
+
+comment on function jobq_private.needed_jobs is
+'The jobs that finished on a day past retention and are to be kept for others.';
 
 -- Purpose: until when a finished job that its kind keeps no longer is to be kept all the same: for
 -- a while yet when a job that waited for it is live, or its batch has not ended; else as long as
@@ -2422,7 +2439,8 @@ comment on function jobq_private.store_event is
 
 -- Purpose: store the jobs of a graph, with what they wait for.
 -- Invariant: arrows were checked. A look is left for those that wait for others than these,
--- as follow() does. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- as follow() does. Those of a schedule, which wait for its job alone, are of that job's slot.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_nodes(
     nodes jsonb, names text[], ids uuid[], others uuid[], arrows jobq_private.arrow[],
     graph_id uuid, is_checked boolean
@@ -2438,6 +2456,11 @@ declare
     _size constant integer := cardinality(ids);
     _all constant uuid[] := ids || others;
     _jobs jobq_private.new_job[];
+    _slot_at constant timestamptz := (
+        select j.slot_at
+        from jobq_private.job as j
+        where store_nodes.is_checked and j.job_id = others[1]
+    );
     _named integer;
 begin
     _jobs := jobq_private.node_jobs(nodes);
@@ -2448,7 +2471,7 @@ begin
         array(
             select jobq_private.as_node(
                 j, case when w.child is not null then store_nodes.graph_id end,
-                p.parent is not null
+                p.parent is not null, _slot_at
             )
             from unnest(_jobs) as j
             left join (
@@ -3002,7 +3025,8 @@ comment on function jobq.enqueue_graph is
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none
 -- Column kind: its kind; null when it is gone
--- Column state: the state it is in; gone when there is no trace of it, as of one that was deleted
+-- Column state: the state it is in; gone when there is no trace of it, as of one that
+-- was deleted, or none that the caller may see
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');

@@ -23,6 +23,7 @@ drop view if exists jobq_private.definition;
 drop function if exists jobq_private.version_at;
 drop function if exists jobq_private.template_references;
 drop function if exists jobq_private.takes_input;
+drop function if exists jobq_private.store_endpoint_kind;
 drop function if exists jobq_private.store_endpoint;
 drop function if exists jobq_private.spec_field;
 drop function if exists jobq_private.shared_pattern_problem;

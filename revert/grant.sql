@@ -13,5 +13,6 @@ drop function if exists jobq_private.refuse_job;
 drop function if exists jobq_private.copy_kind_queue;
 drop view if exists jobq_private.held_queue;
 drop function if exists jobq_private.check_queue_grant;
+drop function if exists jobq_private.check_author;
 
 commit;

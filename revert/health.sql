@@ -22,6 +22,8 @@ drop view if exists jobq_private.waiting_queue;
 drop view if exists jobq_private.unknown_kind;
 drop function if exists jobq_private.prune;
 drop function if exists jobq_private.multixact_members;
+drop function if exists jobq_private.look_waiting;
+drop function if exists jobq_private.listed;
 drop function if exists jobq_private.count_waiting;
 drop function if exists jobq_private.client_health;
 

@@ -8,6 +8,7 @@ drop function if exists jobq_http.submit_jobs;
 drop function if exists jobq_http.submit_job;
 drop function if exists jobq_http.stop_job;
 drop function if exists jobq_http.show_workers;
+drop function if exists jobq_http.show_totals;
 drop function if exists jobq_http.show_schedule;
 drop function if exists jobq_http.show_queues;
 drop function if exists jobq_http.show_queue;

@@ -46,6 +46,7 @@ drop function if exists jobq_private.redrive_jobs;
 drop function if exists jobq_private.read_jobs;
 drop function if exists jobq_private.put_off;
 drop function if exists jobq_private.prune_jobs;
+drop function if exists jobq_private.noted_at;
 drop function if exists jobq_private.make_partitions;
 drop function if exists jobq_private.make_partition;
 drop function if exists jobq_private.look_floor;

@@ -44,6 +44,7 @@ begin
         ('function', 'jobq_private.shared_pattern_problem', '', 1),
         ('function', 'jobq_private.spec_field', '', 1),
         ('function', 'jobq_private.store_endpoint', '', 1),
+        ('function', 'jobq_private.store_endpoint_kind', '', 1),
         ('function', 'jobq_private.takes_input', '', 1),
         ('function', 'jobq_private.template_references', '', 1),
         ('function', 'jobq_private.version_at', '', 1),

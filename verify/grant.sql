@@ -11,6 +11,7 @@ begin
         ('function', 'jobq.grant_queue', '', 1),
         ('function', 'jobq.list_queue_grants', '', 1),
         ('function', 'jobq.revoke_queue', '', 1),
+        ('function', 'jobq_private.check_author', '', 1),
         ('function', 'jobq_private.check_queue_grant', '', 1),
         ('function', 'jobq_private.copy_kind_queue', '', 1),
         ('function', 'jobq_private.refuse_job', '', 1),

@@ -15,6 +15,8 @@ begin
         ('function', 'jobq.replica_lag', '', 1),
         ('function', 'jobq_private.client_health', '', 1),
         ('function', 'jobq_private.count_waiting', '', 1),
+        ('function', 'jobq_private.listed', '', 1),
+        ('function', 'jobq_private.look_waiting', '', 1),
         ('function', 'jobq_private.multixact_members', '', 1),
         ('function', 'jobq_private.prune', '', 1),
         ('function', 'jobq_private.queue_health', '', 1),

@@ -32,6 +32,7 @@ begin
         ('function', 'jobq_http.show_queue', '', 1),
         ('function', 'jobq_http.show_queues', '', 1),
         ('function', 'jobq_http.show_schedule', '', 1),
+        ('function', 'jobq_http.show_totals', '', 1),
         ('function', 'jobq_http.show_workers', '', 1),
         ('function', 'jobq_http.stop_job', '', 1),
         ('function', 'jobq_http.submit_job', '', 1),

@@ -69,6 +69,7 @@ begin
         ('function', 'jobq_private.make_partitions', '', 1),
         ('function', 'jobq_private.new_id', '', 1),
         ('function', 'jobq_private.new_job_problem', '', 1),
+        ('function', 'jobq_private.noted_at', '', 1),
         ('function', 'jobq_private.payload_schema_problem', '', 1),
         ('function', 'jobq_private.prune_jobs', '', 1),
         ('function', 'jobq_private.put_off', '', 1),

@@ -23,6 +23,8 @@ begin
         ('function', 'jobq.update_schedule', '', 1),
         ('function', 'jobq_private.backfill_slots', '', 1),
         ('function', 'jobq_private.check_backfill', '', 1),
+        ('function', 'jobq_private.fire_due', '', 1),
+        ('function', 'jobq_private.fire_each', '', 1),
         ('function', 'jobq_private.graph_document', '', 1),
         ('function', 'jobq_private.refuse_schedule_change', '', 1),
         ('function', 'jobq_private.schedule_advance', '', 1),

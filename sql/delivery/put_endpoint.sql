@@ -1,10 +1,9 @@
 -- Purpose: declare an endpoint, or replace it: a kind whose jobs are delivered to an HTTP
 -- target, a Kafka topic or a Redis stream.
--- Invariant: one kind and one endpoint of the same name; what its templates refer to is
--- there. Jobs that exist keep the version they were made under.
+-- Invariant: one kind and one endpoint of the same name, and no kind that put_kind() has
+-- declared; what its templates refer to is there. Jobs that exist keep the version they were
+-- made under.
 -- Raises: 22004, 22023, JQ004, JQ007.
--- Never: FUNCTION_DENIED, FUNCTION_NOT_FOUND, SCHEMA_INVALID, CONFIG_NOT_FOUND,
--- PAYLOAD_SPEC_NOT_FOUND, SECRET_NOT_FOUND.
 -- Argument max_attempts: after how many failed deliveries a job is dead; 1 to 10000.
 -- Argument queue: the queue of its jobs; null means the default.
 -- Argument max_concurrency: how many of its jobs are delivered at a time by all workers, 1 to
@@ -53,26 +52,13 @@ begin
         put_endpoint.endpoint, put_endpoint.spec, put_endpoint.payload_spec,
         put_endpoint.config
     );
-    if exists (
-        select from jobq_private.endpoint as e where e.endpoint = put_endpoint.endpoint
-    ) then
-        -- First, so that put_kind() makes a version of the whole change.
-        perform jobq_private.store_endpoint(
-            put_endpoint.endpoint, put_endpoint.type, put_endpoint.spec,
-            put_endpoint.payload_spec, put_endpoint.config, put_endpoint.max_concurrency,
-            put_endpoint.max_per_second
-        );
-    end if;
-    perform jobq.put_kind(
-        put_endpoint.endpoint, put_endpoint.queue,
-        max_attempts => put_endpoint.max_attempts,
-        timeout => interval '10 s' + interval '1 ms' * coalesce(
+    perform jobq_private.store_endpoint_kind(
+        put_endpoint.endpoint, put_endpoint.queue, put_endpoint.max_attempts,
+        interval '10 s' + interval '1 ms' * coalesce(
             (put_endpoint.spec ->> 'timeout_ms')::numeric, 10000
         ),
-        retry_strategy => put_endpoint.retry_strategy,
-        retry_initial_delay => put_endpoint.retry_initial_delay,
-        retry_max_delay => put_endpoint.retry_max_delay,
-        retry_jitter => put_endpoint.retry_jitter
+        put_endpoint.retry_strategy, put_endpoint.retry_initial_delay,
+        put_endpoint.retry_max_delay, put_endpoint.retry_jitter
     );
     perform jobq_private.set_payload_schema(put_endpoint.endpoint, _schema);
     perform jobq_private.store_endpoint(

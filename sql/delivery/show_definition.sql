@@ -5,7 +5,7 @@
 -- Returns: a JSON object: name, version, created_at and updated_at; of a payload spec
 -- schema, of a config values, of an endpoint type, spec, payload_spec, config, queue,
 -- max_concurrency, max_per_second, paused_at, pause_reason and retry_policy (max_attempts,
--- backoff, initial_delay_ms, max_delay_ms).
+-- backoff, initial_delay_ms, max_delay_ms, jitter).
 -- Example: select jobq.show_definition('endpoint', 'send-welcome');
 create or replace function jobq.show_definition(type text, name text)
 returns json

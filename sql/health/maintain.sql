@@ -8,7 +8,6 @@
 -- end of statement_timeout: that ends the call, and the next one begins with the others, so
 -- that each has its turn however short that is.
 -- Raises: nothing.
--- Never: DEDUP_CONFLICT.
 -- Returns: no row when somebody else is at it.
 -- Column task: recovered, expired, resolved, ticked, pruned_jobs, pruned_keys, pruned_workflows, rolled_up,
 -- made_partitions or dropped_partitions.

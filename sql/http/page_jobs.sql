@@ -11,6 +11,7 @@
 -- Argument idempotency_key: only those with this key; null means all.
 -- Argument trigger: only IMMEDIATE or DELAYED ones, or firings, which are CRON.
 -- Argument is_finished: only those that have ended, or have not; null means all.
+-- Argument error_code: only those whose last error has this code; null means all.
 -- Argument vocabulary: as show_job() has it.
 -- Argument before: only jobs made before this one; null for the first page.
 -- Argument kind: only this kind; null means all.
@@ -30,7 +31,8 @@ create or replace function jobq_http.page_jobs(
     idempotency_key text default null,
     trigger text default null,
     is_finished boolean default null,
-    vocabulary text default null
+    vocabulary text default null,
+    error_code text default null
 )
 returns table (item json, cursor uuid)
 language plpgsql
@@ -83,7 +85,8 @@ begin
         select s.*
         from jobq_private.search_jobs(
             _states, page_jobs.kind, page_jobs.queue, page_jobs.metadata,
-            page_jobs.idempotency_key, page_jobs.trigger, _from, _to, page_jobs.max_jobs + 1
+            page_jobs.idempotency_key, page_jobs.trigger, page_jobs.error_code, _from, _to,
+            page_jobs.max_jobs + 1
         ) as s
     loop
         if _rows > 0 then

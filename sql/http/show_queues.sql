@@ -1,13 +1,14 @@
 -- Purpose: queues at a glance, by name: what queue_stats() tells, at a cost that has an end.
--- Invariant: looks at some 10,000 waiting jobs at most, as many of each queue: a count that
--- is greater than ends_at means more than that. Queues are found by descents of indexes.
--- running, blocked and dead end at most, the dead being the newest of all queues.
+-- Invariant: looks at some 10,000 waiting jobs, as many of each queue, and what is left of
+-- them of long ones: where queued, scheduled and retrying together are more than ends_at, there
+-- may be more of each. Queues are found by descents of indexes. running, blocked and dead are of
+-- most of all queues, the dead being the newest; goes_on names those of which there may be more.
 -- Raises: 22004, 22023.
 -- Argument most: where counts end at the latest, 1 to 100000.
 -- Argument max_queues: at most so many queues, 1 to 1000.
 -- Argument first: only queues from this name on; null for all.
 -- Returns: a JSON array of objects: queue, queued, scheduled, running, retrying, dead,
--- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, is_declared,
+-- blocked, oldest_runnable_ms, is_paused, paused_at, pause_reason, is_served, ends_at, goes_on, is_declared,
 -- key_max_running, max_depth.
 -- Example: select jobq_http.show_queues();
 create or replace function jobq_http.show_queues(
@@ -77,6 +78,18 @@ begin
         and (show_queues.first is null or n.queue >= show_queues.first)
         order by n.queue
         limit show_queues.max_queues
+    ),
+    looked as (
+        select w.*
+        from jobq_private.look_waiting(
+            array(select k.queue from known as k order by k.queue), show_queues.most
+        ) as w
+    ),
+    more as (
+        select
+            coalesce((select sum(l.running) from leased as l), 0) > show_queues.most as running,
+            coalesce((select sum(h.blocked) from held as h), 0) > show_queues.most as blocked,
+            coalesce((select sum(e.dead) from ended as e), 0) > show_queues.most as dead
     )
     select json_agg(json_build_object(
         'queue', k.queue,
@@ -92,7 +105,15 @@ begin
         'is_paused', q.paused_at is not null,
         'paused_at', q.paused_at,
         'pause_reason', q.pause_reason,
-        'ends_at', c.ends_at,
+        'ends_at', w.ends_at,
+        'goes_on', array_remove(array[
+            case when c.is_cut then 'queued' end,
+            case when c.is_cut then 'scheduled' end,
+            case when c.is_cut then 'retrying' end,
+            case when m.running and l.running > 0 then 'running' end,
+            case when m.blocked and h.blocked > 0 then 'blocked' end,
+            case when m.dead and e.dead > 0 then 'dead' end
+        ], null),
         'is_declared', q.queue is not null,
         'max_depth', q.max_depth,
         'key_max_running', q.key_max_running,
@@ -101,44 +122,20 @@ begin
             where k.queue = any (u.queues) and u.seen_at > _now - interval '1 min'
         )
     ) order by k.queue) into _document
-    from known as k
+    from looked as w
+    cross join lateral (select w.queue) as k (queue)
     left join jobq_private.queue as q on q.queue = k.queue
     left join leased as l on l.queue = k.queue
     left join held as h on h.queue = k.queue
     left join ended as e on e.queue = k.queue
-    cross join (
-        select greatest(least(
-            show_queues.most, 100 + 10000 / greatest(1, count(*))
-        ), 1) as ends_at
-        from known
-    ) as c
-    cross join lateral (
-        select
-            count(*) filter (where s.state = 'queued' and s.run_at <= _now) as queued,
-            count(*) filter (where s.state = 'queued' and s.run_at > _now) as scheduled,
-            count(*) filter (where s.state = 'retrying') as retrying,
-            min(s.run_at) filter (where s.run_at <= _now) as oldest
-        from (
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is null
-                limit c.ends_at + 1
-            )
-            union all
-            (
-                select j.state, j.run_at from jobq_private.job as j
-                where j.queue = k.queue and j.state in ('queued', 'retrying')
-                and j.lane_id is not null
-                limit c.ends_at + 1
-            )
-        ) as s
-    ) as w
+    cross join lateral (select w.queued + w.scheduled + w.retrying > w.ends_at) as c (is_cut)
     left join lateral (
         select d.due as run_at
         from jobq.next_due(array[k.queue]) as d (due)
-        where d.due <= _now and d.due > '0001-01-02 UTC' -- an open lane says no time
-    ) as o on true;
+        -- Of the others the oldest was seen; an open lane says no time.
+        where c.is_cut and d.due <= _now and d.due > '0001-01-02 UTC'
+    ) as o on true
+    cross join more as m;
     return coalesce(_document, '[]');
 end
 $$;

@@ -4,7 +4,7 @@
 -- Argument expires_at: no attempt begins after this instant: the job is then dead, with the
 -- code EXPIRED; after run_at, null for never.
 -- Argument is_endpoint: whether kind must be an endpoint.
--- Never: JOB_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND.
 -- Column item: the job as show_job() returns it.
 -- Example: select * from jobq_http.submit_job('send_email', '{"to": "ada@example.org"}');
 create or replace function jobq_http.submit_job(

@@ -56,12 +56,14 @@ begin
         enqueue.concurrency_key, enqueue.expires_at, enqueue.after, enqueue.after_failure,
         enqueue.batch_id
     ) = 0 then
+        -- Not in the statement: a volatile function there costs a level of its plan.
+        _job_id := jobq_private.new_id();
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, priority, max_attempts, timeout, lease,
             delivery_version, keep
         )
         select
-            jobq_private.new_id(), enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
+            _job_id, enqueue.kind, coalesce(enqueue.payload, '{}'), s.queue,
             s.priority, s.max_attempts, s.timeout, s.lease, s.delivery_version, s.keep
         from jobq_private.settings_for(enqueue.kind, enqueue.queue) as s
         where num_nonnulls(s.payload_schema, s.json_schema, s.max_depth, s.concurrency_key) = 0
@@ -69,7 +71,7 @@ begin
         and length(enqueue.kind) between 1 and 128
         and length(s.queue) between 1 and 128
         and jobq_private.json_size(enqueue.payload) <= least(308, 2 * s.max_payload_depth)
-        returning j.job_id, j.queue into _job_id, _queue;
+        returning j.queue into _queue;
         if found then
             -- An expression: PERFORM would be a query of its own.
             return case when jobq_private.wake(array[_queue]) is not null then _job_id end;

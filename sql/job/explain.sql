@@ -62,7 +62,8 @@ begin
     return query
     select 'event', format('waits for %s since %s, until %s', w.event, w.since, w.deadline)
     from jobq_private.waiter as w
-    where w.job_id = _job.job_id and w.deadline > clock_timestamp()
+    where w.job_id = _job.job_id
+    and w.deadline > clock_timestamp() and _job.run_at > clock_timestamp()
     order by w.since;
     return query
     select b.reason, b.explanation from jobq_private.explain_barrier(_job.job_id) as b;

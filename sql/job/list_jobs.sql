@@ -41,7 +41,8 @@ begin
     select s.*
     from jobq_private.search_jobs(
         case when list_jobs.state is not null then array[list_jobs.state] end,
-        list_jobs.kind, list_jobs.queue, null, null, null, '00000000-0000-0000-0000-000000000000',
+        list_jobs.kind, list_jobs.queue, null, null, null, null,
+        '00000000-0000-0000-0000-000000000000',
         coalesce(list_jobs.before, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), list_jobs.max_jobs
     ) as s;
 end

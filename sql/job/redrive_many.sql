@@ -9,6 +9,9 @@
 -- Argument error_code: only those whose last error has this code; null means all.
 -- Argument max_jobs: at most so many, 1 to 100000.
 -- Argument job_ids: only those of these jobs that are dead; null means all.
+-- Argument dry_run: whether to return the ids only of those that would go back.
+-- Argument latest: whether deliveries are made by their endpoint as it is now, and no longer as it
+-- was when the job was made; how many attempts a job has stays.
 -- Returns: the ids of the jobs that went back.
 -- Example: select * from jobq.redrive_many(kind => 'send_email', error_code => 'RECIPIENT_REFUSED');
 create or replace function jobq.redrive_many(
@@ -17,7 +20,9 @@ create or replace function jobq.redrive_many(
     since timestamptz default '-infinity',
     error_code text default null,
     max_jobs integer default 1000,
-    job_ids uuid[] default null
+    job_ids uuid[] default null,
+    dry_run boolean default false,
+    latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -32,8 +37,12 @@ declare
     _chosen uuid[];
     _ended timestamptz[];
 begin
-    if num_nulls(redrive_many.since, redrive_many.max_jobs) > 0 then
-        perform jobq_private.raise_error('NULL_ARGUMENT', 'since and max_jobs');
+    if num_nulls(
+        redrive_many.since, redrive_many.max_jobs, redrive_many.dry_run, redrive_many.latest
+    ) > 0 then
+        perform jobq_private.raise_error(
+            'NULL_ARGUMENT', 'since, max_jobs, dry_run and latest'
+        );
     elsif redrive_many.max_jobs not between 1 and 100000 then
         perform jobq_private.raise_error(
             'INVALID_ARGUMENT', 'max_jobs must be from 1 to 100000'
@@ -67,9 +76,11 @@ begin
     )
     select array_agg(c.job_id), array_agg(c.finished_at) into _chosen, _ended
     from chosen as c;
-    if _chosen is not null then
+    if redrive_many.dry_run then
+        return query select c.job_id from unnest(_chosen) as c (job_id);
+    elsif _chosen is not null then
         return query
-        select r.* from jobq_private.redrive_jobs(_chosen, _ended) as r;
+        select r.* from jobq_private.redrive_jobs(_chosen, _ended, redrive_many.latest) as r;
     end if;
 end
 $$;

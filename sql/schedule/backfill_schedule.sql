@@ -4,7 +4,7 @@
 -- rule does not hold: each slot has its job, due at once, in the order of the slots. All or
 -- none, and none where the span has too many. A paused schedule can be backfilled, and so can
 -- a span before its start.
--- Raises: 22004, 22023, JQ002, JQ004, JQ007.
+-- Raises: 22004, 22023, 42501, JQ002, JQ004, JQ007.
 -- Argument since: slots at or after this instant.
 -- Argument until: slots before this instant, which is not later than now.
 -- Argument max_slots: a span with more slots is refused, 1 to 10000.

@@ -2,7 +2,7 @@
 -- Invariant: the same definition changes nothing; another one becomes a new version,
 -- and the old one history. So every deployment may declare its schedules, all at once
 -- too. What is null takes its default, whatever it was before.
--- Raises: 22004, 22023, JQ001, JQ004, JQ005, JQ006, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ004, JQ005, JQ006, JQ009.
 -- Argument name: the schedule's name, 1 to 128 characters, no UUID.
 -- Argument kind: the kind of its jobs.
 -- Argument payload: the payload of its jobs.

@@ -1,8 +1,12 @@
 -- Purpose: turn the slots that are due into jobs.
 -- Invariant: each slot once, however many callers race, and none waits for another; see
--- schedule_advance. At most max_schedules schedules at a call, and as many jobs.
--- Raises: 22004, 22023, JQ004.
--- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 100000.
+-- schedule_advance. At most max_schedules schedules at a call, and as many jobs. A schedule that
+-- cannot fire holds up no other, so here OTHERS is caught: it keeps its slot, is tried again a
+-- minute later, and health() says why. What another transaction has crossed is the caller's to
+-- try again.
+-- Raises: 22004, 22023.
+-- Never: DEDUP_CONFLICT, ENQUEUE_DENIED.
+-- Argument max_schedules: at most so many schedules, and as many jobs, 1 to 10000.
 -- Column job_id: the job that stands for the slot.
 -- Column created: false where the overlap rule gave the slot to a job that is still
 -- live.
@@ -17,7 +21,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-    _jobs jobq_private.new_job[];
+    _until constant timestamptz := clock_timestamp();
 begin
     if tick.max_schedules is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'max_schedules');
@@ -28,33 +32,18 @@ begin
     end if;
 
     perform jobq_private.schedule_follow(tick.max_schedules);
-    _jobs := jobq_private.schedule_advance(tick.max_schedules, clock_timestamp());
-    if _jobs is null then
+    begin
+        return query
+        select * from jobq_private.fire_due(tick.max_schedules, _until);
         return;
-    end if;
-    for schedule_id, slot_at, job_id, created in
-    with fired as materialized (
-        select j.schedule_id, j.slot_at, f.job_id, f.created
-        from jobq_private.schedule_fire(_jobs) as f
-        join unnest(_jobs) as j on j.ordinal = f.ordinal
-    ),
-    awaiting as (
-        update jobq_private.schedule as s
-        set awaited_job_id = f.job_id
-        from fired as f
-        where s.schedule_id = f.schedule_id and s.from_completion
-    )
-    select f.schedule_id, f.slot_at, f.job_id, f.created
-    from fired as f
-    order by f.slot_at, f.schedule_id
-    loop
-        if created then
-            perform jobq_private.hang_graph(job_id, s.graph)
-            from jobq_private.schedule as s
-            where s.schedule_id = tick.schedule_id and s.graph is not null;
-        end if;
-        return next;
-    end loop;
+    exception
+        when transaction_rollback then
+            raise;
+        when others then
+            null;
+    end;
+    return query
+    select * from jobq_private.fire_each(tick.max_schedules, _until);
 end
 $$;
 

@@ -1,4 +1,5 @@
--- Purpose: for how long tick() has nothing to do: until the next slot of a schedule.
+-- Purpose: for how long tick() has nothing to do: until the next slot of a schedule,
+-- or until one that could not fire is tried again.
 -- Invariant: a duration by the database's clock; reads one entry of an index. A schedule
 -- that counts from completion is not known of before its job has ended and tick() was
 -- called. Raises: nothing.
@@ -14,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 set jit = off
 set enable_seqscan = off
 as $$
-    select min(s.next_run_at) - clock_timestamp()
+    select min(greatest(s.next_run_at, s.retry_at)) - clock_timestamp()
     from jobq_private.schedule as s
     where s.status = 'active' and s.next_run_at is not null
 $$;

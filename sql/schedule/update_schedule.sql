@@ -2,7 +2,7 @@
 -- Invariant: changes is a JSON object with parameters of create_schedule(); what it
 -- does not name stays, null means the default. Giving cron takes every away, and the
 -- other way round. No change, no new version.
--- Raises: 22004, 22023, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
+-- Raises: 22004, 22023, 42501, JQ001, JQ002, JQ004, JQ005, JQ006, JQ007, JQ009.
 -- Members changes: create_schedule, but not name
 -- Returns: the id of the new version; of the old one when nothing changes.
 -- Example: select jobq.update_schedule('weekly summary', '{"cron": "0 10 * * MON"}');

@@ -1,6 +1,7 @@
 -- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. Raises: 22004,
--- JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist. A job that another
+-- transaction adds meanwhile is not seen, since an enqueue locks nothing of its kind: it waits
+-- for the kind to be declared anew. Raises: 22004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void

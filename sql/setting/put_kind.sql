@@ -1,10 +1,9 @@
 -- Purpose: declare a kind of job, or replace what is declared of it; null means the
 -- queue's setting, else the global default.
 -- Invariant: one row, last writer wins, but with a version the newest; jobs that exist keep what
--- they were made with, but for the backoff.
--- Raises: 22004, 22023, 42501, JQ006, JQ007.
--- Never: DEFINITION_EXISTS, CONFIG_NOT_FOUND, ENDPOINT_NOT_FOUND, PAYLOAD_SPEC_NOT_FOUND,
--- SECRET_NOT_FOUND.
+-- they were made with, but for the backoff. An endpoint is declared by put_endpoint() alone: the
+-- row is written first, so that one which comes at the same time is seen.
+-- Raises: 22004, 22023, 42501, JQ004, JQ006, JQ007.
 -- Argument queue: the queue of its jobs where the call names none.
 -- Argument dedup: the strategy for jobs with a dedup_key: skip, enqueue, replace, debounce or
 -- throttle.
@@ -153,8 +152,7 @@ begin
     if found and exists (
         select from jobq_private.endpoint as e where e.endpoint = put_kind.kind
     ) then
-        perform jobq_private.begin_definition('endpoint', put_kind.kind, 'put');
-        perform jobq_private.pin_delivery(put_kind.kind);
+        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', put_kind.kind));
     end if;
 exception
     when check_violation or foreign_key_violation or numeric_value_out_of_range then

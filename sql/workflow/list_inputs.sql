@@ -4,7 +4,8 @@
 -- Column parent_id: the job that was waited for
 -- Column name: its name in the graph; null when it is in none
 -- Column kind: its kind; null when it is gone
--- Column state: the state it is in; gone when there is no trace of it, as of one that was deleted
+-- Column state: the state it is in; gone when there is no trace of it, as of one that
+-- was deleted, or none that the caller may see
 -- Column result: what it returned; null unless it has succeeded
 -- Column after_failure: what follows for the job that waits when this one is dead or cancelled
 -- Example: select parent_id, result from jobq.list_inputs(:'running');

@@ -309,4 +309,24 @@ def log_without_end(context: JobContext) -> None:
         context.log("INFO", "x" * 8192)
 
 
+@bad
+def close_standard_error() -> None:
+    sys.stderr.close()
+
+
+@bad
+async def stop_the_loop() -> None:
+    asyncio.get_running_loop().stop()
+
+
+@bad
+async def leave_a_task_that_exits() -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    left = asyncio.create_task(leave())
+    while not left.done():
+        await asyncio.sleep(0)
+
+
 BAD = tuple(handler.kind for handler in registry if handler.definition["queue"] == "bad")

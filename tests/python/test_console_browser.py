@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,11 +16,12 @@ import psycopg
 import pytest
 from http_api import SETTINGS, Api, served
 from playwright.async_api import Browser, Page, async_playwright, expect
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from servers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 expect.set_options(timeout=60_000)
 PICTURES = ROOT / "docs" / "console"
@@ -491,6 +492,44 @@ async def test_a_reader_sees_no_button(database: str) -> None:
             assert set(names) <= {"Show", "Open", "Copy"}, path
         await expect(page.get_by_role("link", name="Audit")).to_have_count(0)
         assert wrong == []
+
+
+@contextmanager
+def outage(database: str) -> Iterator[None]:
+    """The database lets nobody in for a while, and sends away who is there."""
+    elsewhere = make_conninfo(database, dbname="postgres")
+    name = conninfo_to_dict(database)["dbname"]
+    with psycopg.connect(elsewhere, autocommit=True) as admin:
+        admin.execute(f"alter database {name} allow_connections false")
+        try:
+            admin.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name]
+            )
+            yield
+        finally:
+            admin.execute(f"alter database {name} allow_connections true")
+
+
+async def test_in_an_outage_a_page_stays_says_how_old_it_is_and_goes_on(database: str) -> None:
+    async with visiting(database, ["read"]) as (page, api, _):
+        await expect(page.locator("[data-live-mark]")).to_have_text("live")
+        await page.evaluate("window.isSame = true")
+        waited = await page.locator(".tile").first.inner_text()
+        old = re.compile(
+            r"What is shown is of \d\d:\d\d:\d\d UTC: the database does not answer now"
+        )
+        with outage(database):
+            await expect(page.get_by_role("alert")).to_have_text(old)
+            await expect(page.locator("[data-live-mark]")).to_be_hidden()
+            async with page.expect_response(lambda answer: answer.status == 503):
+                pass  # one of its looks is answered so, and does not replace it
+            await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+            await expect(page.get_by_role("alert")).to_have_text(old)
+        api.run("select jobq.enqueue('k', queue => 'late') from generate_series(1, 9)")
+        await expect(page.locator("[data-live-mark]")).to_be_visible()
+        await expect(page.get_by_role("alert")).to_be_hidden()
+        await expect(page.locator(".tile").first).not_to_have_text(waited)
+        assert await page.evaluate("window.isSame")
 
 
 def test_the_guide_shows_pictures_that_are_taken_here() -> None:

@@ -462,8 +462,8 @@ async def test_a_worker_killed_between_send_and_settle_repeats_once_with_the_sam
     monkeypatch.setenv("JOBQ_DELIVERY_ALLOW", "127.0.0.1")
     async with sinking() as sink, AsyncClient(database) as client:
         spec = {"url": f"{sink.url}/once-held"}
-        await client.put_endpoint("kill", "HTTP", spec)
-        await client.put_kind("kill", max_attempts=2, lease="4 s")
+        await client.put_queue("default", lease="4 s")
+        await client.put_endpoint("kill", "HTTP", spec, max_attempts=2)
         job = await client.enqueue("kill")
 
         async def has_arrived() -> bool:

@@ -19,7 +19,7 @@ from jobq import AsyncClient, Job, JobContext, Registry, Worker
 from jobq.delivery import Deliverer, Keyring, SecretKeyError
 from jobq.delivery.endpoint import Endpoints
 from jobq.delivery.secret import Vault
-from jobq.errors import InvalidArgument
+from jobq.errors import Conflict, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -224,6 +224,17 @@ def context_of(
     )
 
 
+async def test_a_worker_with_a_handler_of_an_endpoints_name_is_told(database: str) -> None:
+    registry = Registry()
+    registry.handler("race", max_attempts=7)(lambda _payload: None)
+    async with AsyncClient(database, registry=registry) as client:
+        before = await client.put_endpoint("race", "HTTP", {"url": "http://a.example"})
+        worker = Worker(database, registry)
+        with pytest.raises(Conflict, match="the kind is an endpoint"):
+            await worker.run()
+        assert await client.get_definition("endpoint", "race") == before
+
+
 async def done(client: AsyncClient, job_id: UUID) -> Job:
     """Wait for a job's end."""
 
@@ -255,12 +266,13 @@ async def test_a_worker_without_key_or_driver_leaves_jobs_to_others(
         await client.put_secret("key", "canary", keyring=Keyring([KEY]))
         spec = {"url": "http://a.example", "headers": {"a": "{{secret.key}}"}}
         await client.put_endpoint("keyless", "HTTP", spec)
+        await client.put_endpoint("keyless-2", "HTTP", spec)
         await client.put_endpoint(
             "driverless", "REDIS_STREAM", {"redis_url": "redis://a.example", "stream": "s"}
         )
         ids = [(await client.enqueue(kind, priority=9)).job_id for kind in kinds]
 
-        async with Worker(database, lacking, poll=0.1) as worker:
+        async with Worker(database, lacking, poll=0.1, metrics_port=0) as worker:
 
             async def is_said() -> bool:
                 reasons = {(await client.explain(job_id))[0].reason for job_id in ids}
@@ -268,7 +280,15 @@ async def test_a_worker_without_key_or_driver_leaves_jobs_to_others(
                 return reasons == {"unknown_kind"} and isinstance(lacks, dict) and len(lacks) == 2
 
             await until_async(is_said)
-            assert worker.health()["lacks"].keys() == {"SECRET_KEY_MISSING", "NO_DRIVER"}  # type: ignore[attr-defined]
+            lacks = worker.health()["lacks"]
+            assert isinstance(lacks, dict)
+            assert lacks.keys() == {"SECRET_KEY_MISSING", "NO_DRIVER"}
+            named = {code: text.partition(": ")[0] for code, text in lacks.items()}
+            assert named["NO_DRIVER"] == "driverless"
+            if is_told:
+                assert named["SECRET_KEY_MISSING"] == "keyless, keyless-2"
+                metrics = worker.metrics_text() or b""
+                assert b'worker_kinds_left{code="SECRET_KEY_MISSING"} 2.0' in metrics
             ids += [(await client.enqueue(kind, priority=9)).job_id for kind in kinds]
             await done(client, (await client.enqueue("other")).job_id)
             with psycopg.connect(database) as connection:

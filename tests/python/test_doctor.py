@@ -225,6 +225,16 @@ THREATS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     ),
     "slot left behind": ("wal", "drop the slot", slot_left_behind),
     "maintenance kept": ("maintenance", "end that session", maintenance_kept),
+    "schedule without a grant": (
+        "schedules", "change or retire the schedule",
+        lambda url: statement(
+            url,
+            "select jobq.create_schedule('s', 'k', every => '1 h');"
+            " update jobq_private.schedule set login = 'gone', next_run_at = now();"
+            " select jobq.enforce_queue_grants(); select from jobq.tick();"
+            " select jobq.enforce_queue_grants(false)",
+        ),
+    ),
     "autovacuum": (
         "autovacuum", "set autovacuum = on", lambda url: switched_off(url, "autovacuum"),
     ),

@@ -205,13 +205,35 @@ def test_a_refused_job_is_told_in_few_lines(connect: Connect, arguments: str) ->
     assert messages[0][1] in {"INVALID_ARGUMENT", "PAYLOAD_INVALID"}
 
 
+def test_a_key_that_is_held_holds_up_one_schedule(connect: Connect) -> None:
+    holder, keeper = connect(), connect()
+    for name in ("held", "free"):
+        keeper.execute("select jobq.create_schedule(%s, 'k', every => '1 h')", [name])
+    holder.execute("begin; select jobq.enqueue('k', dedup_key => 'held', dedup => 'skip')")
+    keeper.execute("update jobq_private.schedule set next_run_at = now()")
+    fired = "select s.name from jobq.job as j join jobq.schedule as s using (schedule_id)"
+    deadline = time.monotonic() + 60
+    while not (names := keeper.execute(fired).fetchall()):
+        assert time.monotonic() < deadline, "the other fires"
+        keeper.execute("select from jobq.maintain()")
+    assert names == [("free",)]
+    failed = "select finding from jobq.health() where subject = 'schedules' and not is_ok"
+    assert "held was to fire" in value(keeper, failed)
+    holder.execute("rollback")
+    keeper.execute("update jobq_private.schedule set retry_at = now() where retry_at is not null")
+    while value(keeper, failed) is not None:
+        assert time.monotonic() < deadline, "it fires for the slot that it kept"
+        keeper.execute("select from jobq.maintain()")
+    assert sorted(keeper.execute(fired).fetchall()) == [("free",), ("held",)]
+
+
 def test_a_lock_or_a_timeout_holds_up_one_task_of_maintenance(connect: Connect) -> None:
     holder, keeper, watcher = connect(), connect(), connect()
     while keeper.execute("select from jobq.maintain() where has_more").fetchone():
         pass
     keeper.execute("select jobq.configure(lease => '1 s'); select jobq.enqueue('work')")
     keeper.execute("select from jobq.claim('{default}', 'w')")
-    holder.execute("begin; lock table jobq_private.schedule")
+    holder.execute("begin; lock table jobq_private.schedule in share mode")
     tasks = "select task, affected from jobq.maintain()"
     failed = "select finding from jobq.health() where subject = 'maintenance' and not is_ok"
     done: dict[str, int | None] = dict(keeper.execute(tasks).fetchall())

@@ -104,3 +104,63 @@ async def test_the_specification_has_every_field_of_an_endpoint(api: Api) -> Non
         kind: set(known) for kind, known in fields.items()
     }
     assert {kind: one["required"] for kind, one in told.items()} == needed
+
+
+READ_BACK: list[tuple[str, dict[str, Any]]] = [
+    ("/payload-specs/s", {"name": "s", "schema": {"required": ["a"]}}),
+    ("/configs/c", {"name": "c", "values": {"a": 0.1}}),
+    ("/endpoints/e", {**endpoint(1), "max_per_second": 0.5}),
+    (
+        "/endpoints/e",
+        {
+            **endpoint(1),
+            "retry_policy": {"max_attempts": 4, "jitter": 0, "backoff": "decorrelated"},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "body"), READ_BACK)
+async def test_a_put_takes_what_a_get_gave(api: Api, one: str, body: dict[str, Any]) -> None:
+    assert (await api.ask("POST", one[:-2], json=body)).status_code == 201
+    if one.startswith("/endpoints"):
+        await api.ask("POST", f"{one}/pause", json={"reason": "it is down"})
+    shown = await api.ask("GET", one)
+    put = await api.ask("PUT", one, json=shown.json(), headers={"if-match": shown.headers["etag"]})
+    assert (put.status_code, put.json()) == (200, shown.json())
+    wrong = await api.ask("PUT", one, json={**shown.json(), "versions": 1})
+    assert wrong.status_code == 400
+
+
+async def test_retries_that_the_queue_is_left_to_choose_can_be_put_back(api: Api) -> None:
+    api.run(
+        """select jobq.put_endpoint('e', 'HTTP', '{"url": "http://a.example"}',
+        max_attempts => null, retry_strategy => null, retry_initial_delay => null,
+        retry_max_delay => null, retry_jitter => null)"""
+    )
+    shown = (await api.ask("GET", "/endpoints/e")).json()
+    assert set(shown["retry_policy"].values()) == {None}
+    assert (await api.ask("PUT", "/endpoints/e", json=shown)).json() == shown
+
+
+async def test_a_put_without_jitter_gives_the_default_back(api: Api) -> None:
+    policy = {"max_attempts": 3, "jitter": 0.5}
+    made = await api.ask("POST", "/endpoints", json={**endpoint(1), "retry_policy": policy})
+    assert made.json()["retry_policy"]["jitter"] == 0.5
+    put = await api.ask("PUT", "/endpoints/e", json=endpoint(1))
+    assert put.json()["retry_policy"]["jitter"] == 0.25
+    for jitter in (-0.1, 1.1, "0.5"):
+        bad = {**endpoint(1), "retry_policy": {"jitter": jitter}}
+        assert (await api.ask("PUT", "/endpoints/e", json=bad)).status_code == 400
+
+
+async def test_a_kind_and_an_endpoint_do_not_take_each_others_place(api: Api) -> None:
+    policy = {"max_attempts": 3}
+    made = await api.ask("POST", "/endpoints", json={**endpoint(1), "retry_policy": policy})
+    refused = await api.ask("POST", "/kinds", json={"kind": "e", "queue": "mail"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "IS_ENDPOINT")
+    assert "PUT /endpoints" in refused.json()["error"]["hint"]
+    assert (await api.ask("GET", "/endpoints/e")).json() == made.json()
+    await api.ask("POST", "/kinds", json={"kind": "k", "max_attempts": 2})
+    refused = await api.ask("POST", "/endpoints", json={**endpoint(1), "name": "k"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "KIND_EXISTS")

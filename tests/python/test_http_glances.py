@@ -42,7 +42,11 @@ async def test_what_the_console_shows_is_there_for_every_client(api: Api) -> Non
     api.run(SETUP)
     [queue] = (await answered(api, "/glance/queues"))["items"]
     assert (queue["queue"], queue["queued"], queue["running"], queue["dead"]) == ("money", 1, 1, 1)
-    assert queue["is_paused"] and queue["pause_reason"] == "audit"
+    totals = await answered(api, "/glance/totals")
+    assert {k: v for k, v in totals.items() if v and k != "oldest_runnable_ms"} == {
+        "queued": 1, "running": 1, "dead": 1, "queues": 1, "paused": 1
+    }  # fmt: skip
+    assert queue["goes_on"] == [] and queue["is_paused"] and queue["pause_reason"] == "audit"
     api.run("select jobq.enqueue('k', queue => q) from unnest('{a,z}'::text[]) as q")
     first = await answered(api, "/glance/queues", "/glance/queues?limit=2")
     rest = await answered(api, "/glance/queues", f"/glance/queues?limit=2&cursor={first['cursor']}")

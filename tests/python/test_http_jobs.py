@@ -585,8 +585,24 @@ async def test_dead_jobs_are_redriven_by_endpoint(api: Api) -> None:
     assert attempts[0]["created_at"] == attempts[0]["started_at"]
     wrong = await api.ask("POST", "/jobs:redrive", json={"endpoint": "other"})
     assert wrong.json()["job_ids"] == []
-    right = await api.ask("POST", "/jobs:redrive", json={"endpoint": "send-welcome-email"})
+    code = attempts[0]["error"]["type"]
+    for given, found in ((code, [job]), ("OTHER", [])):
+        listed = await api.ask("GET", f"/jobs?error_code={given}")
+        assert [item["job_id"] for item in listed.json()["items"]] == found
+        dry = {"error_code": given, "dry_run": True}
+        assert (await api.ask("POST", "/jobs:redrive", json=dry)).json()["job_ids"] == found
+    assert (await api.ask("GET", f"/jobs/{job}")).json()["state"] == "dead"
+    assert (await api.ask("GET", "/jobs?trigger=CRON&error_code=A")).status_code == 400
+    name = "send-welcome-email"
+    given = {**(await api.ask("GET", f"/endpoints/{name}")).json(), "queue": "other"}
+    assert (await api.ask("PUT", f"/endpoints/{name}", json=given)).json()["version"] == 2
+    right = await api.ask("POST", "/jobs:redrive", json={"endpoint": name, "latest": True})
     assert right.json()["job_ids"] == [job]
+    [(is_latest,)] = api.run(
+        "select j.delivery_version = k.delivery_version"
+        " from jobq.job as j join jobq_private.kind as k using (kind)"
+    )
+    assert is_latest
 
 
 async def test_steps_and_waits_of_a_worker_over_http(api: Api) -> None:

@@ -68,6 +68,7 @@ HTTP = {
         "backoff": "exponential",
         "initial_delay_ms": 1000,
         "max_delay_ms": 30000,
+        "jitter": 0.25,
     },
 }
 
@@ -146,6 +147,28 @@ async def test_a_kind_recurs_too_and_a_start_is_now_by_default(api: Api) -> None
     job = await made(api, "/jobs", body)
     assert (job["kind"], job["endpoint_type"]) == ("report", None)
     assert job["starts_at"] == job["created_at"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/jobs/{}/explain"),
+        ("GET", "/jobs/{}/attempts"),
+        ("GET", "/jobs/{}/logs"),
+        ("GET", "/executions/{}/logs"),
+        ("POST", "/jobs/{}/redrive"),
+    ],
+)
+async def test_what_only_a_run_has_is_not_asked_of_a_recurring_job(
+    api: Api, method: str, path: str
+) -> None:
+    job = await made(api, "/jobs", {"kind": "report", "trigger": "CRON", "every_ms": 60_000})
+    answer = await api.ask(method, path.format(job["job_id"]))
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (404, "JOB_IS_RECURRING")
+    assert "/jobs/{job_id}/executions" in error["hint"]
+    runs = await api.ask("GET", f"/jobs/{job['job_id']}/executions")
+    assert (runs.status_code, runs.json()["items"]) == (200, [])
 
 
 async def test_the_graph_of_a_recurring_job_runs_after_its_job(api: Api) -> None:

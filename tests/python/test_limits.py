@@ -31,7 +31,7 @@ PATIENCE = 60.0
 CLAIMERS = 16
 KEYS = 12
 LIMIT = 2
-JOBS = 480
+JOBS = 320
 WHOLE = 6
 RATE = 40
 BURST = 3
@@ -431,9 +431,9 @@ def test_limits_of_queue_and_kind_and_rates_hold_together(connect: Connect) -> N
         " key_rate_limit => %s, key_rate_burst => %s)",
         [WHOLE, LIMIT, RATE, BURST],
     )
-    fill(watcher, 80)
-    watcher.execute("select jobq.enqueue('k') from generate_series(1, 20)")
-    watcher.execute("select jobq.enqueue('other') from generate_series(1, 20)")
+    fill(watcher, 40, keys=KEYS // 2)
+    watcher.execute("select jobq.enqueue('k') from generate_series(1, 10)")
+    watcher.execute("select jobq.enqueue('other') from generate_series(1, 10)")
     errors: list[BaseException] = []
     claimers = [Claimer(connect, seed, errors, ("default",)) for seed in range(CLAIMERS)]
     for claimer in claimers:

@@ -206,6 +206,11 @@ async def test_a_key_is_held_and_released_through_every_door(api: Api) -> None:
         said += [client.release_key(**key), client.release_key(**key)]
         client.hold_key(**key, until=until)
         assert api.run(held) == [(1,)]
+    with psycopg.connect(api.url) as mine:
+        Client(mine).hold_key(**key, until=timedelta(hours=3))
+        left = mine.execute("select held_until - now() from jobq_private.gate").fetchall()
+        assert left == [(timedelta(hours=3),)], "it counts by the database's clock"
+        mine.rollback()
     said += [command("limits", "release", *words), command("limits", "release", *words)]
     assert command("limits", "hold", "--seconds", "7200", *words) == ""
     assert api.run(held) == [(1,)]

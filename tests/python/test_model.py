@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
-EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("JOBQ_MODEL_EXAMPLES", "12"))
 SESSIONS = 3
 QUEUES = ("q1", "q2")
 KINDS = ("plain", "reuse")

@@ -477,6 +477,27 @@ def test_a_look_at_a_live_job_locks_none_of_the_days_of_others(connect: Connect)
         assert connection.execute(locked).fetchone() == (0,)
 
 
+def test_an_attempt_that_ends_locks_no_other_days_of_attempts(connect: Connect) -> None:
+    connection = connect()
+    made = "select count(jobq_private.make_partition('attempt', now()::date - n))"
+    connection.execute(f"{made} from generate_series(3, 20) as n")
+    connection.execute(
+        "select count(jobq.enqueue('fails', priority => n)) from generate_series(1, 3) as n"
+    )
+    locked = """
+        select count(*) from pg_locks
+        where pid = pg_backend_pid() and relation::regclass::text ~ 'attempt_([0-9]{8}|default)$'
+    """
+    for call in (
+        "jobq.release(job_id, attempt)",
+        "jobq.fail(job_id, attempt, 'no')",
+        "jobq.fail_many(jsonb_agg(jsonb_build_object('job_id', job_id, 'attempt', attempt)))",
+    ):
+        with connection.transaction():
+            connection.execute(f"select {call} from jobq.claim('{{default}}', 'w')".encode())
+            assert connection.execute(locked).fetchone() == (1,), call
+
+
 def test_priorities_with_nothing_due_cost_a_claim_no_probe_each(connect: Connect) -> None:
     connection = connect()
     connection.execute(

@@ -238,7 +238,7 @@ HARMLESS = {
     "list_queue_grants", "list_router_statements", "list_shards", "list_undeclared_kinds",
     "next_tick", "preview_cron",
     "put_epoch", "put_shard",
-    "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse",
+    "ready", "replica_lag", "revoke_queue", "shard_of", "show_login", "show_pulse", "show_totals",
     "tick_in",
 }  # fmt: skip
 
@@ -318,7 +318,9 @@ class Intruder:
         return str(digest)
 
     def attack(self, name: str, statement: str, values: list[str]) -> None:
-        """Run a statement as `mine`; note the name when it does harm."""
+        """Run a statement as `mine`; note the name when it does harm, which is said once."""
+        if name in self.harmful:
+            return
         self.calls += 1
         with self.connection.transaction(force_rollback=True):
             rows: list[tuple[Any, ...]] = []
@@ -466,34 +468,32 @@ def mine(isolated: Connection, database: str) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.mark.every_version
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "set role theirs",
-        "set role jobq_owner",
-        "set session authorization theirs",
-        "select set_config('session_authorization', 'theirs', false)",
-        "select set_config('role', 'jobq_owner', false)",
-        "select jobq.grant_queue('mine', 'theirs', 'work')",
-        "select jobq.revoke_queue('theirs', 'theirs', 'work')",
-        "select jobq.enforce_queue_grants(false)",
-        "insert into jobq_private.queue_grant values ('mine'::regrole, 'theirs', 'work')",
-        "insert into jobq.queue_grant (queue, privilege) values ('theirs', 'work')",
-        "select * from jobq_private.held_queue",
-        "alter table jobq_private.job disable row level security",
-        "create policy p on jobq_private.job using (true)",
-        "grant theirs to mine",
-        "create view jobq.v as select 1",
-        "comment on table jobq_private.job is 'x'",
-    ],
+BEYOND_A_LOG_IN = (
+    "set role theirs",
+    "set role jobq_owner",
+    "set session authorization theirs",
+    "select set_config('session_authorization', 'theirs', false)",
+    "select set_config('role', 'jobq_owner', false)",
+    "select jobq.grant_queue('mine', 'theirs', 'work')",
+    "select jobq.revoke_queue('theirs', 'theirs', 'work')",
+    "select jobq.enforce_queue_grants(false)",
+    "insert into jobq_private.queue_grant values ('mine'::regrole, 'theirs', 'work')",
+    "insert into jobq.queue_grant (queue, privilege) values ('theirs', 'work')",
+    "select * from jobq_private.held_queue",
+    "alter table jobq_private.job disable row level security",
+    "create policy p on jobq_private.job using (true)",
+    "grant theirs to mine",
+    "create view jobq.v as select 1",
+    "comment on table jobq_private.job is 'x'",
 )
-def test_a_log_in_cannot_become_another_or_change_the_rules(
-    mine: Connection, statement: str
-) -> None:
-    with pytest.raises(psycopg.Error) as raised:
-        mine.execute(statement)
-    assert raised.value.sqlstate in ("42501", "55000"), raised.value
+
+
+@pytest.mark.every_version
+def test_a_log_in_cannot_become_another_or_change_the_rules(mine: Connection) -> None:
+    for statement in BEYOND_A_LOG_IN:
+        with pytest.raises(psycopg.Error) as raised:
+            mine.execute(statement)
+        assert raised.value.sqlstate in ("42501", "55000"), (statement, raised.value)
 
 
 @pytest.mark.every_version

@@ -168,7 +168,7 @@ async def test_what_the_worker_lacks_costs_no_attempt(
         job = await client.get(job_id)
         assert (job.state, job.attempts) == ("queued", 0)
         assert job.run_at - job.created_at > timedelta(seconds=50)
-        assert worker.health()["lacks"] == {"NO_DRIVER": "no driver of X"}
+        assert worker.health()["lacks"] == {"NO_DRIVER": "a: no driver of X"}
         assert b'worker_jobs_unable_total{code="NO_DRIVER"} 1.0' in (worker.metrics_text() or b"")
     assert "this worker cannot do a: no driver of X (NO_DRIVER)" in caplog.text
 
@@ -309,6 +309,21 @@ def test_a_coroutine_that_holds_up_the_loop_is_interrupted(database: str, tmp_pa
         assert job.state == "dead"
         assert job.last_error is not None and "LoopBlockedError" in job.last_error
         assert client.result(patient.job_id, timeout=60) == 1, "no lease was lost"
+        worker.signal(signal.SIGTERM)
+        assert worker.wait() == 0, worker.log
+
+
+def test_what_a_handler_does_to_its_process_ends_neither_worker_nor_log(
+    database: str, tmp_path: Path
+) -> None:
+    with (
+        Client(database) as client,
+        working(database, tmp_path, target="hostile_handlers:registry") as worker,
+    ):
+        for kind in ("close_standard_error", "stop_the_loop", "leave_a_task_that_exits"):
+            job_id = client.enqueue(kind, queue="default").job_id
+            until(lambda: client.get(job_id).state == "succeeded", "for its end")  # noqa: B023
+            until(lambda: str(job_id) in worker.log, "for the line about it")  # noqa: B023
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0, worker.log
 

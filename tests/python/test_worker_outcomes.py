@@ -334,7 +334,7 @@ async def test_a_job_of_an_unknown_kind_waits_for_a_worker_that_knows_it(
         job = await client.enqueue("new", max_attempts=1, **keys)
         while await reasons() != ["unknown_kind", "waiting"]:
             await asyncio.sleep(0.02)
-        while older.health()["lacks"] != {"UNKNOWN_KIND": "no handler of kind new"}:
+        while older.health()["lacks"] != {"UNKNOWN_KIND": "new: no handler of this kind"}:
             await asyncio.sleep(0.02)
         waiting = await client.get(job.job_id)
         assert (waiting.state, waiting.attempts) == ("queued", 0)

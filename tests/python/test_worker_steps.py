@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -403,21 +405,36 @@ async def test_a_step_must_have_a_name(database: str, client: AsyncClient, name:
 
 @pytest.mark.parametrize(
     ("event", "timeout"),
-    [("", 1), ("paid", timedelta(seconds=-1)), ("paid", timedelta(days=40_000))],
+    [
+        ("", 1),
+        ("paid", timedelta(seconds=-1)),
+        ("paid", timedelta(days=40_000)),
+        ("paid", 1e20),
+        ("paid", math.nan),
+        (None, 1e20),
+        (None, timedelta(days=900_000)),
+        (None, datetime(9999, 1, 1, tzinfo=UTC)),
+        (None, datetime(2030, 1, 1)),
+    ],
 )
 def test_a_wait_that_cannot_be_kills_its_job(
-    database: str, event: str, timeout: timedelta | float
+    database: str, event: str | None, timeout: Any
 ) -> None:
     registry = Registry()
 
     @registry.handler("flow")
     def flow(_payload: Any, context: JobContext) -> Any:
-        return context.wait_for(event, timeout)
+        return context.sleep(timeout) if event is None else context.wait_for(event, timeout)
 
     with psycopg.connect(database) as connection:
         job_id = Client(connection).enqueue("flow").job_id
         [ran] = run_due(connection, registry)
-        assert str(ran.error).startswith("timeout must be" if event else "the name of an event")
+        says = {
+            "": "the name of an event",
+            "paid": "timeout must be",
+            None: "a sleep must|the moment",
+        }
+        assert re.match(says[event], str(ran.error))
         job = Client(connection).get(job_id)
         assert (job.state, job.last_error_code, job.attempt) == ("dead", "STEP_INVALID", 1)
 

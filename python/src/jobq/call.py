@@ -40,6 +40,7 @@ class Call(Generic[T]):
         inputs: kinds and payloads, to be checked against schemas that the database cannot
             enforce by itself.
         may_lag: whether a standby may answer, where the client has one.
+        from_now: an argument that says how long from now, by the database's clock.
     """
 
     function: str
@@ -48,6 +49,7 @@ class Call(Generic[T]):
     row_factory: Any = tuple_row
     inputs: Sequence[tuple[str, Json]] = ()
     may_lag: bool = False
+    from_now: str | None = None
 
     @property
     def given(self) -> dict[str, object]:
@@ -56,16 +58,19 @@ class Call(Generic[T]):
 
 
 @cache
-def statement(function: str, parameters: tuple[str, ...]) -> bytes:
+def statement(function: str, parameters: tuple[str, ...], from_now: str | None = None) -> bytes:
     """Return the statement that calls a function with named parameters.
 
     Args:
         function: its name in the schema jobq, or with a schema before it.
         parameters: their names, in the order of the arguments.
+        from_now: that of them, if any, which is given as a time from now.
     """
     path = function.split(".") if "." in function else ["jobq", function]
     arguments = [
-        sql.SQL("{} => {}").format(sql.Identifier(name), sql.Placeholder(name))
+        sql.SQL("{} => now() + {}" if name == from_now else "{} => {}").format(
+            sql.Identifier(name), sql.Placeholder(name)
+        )
         for name in parameters
     ]
     return (

@@ -207,9 +207,9 @@ class Client:
                 self.declare()
             self._check(call.inputs)
         given = call.given
-        text = statement(call.function, tuple(given))
+        text = statement(call.function, tuple(given), call.from_now)
         with (
-            translate(),
+            translate(given.values()),
             self._connected(call) as connection,
             confirmed(connection),
             reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,
@@ -502,8 +502,8 @@ class AsyncClient:
                 await self.declare()
             await self._check(call.inputs)
         given = call.given
-        text = statement(call.function, tuple(given))
-        with translate():
+        text = statement(call.function, tuple(given), call.from_now)
+        with translate(given.values()):
             async with (
                 self._connected(call) as connection,
                 reading_json(connection.cursor(row_factory=call.row_factory)) as cursor,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from jobq.arguments import as_timedelta
 from jobq.outcomes import Cancelled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from jobq.models import Json
@@ -158,12 +157,11 @@ class JobContext:
 
         Args:
             until: the moment, with a time zone; or how long from now, as a timedelta or in
-                seconds.
+                seconds; at most 36500 days away.
+
+        Raises:
+            StepInvalid: it is too far away, or has no time zone. The job is then dead.
         """
-        if not isinstance(until, datetime | timedelta):
-            until = timedelta(seconds=until)
-        elif isinstance(until, datetime) and until.tzinfo is None:
-            raise ValueError("the moment to sleep until needs a time zone")
         return self._steps.sleep(until)
 
     def wait_for(self, event: str, timeout: timedelta | float | None = None) -> Any:  # noqa: ANN401 - the payload
@@ -184,7 +182,7 @@ class JobContext:
             EventTimeout: it did not come in time. Where it is not caught, the job is dead.
             StepInvalid: the name or the timeout is not allowed. The job is then dead.
         """
-        return self._steps.wait_for(event, as_timedelta(timeout))
+        return self._steps.wait_for(event, timeout)
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list of Input, or awaited
         """Return what the jobs have come to that this one waited for (``enqueue(after=...)``).

@@ -59,6 +59,11 @@ ERROR_TABLE: Final = {
         404,
         "batch not found",
     ),
+    "JOB_IS_RECURRING": ErrorRow(
+        "JQ001",
+        404,
+        "this is a recurring job, which does not run itself",
+    ),
     "JOB_NOT_FOUND": ErrorRow(
         "JQ001",
         404,
@@ -113,6 +118,16 @@ ERROR_TABLE: Final = {
         "JQ004",
         409,
         "another job holds this idempotency key",
+    ),
+    "IS_ENDPOINT": ErrorRow(
+        "JQ004",
+        409,
+        "the kind is an endpoint",
+    ),
+    "KIND_EXISTS": ErrorRow(
+        "JQ004",
+        409,
+        "a kind of this name was declared that is no endpoint",
     ),
     "PAYLOAD_TOO_LARGE": ErrorRow(
         "JQ005",

@@ -15,7 +15,7 @@ import psycopg
 from jobq.error_table import ERROR_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from jobq.models import Job
 
@@ -274,15 +274,16 @@ _HINTS: Final[dict[type[JobqError] | str, str]] = {
 }
 
 
-def of_database(error: psycopg.Error) -> JobqError:
+def of_database(error: psycopg.Error, given: Iterable[object] = ()) -> JobqError:
     """Return the exception of jobq's that a driver's exception means.
 
     Args:
         error: what psycopg, or its pool, raised.
+        given: what the caller has given: for an integer that has no room there is no function.
     """
     state, said = error.sqlstate or "", error.diag
     kind = _BY_SQLSTATE.get(state) or _BY_CLASS.get(state[:2])
-    if kind is NotDeployed and _has_huge_integer(said.message_primary or ""):
+    if kind is NotDeployed and any(_is_huge(value) for value in given):
         kind = InvalidArgument
     if kind is None and not state:
         is_transport = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -298,8 +299,11 @@ def of_database(error: psycopg.Error) -> JobqError:
 
 
 @contextmanager
-def translate() -> Iterator[None]:
+def translate(given: Iterable[object] = ()) -> Iterator[None]:
     """Raise jobq's exceptions in place of psycopg's, which become their ``__cause__``.
+
+    Args:
+        given: the arguments of a caller's, as for `of_database`.
 
     Raises:
         JobqError: of the class that the SQLSTATE names.
@@ -307,12 +311,14 @@ def translate() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise of_database(error) from error
+        raise of_database(error, given) from error
 
 
-def _has_huge_integer(message: str) -> bool:
-    """Tell an argument that no integer holds, for which there is no function, from no function."""
-    return "=> bigint" in message or "=> numeric" in message
+def _is_huge(value: object) -> bool:
+    """Tell an integer, or a list with one, that PostgreSQL's integer does not hold."""
+    if isinstance(value, list | tuple):
+        return any(_is_huge(element) for element in value)
+    return isinstance(value, int) and not -(2**31) <= value < 2**31
 
 
 def _of_transport(error: psycopg.Error) -> type[JobqError]:

@@ -257,6 +257,9 @@ def redrive_many(
     since: datetime | None = None,
     error_code: str | None = None,
     max_jobs: int = 1000,
+    *,
+    dry_run: bool = False,
+    latest: bool = False,
 ) -> Call[list[UUID]]:
     """Run many dead jobs again and return their ids.
 
@@ -266,6 +269,9 @@ def redrive_many(
         since: only jobs that ended at or after this moment.
         error_code: only jobs whose last error has this code.
         max_jobs: at most so many, 1 to 100000.
+        dry_run: whether to return the ids only.
+        latest: whether deliveries are made by their endpoint as it is now, and no longer as it
+            was when the job was made.
     """
     arguments = {
         "queue": queue,
@@ -273,5 +279,7 @@ def redrive_many(
         "since": since,
         "error_code": error_code,
         "max_jobs": max_jobs,
+        "dry_run": dry_run,
+        "latest": latest,
     }
     return Call("redrive_many", arguments, lambda rows: [row[0] for row in rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta  # noqa: TC003 - read when a method is bound
+from datetime import datetime, timedelta
 
 from jobq.call import Call, nothing, scalar
 from jobq.models import Limit, record
@@ -45,16 +45,27 @@ def put_limit(
 
 
 def hold_key(
-    queue: str, concurrency_key: str, until: datetime, reason: str | None = None
+    queue: str, concurrency_key: str, until: datetime | timedelta, reason: str | None = None
 ) -> Call[None]:
-    """Start no job of one key until a time; what runs goes on."""
+    """Start no job of one key until a time; what runs goes on.
+
+    Args:
+        queue: its name.
+        concurrency_key: the key.
+        until: when it may start jobs again; a timedelta counts from now by the database's clock.
+        reason: why, for explain.
+
+    Raises:
+        InvalidArgument: the key has not 1 to 1024 bytes.
+    """
     arguments = {
         "queue": queue,
         "concurrency_key": concurrency_key,
         "until": until,
         "reason": reason,
     }
-    return Call("hold_key", arguments, nothing)
+    from_now = "until" if isinstance(until, timedelta) else None
+    return Call("hold_key", arguments, nothing, from_now=from_now)
 
 
 def release_key(queue: str, concurrency_key: str) -> Call[bool]:

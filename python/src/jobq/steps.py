@@ -99,20 +99,26 @@ class Steps:
         """Do a step, or return what it has come to before."""
         return self._work(self._step(self._own_name(name), call))
 
-    def sleep(self, until: datetime | timedelta) -> Any:  # noqa: ANN401 - None, or awaited
+    def sleep(self, until: datetime | timedelta | float) -> Any:  # noqa: ANN401 - None, or awaited
         """Wait for a moment: for an event that nobody emits, by the database's clock."""
-        self._sleeps += 1
         now = datetime.now(UTC)
-        pause = min(max(moment_of(until, now) - now, timedelta(0)), LONGEST_WAIT)
+        if isinstance(until, datetime) and until.tzinfo is None:
+            raise StepInvalid("the moment to sleep until needs a time zone")
+        moment = until if isinstance(until, datetime) else _length(until)
+        pause = max(moment_of(moment, now) - now, timedelta(0))
+        if pause > LONGEST_WAIT:
+            raise StepInvalid("a sleep must be of at most 36500 days", detail=str(until))
+        self._sleeps += 1
         event = f"sleep:{self._job_id}:{self._sleeps}"
         return self._work(self._sleep(event, pause))
 
-    def wait_for(self, event: str, timeout: timedelta | None) -> Any:  # noqa: ANN401 - the payload
+    def wait_for(self, event: str, timeout: timedelta | float | None) -> Any:  # noqa: ANN401 - the payload
         """Wait for an event."""
         _check_name("event", event)
-        if timeout is not None and not timedelta(0) <= timeout <= LONGEST_WAIT:
-            raise StepInvalid("timeout must be between 0 and 36500 days")
-        return self._work(self._wait_for(event, timeout))
+        limit = None if timeout is None else _length(timeout)
+        if limit is not None and not timedelta(0) <= limit <= LONGEST_WAIT:
+            raise StepInvalid("timeout must be between 0 and 36500 days", detail=str(timeout))
+        return self._work(self._wait_for(event, limit))
 
     def inputs(self) -> Any:  # noqa: ANN401 - a list, or awaited
         """Return what the jobs have come to that this one waited for."""
@@ -274,6 +280,14 @@ async def _awaited(work: Work) -> Any:  # noqa: ANN401 - what the work comes to
 
 async def _of(wanted: Awaitable[Any]) -> Any:  # noqa: ANN401 - whatever it is
     return await wanted
+
+
+def _length(given: timedelta | float) -> timedelta:
+    """Return a length of time; one beyond all that is allowed for what no timedelta holds."""
+    try:
+        return timedelta(seconds=given) if isinstance(given, int | float) else given
+    except (OverflowError, ValueError):
+        return timedelta.max
 
 
 def _check_name(what: str, name: object) -> None:

@@ -22,7 +22,9 @@ declare
 begin
     select format('endpoint %s: %s in %s %s', check_references.endpoint, r.written,
         r.field, case
-            when r.namespace is null then 'is not input, config, secret or job and a path'
+            when r.namespace is null
+                then 'is not input, config, secret or job and a path, within {{ and }}'
+            when r.namespace = 'name' then 'is the name of a member: references stand in values'
             when r.namespace = 'config' then 'is not in the config'
             when r.namespace in ('input', 'job') then 'cannot be used there'
             when r.is_optional then 'cannot have a default'

@@ -18,8 +18,8 @@ begin
     select jobq_private.record_version('endpoint', e.endpoint, jsonb_build_object(
         'type', e.type, 'spec', e.spec, 'payload_spec', e.payload_spec,
         'config', e.config, 'max_concurrency', e.max_concurrency,
-        'max_per_second', e.max_per_second, 'queue', k.queue, 'retry_policy',
-        jobq_private.retry_document(k) || jsonb_build_object('jitter', k.retry_jitter)
+        'max_per_second', e.max_per_second, 'queue', k.queue,
+        'retry_policy', jobq_private.retry_document(k)
     ))
     into _version
     from jobq_private.endpoint as e

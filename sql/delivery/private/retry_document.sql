@@ -12,7 +12,8 @@ as $$
         'max_attempts', (kind).max_attempts,
         'backoff', (kind).retry_strategy,
         'initial_delay_ms', jobq_private.milliseconds((kind).retry_initial_delay),
-        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay)
+        'max_delay_ms', jobq_private.milliseconds((kind).retry_max_delay),
+        'jitter', (kind).retry_jitter
     )
 $$;
 

@@ -39,7 +39,7 @@ begin
                 && !exists (@.keyvalue() ? (
                     !(@.key like_regex "^[-!#$%&''*+.^_`|~0-9A-Za-z]+$")
                     || @.key like_regex "^(content-length|transfer-encoding)$" flag "i"
-                    || @.value like_regex "[^\\t -~]")))'),
+                    || @.value like_regex "[^\\t -~]" flag "s")))'),
         ('url', 'http:// or https://, a host without a user, a port up to 65535, and a path, of'
             || ' at most 8192 characters; a host that is not taken in Unicode is in ASCII (xn--)',
             format($path$strict $ ? (@ like_regex "^[{][{]" || @ like_regex

@@ -1,7 +1,8 @@
 -- Purpose: what the templates of an endpoint's spec refer to: field, namespace, path, and
 -- whether there is a default.
--- Invariant: a reference that cannot be read has no namespace; names of members are no
--- templates; sign_with names a secret without braces. Raises: nothing.
+-- Invariant: a reference that cannot be read, or has no end, has no namespace; one in the name of
+-- a member, where none may stand, has the namespace name; sign_with names a secret without
+-- braces. Raises: nothing.
 create or replace function jobq_private.template_references(spec jsonb)
 returns table (
     field text, namespace text, path text, written text, is_optional boolean
@@ -27,6 +28,24 @@ begin
         '^\s*(input|config|secret|job)((?:\.[\w-]+)*)'
         || '\s*(?:\?\?\s*("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null|\[\])\s*)?$'
     ) as r (parts) on r.parts[2] <> '' or r.parts[1] = 'input'
+    union
+    select s.key, null, null, m.found[1], false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "string")'
+    ) as t (text)
+    cross join lateral regexp_match(
+        regexp_replace(t.text #>> '{}', '\{\{.*?\}\}', ' ', 'g'),
+        '\{\{\s*(?:input|config|secret|job)\M.{0,60}'
+    ) as m (found)
+    where m.found is not null
+    union
+    select s.key, 'name', null, n.name #>> '{}', false
+    from jsonb_each(template_references.spec) as s
+    cross join lateral jsonb_path_query(
+        s.value, 'strict $.** ? (@.type() == "object").keyvalue().key'
+    ) as n (name)
+    where n.name #>> '{}' ~ '\{\{\s*(input|config|secret|job)\M'
     union
     select 'sign_with', 'secret', template_references.spec ->> 'sign_with',
         template_references.spec ->> 'sign_with', false

@@ -25,7 +25,7 @@ as $$
     select
         'queues', count(*) = 0,
         coalesce(
-            left('no live worker serves ' || string_agg(u.queue, ', ' order by u.queue), 500),
+            'no live worker serves ' || jobq_private.listed(array_agg(u.queue order by u.queue)),
             'every queue with due jobs has a live worker'
         ),
         'start a worker with these queues, or call work() where their kinds are functions'
@@ -34,9 +34,9 @@ as $$
     select
         'kinds', count(*) = 0,
         coalesce(
-            left('no live worker knows ' || string_agg(
-                format('%s in queue %s', u.kind, u.queue), ', ' order by u.kind, u.queue
-            ), 500),
+            'no live worker knows ' || jobq_private.listed(array_agg(
+                format('%s in queue %s', u.kind, u.queue) order by u.kind, u.queue
+            )),
             'every kind that workers have met has one that knows it'
         ),
         'start a worker that has handlers for these kinds, or drivers and keys'
@@ -45,10 +45,9 @@ as $$
     select
         'functions', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)),
-                '; ' order by k.kind
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('kind %s needs %s', k.kind, coalesce(p.problem, b.bar)) order by k.kind
+            ), '; '),
             'every function that a kind runs is there'
         ),
         'create the function, let the log-in of a worker run it, or declare the kind with put_kind() anew'
@@ -60,10 +59,10 @@ as $$
     select
         'slots', count(*) = 0,
         coalesce(
-            left(string_agg(
-                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker),
-                ', ' order by w.worker
-            ), 500),
+            jobq_private.listed(array_agg(
+                format('%s slots of worker %s are held by handlers that hang', w.stuck, w.worker)
+                order by w.worker
+            )),
             'no handler holds a slot of its worker past its timeout'
         ),
         'give these handlers timeouts of their own, or have them run in processes'
@@ -73,7 +72,7 @@ as $$
     select
         'maintenance', count(*) = 0,
         coalesce(
-            left(string_agg(m.problem, '; ' order by m.problem), 500), 'no task has failed'
+            jobq_private.listed(array_agg(m.problem order by m.problem), '; '), 'no task has failed'
         ),
         'mend what the error names, or end that session; maintain() tries again at each call'
     from (
@@ -95,6 +94,19 @@ as $$
         and l.granted
         and h.rolled_to < now() - interval '5 min'
     ) as m (problem)
+    union all
+    select
+        'schedules', count(*) = 0,
+        coalesce(
+            left(string_agg(
+                format('%s was to fire at %s: %s', s.name, s.next_run_at, s.failure),
+                '; ' order by s.name
+            ), 500),
+            'no schedule has failed to fire'
+        ),
+        'mend what the error names, or change or retire the schedule; it is tried again each minute, and the others fire'
+    from jobq_private.schedule as s
+    where s.retry_at is not null and s.status = 'active'
     union all
     select
         'dead_tuples', d.dead < 50000 or d.dead < d.live,

@@ -2,7 +2,7 @@
 -- Invariant: 1,000 rows at a time, or what resolve() does in its time; the last time begins within
 -- the time given. Partitions are made once, and more of them by the next call, after a commit. What
 -- somebody has locked holds up nothing else for longer than a second.
--- Raises: JQ004, 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
+-- Raises: 55P03. Never: NULL_ARGUMENT, INVALID_ARGUMENT.
 create or replace function jobq_private.upkeep(
     task text, at_most interval, out affected bigint, out has_more boolean
 )

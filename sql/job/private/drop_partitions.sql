@@ -37,16 +37,16 @@ begin
         _kept := null;
         if _partition like 'job_archive%' then
             execute format(
-                'select not exists (select from jobq_private.%I as a'
-                ' where not jobq_private.is_needed(a.job_id, a.batch_id, %L))',
-                _partition, _oldest
-            ) into _is_needed;
-            continue when _is_needed;
-            execute format(
                 'select array_agg(row(a.*)::jobq_private.job_archive) from jobq_private.%I as a'
-                ' where jobq_private.is_needed(a.job_id, a.batch_id, %L)',
-                _partition, _oldest
+                ' where a.job_id in (select jobq_private.needed_jobs(%L, %L))',
+                _partition, to_date(right(_partition, 8), 'YYYYMMDD'), _oldest
             ) into _kept;
+            if _kept is not null then
+                execute format(
+                    'select count(*) = cardinality($1) from jobq_private.%I', _partition
+                ) into _is_needed using _kept;
+                continue when _is_needed;
+            end if;
         end if;
         execute format('drop table jobq_private.%I', _partition);
         insert into jobq_private.job_archive select k.* from unnest(_kept) as k;

@@ -1,9 +1,11 @@
 -- Purpose: record every attempt that ended without success.
 -- Invariant: a row for each change out of running by UPDATE, whoever makes it, so the
 -- history has no gaps; success leaves by the archive, which is its own record, and
--- settle_failures() records what it does for all of a batch at once: its setting only has this
--- look whether the row is there, so nobody who sets it leaves a gap. The WHEN
--- clause is short, since PostgreSQL reads its text again for every statement.
+-- settle_failures() records what it does for all of a batch at once: its setting only tells
+-- the time under which the row stands already, so nobody who sets it leaves a gap. The row is
+-- not looked for, which would lock every day of the history; to add it again locks one. A
+-- clock may step back meanwhile. The WHEN clause is short, since PostgreSQL reads its text again
+-- for every statement.
 -- Raises: nothing.
 create or replace function jobq_private.record_attempt()
 returns trigger
@@ -13,29 +15,34 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    _noted_at timestamptz;
 begin
-    if new.state = 'succeeded' or (
-        current_setting('jobq.notes_attempts', true) = 'on'
-        and exists (
-            select from jobq_private.attempt as a
-            where a.job_id = old.job_id and a.attempt = old.attempt and a.finished_at >= now()
-        )
-    ) then
+    if new.state = 'succeeded' then
         return null;
     end if;
+    _noted_at := jobq_private.noted_at(current_setting('jobq.notes_attempts', true));
     insert into jobq_private.attempt (
         job_id, attempt, state, started_at, finished_at, worker, error_code, error,
         error_details, endpoint, region
     )
     values (
-        old.job_id, old.attempt, new.state, old.claimed_at, clock_timestamp(), old.worker,
+        old.job_id, old.attempt, new.state, old.claimed_at,
+        case
+            when _noted_at between now() - interval '1 min'
+                and clock_timestamp() + interval '1 min'
+            then _noted_at
+            else clock_timestamp()
+        end,
+        old.worker,
         case when new.state in ('retrying', 'dead') then new.last_error_code end,
         case when new.state in ('retrying', 'dead') then new.last_error end,
         case when new.state in ('retrying', 'dead') then new.last_error_details end,
         case when old.delivery_version is not null then old.kind end,
         old.region
-    );
-    if old.lane_id is not null or old.place is not null then
+    )
+    on conflict do nothing;
+    if found and (old.lane_id is not null or old.place is not null) then
         perform jobq_private.leave_lane(new);
     end if;
     return null;

@@ -2,7 +2,7 @@
 -- Invariant: runs with the caller's rights, so it needs EXECUTE on enqueue(). What the
 -- database decides (state, attempt, lease, id and more) cannot be given.
 -- Raises: 22004, 22023, JQ002, JQ004, JQ005, JQ006, JQ010.
--- Never: JOB_NOT_FOUND, BATCH_NOT_FOUND.
+-- Never: JOB_IS_RECURRING, JOB_NOT_FOUND, BATCH_NOT_FOUND.
 create or replace function jobq_private.enqueue_from_view()
 returns trigger
 language plpgsql

@@ -4,7 +4,7 @@
 -- legal, as for every other writer. A row that somebody else has changed meanwhile counts
 -- as not found.
 -- Raises: JQ002, JQ003, JQ004, JQ005, JQ006, 23503.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.update_from_view()
 returns trigger
 language plpgsql

@@ -8,7 +8,7 @@
 -- gone through for each row, as it is where it stands in any other condition than an index's.
 -- Raises: nothing.
 create or replace function jobq_private.redrive_jobs(
-    job_ids uuid[], finished_ats timestamptz[]
+    job_ids uuid[], finished_ats timestamptz[], latest boolean default false
 )
 returns setof uuid
 language plpgsql
@@ -58,7 +58,11 @@ begin
             a.region, a.queue, a.kind, a.idempotency_key, a.dedup_key, a.dedup,
             case when a.last_error_code <> all(_of_parents) then a.last_error_code end,
             case when a.last_error_code <> all(_of_parents) then a.last_error end,
-            a.last_error_details, a.metadata, a.payload, a.delivery_version, a.lane_id,
+            a.last_error_details, a.metadata, a.payload,
+            case
+                when not redrive_jobs.latest then a.delivery_version
+                else (select k.delivery_version from jobq_private.kind as k where k.kind = a.kind)
+            end, a.lane_id,
             a.concurrency_key, a.keep, true, a.batch_id, clock_timestamp()
         from unnest(redrive_jobs.job_ids, redrive_jobs.finished_ats) as c (job_id, finished_at)
         join jobq_private.job_archive as a

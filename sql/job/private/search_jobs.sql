@@ -4,7 +4,7 @@
 -- more than that, so that a filter which nothing fits costs what it may. Raises: nothing.
 create or replace function jobq_private.search_jobs(
     states text[], kind text, queue text, metadata jsonb, idempotency_key text, trigger text,
-    oldest uuid, before uuid, max_jobs integer
+    error_code text, oldest uuid, before uuid, max_jobs integer
 )
 returns setof jobq.job
 language plpgsql
@@ -45,6 +45,10 @@ begin
         and (
             search_jobs.trigger is null
             or jobq_private.job_trigger(j) = search_jobs.trigger
+        )
+        and (
+            search_jobs.error_code is null
+            or j.last_error_code = search_jobs.error_code
         )
         order by j.job_id desc
         limit _left;

@@ -25,12 +25,12 @@ begin
     with stored as (
         insert into jobq_private.job as j (
             job_id, kind, payload, queue, run_at, priority, max_attempts, timeout, lease,
-            idempotency_key, metadata, delivery_version, concurrency_key, lane_id, expires_at,
+            idempotency_key, metadata, slot_at, delivery_version, concurrency_key, lane_id, expires_at,
             keep, state, batch_id, is_awaited
         )
         select
             r.job_id, r.kind, r.payload, r.queue, r.run_at, r.priority, r.max_attempts,
-            r.timeout, r.lease, r.idempotency_key, r.metadata, r.delivery_version,
+            r.timeout, r.lease, r.idempotency_key, r.metadata, r.slot_at, r.delivery_version,
             r.concurrency_key, r.lane_id, r.expires_at, r.keep, r.state, r.batch_id,
             r.is_awaited
         from jobq_private.job_rows(store_jobs.jobs, _ids) as r

@@ -2,8 +2,9 @@
 -- lanes in which there was none, or that may not start one; and, for a caller that starts all of
 -- these jobs and then looks for more, those that have no more.
 -- Invariant: the caller holds the lanes' locks, and the gates of those with a rate or an order.
--- One job of each lane while there are lanes for all that is wanted, else equal shares; no more than
--- its bounds say, null for what the queue says of each key. Raises: nothing.
+-- One job of each lane while there are lanes for all that is wanted, by a statement of its own where
+-- all lanes are alike, as in most claims; else equal shares. No more than its bounds say, null for
+-- what the queue says of each key. Raises: nothing.
 create or replace function jobq_private.take_from_lanes(
     lanes jobq_private.lane[], max_running integer, bounds jobq_private.lane_bounds,
     now timestamptz, wanted integer, needs_places boolean, takes_all boolean
@@ -29,7 +30,42 @@ declare
     _starts constant integer[] := bounds.starts;
     _heads constant uuid[] := bounds.heads;
     _batch jobq_private.lane_batch;
+    _none bigint[];
 begin
+    if cardinality(lanes) <= wanted and _share = 1 and bounds is null then
+        select
+            coalesce(array_agg(t.job) filter (where t.job is not null), '{}'),
+            array_agg(t.place) filter (where t.job is not null),
+            array_agg(t.n) filter (where t.job is null)
+        into _batch.jobs, _batch.places, _none
+        from (
+            select l.ordinality as n, p.places[1] as place, (
+                select j.ctid
+                from jobq_private.job as j
+                where j.queue = l.queue
+                and j.lane_id = l.lane_id
+                and j.priority = l.priority
+                and j.state in ('queued', 'retrying')
+                and j.run_at <= take_from_lanes.now
+                order by j.run_at, j.job_id
+                limit case when m.max_running is null or p.places <> '{}' then 1 else 0 end
+                for update skip locked
+            ) as job
+            from unnest(take_from_lanes.lanes) with ordinality as l
+            cross join lateral (
+                select coalesce(
+                    case when l.concurrency_key is not null then take_from_lanes.max_running end,
+                    _default
+                ) as max_running
+                offset 0
+            ) as m
+            cross join lateral jobq_private.free_places(l.queue, l.lane_id, m.max_running, 1)
+                as p (places)
+            offset 0
+        ) as t;
+        _batch.idle := array(select take_from_lanes.lanes[u.n] from unnest(_none) as u (n));
+        return _batch;
+    end if;
     with tried as materialized (
         select l.ordinality as n, p.places, array(
             select j.ctid

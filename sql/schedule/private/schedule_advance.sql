@@ -4,9 +4,10 @@
 -- by one statement and read by the next: its snapshot has what others have committed
 -- until then. Earliest first; what the schedules of one call leave of max_schedules is
 -- shared among them for slots that they have missed; one that counts from completion
--- can have missed none. A schedule whose zone is gone is paused. Raises: nothing.
+-- can have missed none. A schedule whose zone is gone is paused; one that could not fire waits
+-- until it is to be tried again. With only_id no other is taken. Raises: nothing.
 create or replace function jobq_private.schedule_advance(
-    max_schedules integer, until timestamptz
+    max_schedules integer, until timestamptz, only_id uuid default null
 )
 returns jobq_private.new_job[]
 language plpgsql
@@ -25,8 +26,10 @@ begin
     from (
         select s.schedule_id
         from jobq_private.schedule as s
-        where s.status = 'active' and s.next_run_at <= schedule_advance.until
-        order by s.next_run_at
+        where s.status = 'active' and s.next_run_at is not null
+        and greatest(s.next_run_at, s.retry_at) <= schedule_advance.until
+        and (schedule_advance.only_id is null or s.schedule_id = schedule_advance.only_id)
+        order by greatest(s.next_run_at, s.retry_at)
         limit schedule_advance.max_schedules
         for no key update skip locked
     ) as l;
@@ -56,7 +59,9 @@ begin
             last_tick_at = coalesce(p.slots[cardinality(p.slots)], s.last_tick_at),
             status = case when p.problem is null then 'active' else 'paused' end,
             paused_at = case when p.problem is not null then now() end,
-            pause_reason = p.problem
+            pause_reason = p.problem,
+            retry_at = null,
+            failure = null
         from planned as p
         where s.schedule_id = p.schedule_id and s.next_run_at = p.due_at
         returning s.*, p.slots

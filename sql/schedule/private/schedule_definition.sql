@@ -14,7 +14,8 @@ as $$
     select to_jsonb(schedule) - array[
         'schedule_id', 'version', 'previous_version_id', 'replaced_by_id', 'status',
         'parsed', 'next_run_at', 'awaited_job_id', 'last_tick_at', 'paused_at',
-        'pause_reason', 'region', 'created_at', 'retired_at'
+        'pause_reason', 'retry_at', 'failure', 'login', 'region', 'created_at',
+        'retired_at'
     ]
 $$;
 

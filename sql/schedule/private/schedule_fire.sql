@@ -2,8 +2,9 @@
 -- Invariant: the checks were made when the schedule was declared, and are not repeated:
 -- a slot that could be refused would be lost, or hold up all others. One statement
 -- finds the slots that are to be skipped, one stores the first of each key and all that
--- may overlap; what is left goes in one by one, in the order of keys.
--- Raises: JQ004.
+-- may overlap; what is left goes in one by one, in the order of keys. While grants by queue are
+-- enforced, who has declared the schedule must still be allowed to add what it adds.
+-- Raises: 42501, JQ004.
 -- Never: NULL_ARGUMENT, INVALID_ARGUMENT, PAYLOAD_TOO_LARGE, PAYLOAD_TOO_DEEP,
 -- PAYLOAD_INVALID, QUEUE_FULL, JOB_NOT_FOUND, BATCH_NOT_FOUND, BATCH_ENDED, ILLEGAL_STATE.
 create or replace function jobq_private.schedule_fire(jobs jobq_private.new_job[])
@@ -21,6 +22,11 @@ declare
     _done integer[];
     _job jobq_private.new_job;
 begin
+    if row_security_active('jobq_private.job') then
+        perform jobq_private.check_author(s.login, s.queue, s.kind, s.dedup, s.graph)
+        from jobq_private.schedule as s
+        where s.schedule_id in (select j.schedule_id from unnest(schedule_fire.jobs) as j);
+    end if;
     select array_agg(j.ordinal), array_agg(l.job_id) into _ordinals, _ids
     from unnest(schedule_fire.jobs) as j
     join jobq_private.job as l on l.kind = j.kind and l.dedup_key = j.dedup_key

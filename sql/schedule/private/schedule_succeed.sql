@@ -30,6 +30,9 @@ begin
     _next.previous_version_id := old.schedule_id;
     _next.replaced_by_id := null;
     _next.region := 'default';
+    _next.login := session_user;
+    _next.retry_at := null;
+    _next.failure := null;
     _next.created_at := now();
     _next.retired_at := null;
     _next.status := case when _is_alive then old.status else 'active' end;

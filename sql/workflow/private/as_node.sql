@@ -1,6 +1,9 @@
--- Purpose: a new job as one of a graph: whether it waits, and whether others wait for it.
+-- Purpose: a new job as one of a graph: whether it waits, whether others wait for it, and of which
+-- slot of a schedule it is.
 -- Invariant: reads nothing. Raises: nothing.
-create or replace function jobq_private.as_node(job jobq_private.new_job, waits_in uuid, is_awaited boolean)
+create or replace function jobq_private.as_node(
+    job jobq_private.new_job, waits_in uuid, is_awaited boolean, slot_at timestamptz
+)
 returns jobq_private.new_job
 language plpgsql
 immutable
@@ -11,6 +14,7 @@ as $$
 begin
     job.callback_of := waits_in;
     job.is_awaited := as_node.is_awaited;
+    job.slot_at := as_node.slot_at;
     return job;
 end
 $$;

@@ -12,6 +12,7 @@ as $$
 declare
     _parent integer[] := array_fill(0, array[cardinality(names)]);
     _arrow jobq_private.arrow;
+    _seen integer[] := _parent;
     _path integer[] := '{}'::integer[];
     _at integer;
 begin
@@ -22,11 +23,12 @@ begin
         _parent[_arrow.child] := _arrow.parent;
         _at := _arrow.child;
     end loop;
-    while _at <> all(_path) loop
+    while _seen[_at] = 0 loop
         _path := _path || _at;
+        _seen[_at] := cardinality(_path);
         _at := _parent[_at];
     end loop;
-    _path := _path[array_position(_path, _at):] || _at;
+    _path := _path[_seen[_at]:] || _at;
     return (
         select string_agg(left(names[p.place], 64), ' waits for ' order by p.n)
         from unnest(_path[:20]) with ordinality as p (place, n)

@@ -2,7 +2,7 @@
 -- run.
 -- Invariant: reads only; looks at 1,000 jobs above it, and tells of the first five that
 -- wait for none themselves. Raises: nothing.
--- Never: NULL_ARGUMENT, JOB_NOT_FOUND.
+-- Never: NULL_ARGUMENT, JOB_IS_RECURRING, JOB_NOT_FOUND.
 create or replace function jobq_private.explain_blocked(job jobq.job)
 returns table (reason text, explanation text)
 language plpgsql

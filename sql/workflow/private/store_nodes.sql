@@ -1,6 +1,7 @@
 -- Purpose: store the jobs of a graph, with what they wait for.
 -- Invariant: arrows were checked. A look is left for those that wait for others than these,
--- as follow() does. Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
+-- as follow() does. Those of a schedule, which wait for its job alone, are of that job's slot.
+-- Raises: 22004, 22023, JQ001, JQ002, JQ005, JQ006, JQ010.
 create or replace function jobq_private.store_nodes(
     nodes jsonb, names text[], ids uuid[], others uuid[], arrows jobq_private.arrow[],
     graph_id uuid, is_checked boolean
@@ -16,6 +17,11 @@ declare
     _size constant integer := cardinality(ids);
     _all constant uuid[] := ids || others;
     _jobs jobq_private.new_job[];
+    _slot_at constant timestamptz := (
+        select j.slot_at
+        from jobq_private.job as j
+        where store_nodes.is_checked and j.job_id = others[1]
+    );
     _named integer;
 begin
     _jobs := jobq_private.node_jobs(nodes);
@@ -26,7 +32,7 @@ begin
         array(
             select jobq_private.as_node(
                 j, case when w.child is not null then store_nodes.graph_id end,
-                p.parent is not null
+                p.parent is not null, _slot_at
             )
             from unnest(_jobs) as j
             left join (

@@ -78,17 +78,21 @@ select results_eq(
     $$ values (2, '{}'::jsonb) $$,
     'without a version it is what a new job would get'
 );
-select jobq.put_kind('e', retry_initial_delay => '7 s');
+prepare slower as
+select jobq.put_endpoint('e', 'HTTP', '{"url": "{{config.url}}/v2"}', 'mail-input', 'mail',
+    retry_initial_delay => '7 s');
+execute slower \gset was_
 select jobq.enqueue('e') as newer_id \gset
 select isnt(
     (jobq.get_job(:'newer_id')).delivery_version,
     (jobq.get_job(:'new_id')).delivery_version,
     'other retries are another version'
 );
+execute slower \gset was_
 select is(
     (select k.delivery_version from jobq_private.kind as k where k.kind = 'e'), 4,
     'what is put again is no other version'
-) from jobq.put_kind('e', retry_initial_delay => '7 s');
+);
 
 -- The config of an execution is that of its first attempt
 select jobq.enqueue('e', max_attempts => 3) as job_id \gset

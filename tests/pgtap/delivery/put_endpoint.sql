@@ -1,6 +1,6 @@
 -- What jobq.put_endpoint() and jobq.delete_definition() promise.
 begin;
-select plan(172);
+select plan(183);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -43,7 +43,7 @@ select results_eq(
 select is(
     :'doc'::jsonb -> 'retry_policy',
     '{"max_attempts": 3, "backoff": "exponential", "initial_delay_ms": 1000,
-    "max_delay_ms": 60000}'::jsonb,
+    "max_delay_ms": 60000, "jitter": 0.25}'::jsonb,
     'its document shows the policy'
 );
 select is(
@@ -54,7 +54,7 @@ select is(
     pg_temp.refusal(format('select jobq.put_endpoint(%L, %L, %L, %s)', a.name, a.type, a.spec,
         a.rest)), a.refusal,
     format('put_endpoint(%s, %s, %s, %s): %s', a.name, a.type, a.spec, a.rest, a.refusal)
-) -- 76 cases
+) -- 81 cases
 from (
     values
     (null, 'HTTP', '{"url": "http://u"}', 'null', '22004 NULL_ARGUMENT'),
@@ -125,6 +125,8 @@ from (
         '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "c\r\nd: e"}}', 'null',
         '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "c\nd"}}', 'null', '22023 INVALID_ARGUMENT'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "c\n"}}', 'null', '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "\u00fc"}}', 'null',
         '22023 INVALID_ARGUMENT'),
     ('e', 'HTTP', '{"url": "http://u", "headers": {"Transfer-Encoding": "chunked"}}', 'null',
@@ -164,6 +166,15 @@ from (
     ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.a b}}"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'HTTP', '{"url": "http://u", "body_template": "{{ and }"}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": {"{{a}}": "{ {{inputs} }"}}', 'null', 'none'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": "{{input.n}"}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": ["{{input.b}}: {{ input.a"]}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "headers": {"a": "{{secret.mail_key}"}}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
+    ('e', 'HTTP', '{"url": "http://u", "body_template": [{"a{{ input.a }}": 1}]}', 'null',
+        'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'HTTP', '{"url": "http://u", "sign_with": "nope"}', 'null',
         'JQ007 TEMPLATE_RESOLUTION_FAILED'),
     ('e', 'KAFKA', '{"bootstrap_servers": "b", "topic": "{{secret.mail_key}}"}', 'null',
@@ -199,10 +210,27 @@ select is(
     (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://w"}', max_attempts => 6, queue => 'mail') ->> 'version')::integer, 4,
     'all that changes at a time is one version, the queue too'
 );
-select jobq.put_kind('fresh', 'mail', max_attempts => 7);
 select is(
-    (jobq.show_definition('endpoint', 'fresh') ->> 'version')::integer, 5,
-    'so is what put_kind() changes'
+    pg_temp.refusal(a.statement), a.refusal, a.statement
+)
+from (
+    values
+    ('select jobq.put_kind(''fresh'')', 'JQ004 IS_ENDPOINT'),
+    ('select jobq.put_kind(''fresh'', max_attempts => 7, version => 8)', 'JQ004 IS_ENDPOINT'),
+    ('select jobq.put_endpoint(''handled'', ''HTTP'', ''{"url": "http://u"}'')', 'JQ004 KIND_EXISTS'),
+    ('select jobq.put_endpoint(''handled'', ''HTTP'', ''{"url": "http://u"}'', mode => ''create'')',
+        'JQ004 KIND_EXISTS')
+) as a (statement, refusal), jobq.put_kind('handled', 'mail', max_attempts => 2);
+select results_eq(
+    $$
+    select k.kind, k.queue, k.max_attempts, e.version
+    from jobq_private.kind as k
+    left join jobq_private.endpoint as e on e.endpoint = k.kind
+    where k.kind in ('fresh', 'handled')
+    order by k.kind
+    $$,
+    $$ values ('fresh', 'mail', 6, 4), ('handled', 'mail', 2, null::integer) $$,
+    'neither a kind nor an endpoint takes the place of the other'
 );
 select is(
     (
@@ -238,7 +266,7 @@ from (
     values ('send-mail', 'JQ007 ENDPOINT_NOT_FOUND'), (null, '22004 NULL_ARGUMENT')
 ) as a (name, refusal);
 select is(
-    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 6,
+    (jobq.put_endpoint('fresh', 'HTTP', '{"url": "http://u"}') ->> 'version')::integer, 5,
     'versions are not used twice'
 );
 

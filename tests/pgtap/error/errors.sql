@@ -74,9 +74,10 @@ select is_empty(
     and s.function not in (
         ''jobq_private.router_function(jobq_private.routed_function)'',
         ''jobq.maintain()'', ''jobq.work(text[],integer)'',
-        ''jobq.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)''
+        ''jobq.run_calls(text[],boolean,uuid[],integer[],jsonb[],integer)'',
+        ''jobq.tick(integer)'', ''jobq_private.fire_each(integer,timestamp with time zone)''
     )',
-    'nothing catches others, but between the tasks of maintain(), what runs handlers, and routers'
+    'what keeps a task, schedule, handler or shard from the others alone catches them'
 );
 
 -- The table itself

@@ -1,7 +1,7 @@
 -- What jobq.grant_queue(), revoke_queue() and enforce_queue_grants() promise within one
 -- queue; tests/python/test_tenants.py has what they promise between queues.
 begin;
-select plan(55);
+select plan(64);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -145,7 +145,44 @@ from (
     ('select jobq.create_schedule(''evil'', ''x'', ''@daily'', queue => ''q'', graph => %L)'),
     ('select jobq.update_schedule(''graph'', jsonb_build_object(''graph'', %L::jsonb))')
 ) as c (call);
+select is(
+    pg_temp.refusal('select jobq.open_batch()'), '42501 ENQUEUE_DENIED',
+    'nor a batch without a job of its own, which belongs to the default queue'
+);
+select is(
+    pg_temp.refusal(format('select jobq.create_schedule(''s'', ''x'', %s)', g.given)),
+    '42501 ENQUEUE_DENIED', 'nor a schedule: ' || g.given
+)
+from (
+    values ('every => ''1 h'', queue => ''q'''), ('''@daily'', queue => ''bank'''), ('''@daily''')
+) as g (given);
+select jobq.create_schedule('plain', 'x', '@daily', queue => 'q');
 reset session authorization;
+
+-- A schedule fires with the rights of who has declared it, whoever calls tick()
+update jobq_private.schedule set next_run_at = now() - interval '1 min';
+select jobq.grant_queue('stranger', '*', 'work');
+set session authorization stranger;
+select is((select count(distinct schedule_id) from jobq.tick()), 2::bigint, 'who works all queues fires for others');
+reset session authorization;
+select jobq.put_kind('q.known', 'bank');
+update jobq_private.schedule set next_run_at = last_tick_at + interval '1 s';
+set session authorization stranger;
+select is((select count(distinct schedule_id) from jobq.tick()), 1::bigint, 'but none whose kind belongs to others by now');
+reset session authorization;
+select matches(
+    (select s.failure from jobq_private.schedule as s where s.name = 'graph'),
+    'queue bank, kind q.known, log-in adder', 'and says so'
+);
+select jobq.put_kind('q.known', 'q');
+select jobq.revoke_queue('stranger', '*', 'work');
+select jobq.revoke_queue('adder', 'q', 'enqueue');
+update jobq_private.schedule set next_run_at = coalesce(last_tick_at + interval '1 s', next_run_at), retry_at = null;
+select is_empty('select from jobq.tick()', 'nor where the grant is taken back');
+select jobq.grant_queue('adder', 'q', 'enqueue');
+update jobq_private.schedule set retry_at = now();
+select is((select count(distinct schedule_id) from jobq.tick()), 2::bigint, 'which may be given again');
+delete from jobq_private.job as j where j.slot_at is not null;
 
 set session authorization doer;
 select is(
@@ -154,7 +191,7 @@ select is(
 );
 select is(
     pg_temp.refusal('select jobq.create_schedule(''s'', ''x'', ''@daily'', queue => ''q'')'),
-    '42501', 'nor have a schedule do so'
+    '42501 ENQUEUE_DENIED', 'nor have a schedule do so'
 );
 select results_eq(
     $$ select count(*) from jobq.claim('{q,other}', 'w', 10) $$, 'values (3::bigint)',

@@ -29,6 +29,7 @@ insert into may_execute values
 ('show_jobs', 'o r'),
 ('show_queue', 'o r'),
 ('show_queues', 'o r'),
+('show_totals', 'o r'),
 ('show_login', 'p w o r'),
 ('show_history', 'o r'),
 ('show_dead_jobs', 'o r'),
@@ -251,7 +252,7 @@ insert into inlined values
 ('lock_class'), ('free_places'), ('lane_id'), ('kind_lane_id'), ('lane_of'), ('gate_id'),
 ('lane_rule'), ('key_rule'), ('key_gate_id'), ('lane_slot'), ('spacing'), ('tokens'), ('token_at'), ('spent'),
 ('is_held'), ('own_shard'), ('follows'), ('job_rows'),
-('json_size'), ('is_wide');
+('json_size'), ('is_wide'), ('noted_at');
 create temporary table hot (name text);
 insert into hot values ('look_at'), ('next_mark'), ('settle_successes'), ('wake');
 select is_empty(

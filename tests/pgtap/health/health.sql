@@ -1,5 +1,5 @@
 begin;
-select plan(18);
+select plan(19);
 
 select hold_off_vacuum();
 
@@ -41,6 +41,10 @@ set run_at = now() - interval '2 min';
 select is(
     (select count(*) from jobq_private.unserved_queue), 500::bigint,
     'of very many it looks at so many as it can name'
+);
+select matches(
+    (select h.finding from jobq.health() as h where h.subject = 'queues'),
+    ', many \d{4} and 455 more$', 'names are whole, and it says how many are not there'
 );
 select jobq.delete_many(kind => 'k');
 

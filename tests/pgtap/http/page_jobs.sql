@@ -1,12 +1,12 @@
 -- What jobq_http.page_jobs() promises: every job once, in pages, newest first.
 begin;
-select plan(10);
+select plan(11);
 
 select jobq.enqueue('k' || n % 2, metadata => jsonb_build_object('n', n))
 from generate_series(1, 7) as n;
 select jobq.enqueue('dying') as dying \gset
 select from jobq.claim_job(:'dying', 'w');
-select jobq.fail(:'dying', 1, 'x', retryable => false);
+select jobq.fail(:'dying', 1, 'x', 'REFUSED', retryable => false);
 
 select results_eq(
     'select item ->> ''kind'' from jobq_http.page_jobs(max_jobs => 2)',
@@ -42,6 +42,14 @@ select is(
 select is(
     (select count(*) from jobq_http.page_jobs(created_before => now() - interval '1 h')),
     0::bigint, 'times choose'
+);
+select results_eq(
+    $$
+        select p.item ->> 'kind'
+        from unnest('{REFUSED,OTHER}'::text[]) as c (code)
+        cross join lateral jobq_http.page_jobs(error_code => c.code) as p
+    $$,
+    $$ values ('dying') $$, 'the code of the last error chooses'
 );
 select throws_ok('select jobq_http.page_jobs(states => ''{lost}'')', '22023', null,
     'a state that there is not is refused');

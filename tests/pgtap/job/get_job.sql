@@ -1,6 +1,6 @@
 -- What jobq.get_job() promises.
 begin;
-select plan(8);
+select plan(9);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -43,6 +43,11 @@ from (
     ('ffffffff-ffff-ffff-ffff-ffffffffffff', 'JQ001 JOB_NOT_FOUND'),
     ('12345678-1234-4123-8123-123456789012', 'JQ001 JOB_NOT_FOUND')
 ) as a (job_id, refusal);
+select is(
+    pg_temp.refusal(format('select jobq.get_job(%L)', s.schedule_id)), 'JQ001 JOB_IS_RECURRING',
+    'a recurring job is none of its runs'
+)
+from jobq.create_schedule('nightly', 'work', '0 3 * * *') as s (schedule_id);
 
 select * from finish();
 rollback;

@@ -1,6 +1,6 @@
 -- What jobq.redrive_many() promises.
 begin;
-select plan(17);
+select plan(24);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -148,6 +148,49 @@ select results_eq(
     'values (1::bigint)', 'of the jobs that are named those come back that are dead'
 );
 
+-- By the endpoint as it is now
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "http://old"}') as doc \gset
+create temporary table delivered as
+select n, pg_temp.dead(9 + n, '{"kind": "hook"}') as job_id from generate_series(1, 2) as n;
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "http://new"}') as doc \gset
+select results_eq(
+    'select r from jobq.redrive_many(kind => ''hook'', dry_run => true) as r order by r',
+    'select job_id from delivered order by job_id', 'a dry run says which jobs would come back'
+);
+select is_empty(
+    'select from jobq_private.job where kind = ''hook''', 'and leaves them where they are'
+);
+select jobq.redrive_many(job_ids => array_agg(job_id)) from delivered where n = 1;
+select jobq.redrive_many(job_ids => array_agg(job_id), latest => true) from delivered where n = 2;
+select results_eq(
+    $$
+        select d.spec::jsonb ->> 'url'
+        from delivered
+        join jobq_private.job as j using (job_id)
+        cross join lateral jobq.get_delivery('hook', j.delivery_version, j.job_id) as d
+        order by n
+    $$,
+    'values (''http://old''), (''http://new'')',
+    'a delivery is repeated as it was made, or by the endpoint as it is now'
+);
+
+-- An endpoint that is deleted, and put back
+select jobq.put_endpoint('gone', 'HTTP', '{"url": "http://old"}') as doc \gset
+select pg_temp.dead(12, '{"kind": "gone"}') as lost \gset
+select jobq.delete_definition('endpoint', 'gone');
+select jobq.redrive(:'lost');
+prepare delivery as
+select d.spec::jsonb ->> 'url'
+from jobq_private.job as j
+cross join lateral jobq.get_delivery('gone', j.delivery_version, j.job_id) as d
+where j.job_id = :'lost' and j.state = 'queued';
+select is_empty('delivery', 'without its endpoint a job that was redriven waits');
+select jobq.put_endpoint('gone', 'HTTP', '{"url": "http://new"}') as doc \gset
+select results_eq(
+    'delivery', 'values (''http://old'')',
+    'and is delivered by the version that it was made under once there is one again'
+);
+
 select is(
     pg_temp.refusal('select jobq.redrive_many(' || a.arguments || ')'), a.refusal,
     format('redrive_many(%s): %s', a.arguments, a.refusal)
@@ -156,6 +199,8 @@ from (
     values
     ('since => null', '22004 NULL_ARGUMENT'),
     ('max_jobs => null', '22004 NULL_ARGUMENT'),
+    ('dry_run => null', '22004 NULL_ARGUMENT'),
+    ('latest => null', '22004 NULL_ARGUMENT'),
     ('max_jobs => 0', '22023 INVALID_ARGUMENT'),
     ('max_jobs => 100001', '22023 INVALID_ARGUMENT')
 ) as a (arguments, refusal);

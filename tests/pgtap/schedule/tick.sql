@@ -1,6 +1,6 @@
 -- What jobq.tick() promises: each slot once, missed ones by policy, overlap by strategy.
 begin;
-select plan(60);
+select plan(67);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -426,5 +426,38 @@ select is(
     'what it has fired'
 );
 
+-- One that cannot fire holds up no other
+select jobq.create_schedule('fine', 'fine', every => '1 h');
+select jobq.create_schedule('taken', 'taken', every => '1 h', graph => '{"jobs": [
+    {"name": "a", "kind": "leaf"}
+]}') as taken \gset
+select pg_temp.make_due('fine', now() - interval '1 min');
+select pg_temp.make_due('taken', now() - interval '2 min');
+insert into jobq_private.job (job_id, kind, queue, lease, timeout, max_attempts, schedule_id, slot_at)
+values (jobq_private.new_id(), 'k', 'q', '1 s', '1 s', 1, :'taken', now() - interval '2 min');
+select results_eq(
+    'select s.name from jobq.tick() as t join jobq.schedule as s using (schedule_id)',
+    $$ values ('fine') $$, 'the others fire'
+);
+select results_eq(
+    $$ select next_run_at, last_tick_at from jobq.get_schedule('taken') $$,
+    $$ values (now() - interval '2 min', null::timestamptz) $$, 'what cannot fire keeps its slot'
+);
+select matches(
+    (select h.finding from jobq.health() as h where h.subject = 'schedules' and not h.is_ok),
+    '^taken was to fire at .*job_schedule_idx', 'health() says why'
+);
+select is_empty('select from jobq.tick()', 'it is not tried again at once');
+select ok(jobq.tick_in() between '50 s' and '1 min', 'but a minute later');
+delete from jobq_private.job as j where j.schedule_id = :'taken';
+update jobq_private.schedule set retry_at = now() where name = 'taken';
+select results_eq(
+    'select slot_at from jobq.tick()', $$ values (now() - interval '2 min') $$,
+    'then it fires for its slot'
+);
+select is(
+    (select count(*) from jobq.job as j where j.kind = 'leaf' and j.slot_at = now() - interval '2 min'),
+    1::bigint, 'with its graph, whose jobs tell the slot'
+);
 select * from finish();
 rollback;

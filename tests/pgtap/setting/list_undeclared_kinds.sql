@@ -1,6 +1,6 @@
 -- What jobq.list_undeclared_kinds() promises, and put_kind() with a version.
 begin;
-select plan(16);
+select plan(15);
 
 select jobq.put_kind('plain');
 select jobq.put_kind('built', max_attempts => 2, version => 12);
@@ -50,22 +50,10 @@ select throws_ok(
     'what is declared in vain is checked all the same'
 );
 
--- An endpoint's deliveries get no version by what changes nothing
 select jobq.put_endpoint('sink', 'HTTP', '{"url": "http://u"}') as doc \gset
-select jobq.put_kind('sink', max_attempts => 3, version => 2);
-prepare pinned as
-select max(d.version) from jobq_private.definition_version as d
-where d.type = 'delivery' and d.name = 'sink';
-select max(d.version) as pinned from jobq_private.definition_version as d
-where d.type = 'delivery' and d.name = 'sink' \gset
-select jobq.put_kind('sink', max_attempts => 4, version => 2);
-select results_eq(
-    'pinned', array[:pinned], 'a version that changes nothing makes no version of a delivery'
-);
-select jobq.put_kind('sink', retry_initial_delay => '9 s', version => 3);
-select isnt_empty(
-    format('select from jobq_private.definition_version where type = ''delivery'' and name = ''sink'' and version > %s', :pinned),
-    'a newer one that changes how it retries does'
+select throws_ok(
+    $$ select jobq.put_kind('sink', max_attempts => 3, version => 2) $$, 'JQ004',
+    'the kind is an endpoint', 'a program does not declare what is an endpoint'
 );
 
 select * from finish();

@@ -1,6 +1,6 @@
 -- What jobq.fail() promises.
 begin;
-select plan(39);
+select plan(40);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -243,6 +243,16 @@ update jobq_private.job set state = 'retrying' where job_id = :'noted';
 select is(
     (select count(*) from jobq_private.attempt as a where a.job_id = :'noted'), 1::bigint,
     'an attempt is recorded though a setting says that it is'
+);
+select jobq.enqueue('noted') as noted \gset
+select from jobq.claim_job(:'noted', 'w');
+set local jobq.notes_attempts = '4000000000000000';
+update jobq_private.job set state = 'retrying' where job_id = :'noted';
+select ok(
+    (
+        select bool_and(a.finished_at <= clock_timestamp()) and count(*) = 1
+        from jobq_private.attempt as a where a.job_id = :'noted'
+    ), 'nor does it date an attempt'
 );
 
 select * from finish();

@@ -36,7 +36,10 @@ grant execute on function analytics.refresh to ops_declarer;
 -- Declaring
 set local session authorization ops_declarer;
 select lives_ok(
-    $$select jobq.put_kind('refresh', run => 'analytics.refresh')$$, 'a kind can be a function'
+    $$select jobq.put_kind(
+        'refresh', run => 'analytics.refresh', retry_strategy => 'fixed',
+        retry_initial_delay => '1 h', retry_jitter => 0
+    )$$, 'a kind can be a function'
 );
 select is(jobq.settings('refresh') ->> 'run', 'analytics.refresh', 'settings() shows it');
 select throws_ok(

@@ -1,6 +1,6 @@
 -- What wait_for(), emit() and signal() promise.
 begin;
-select plan(31);
+select plan(32);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -40,6 +40,10 @@ select ok(not jobq.emit('paid:1', '{"euro": 6}'), 'a second one changes nothing'
 select is(
     (select run_at <= clock_timestamp() from jobq.job where job_id = :'job_id'), true,
     'the job is due at once'
+);
+select is_empty(
+    format('select from jobq.explain(%L) where reason = ''event''', :'job_id'),
+    'and waits for nothing more'
 );
 select from jobq.claim_job(:'job_id', 'w');
 select results_eq(

@@ -250,6 +250,8 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
 @click.option("--since", type=click.DateTime(), callback=in_utc, help="Dead since then, in UTC.")
 @click.option("--limit", default=1000, type=click.IntRange(1, 100_000), help="At most so many.")
+@click.option("--latest", is_flag=True, help="Deliver by the endpoint as it is now.")
+@click.option("--dry-run", is_flag=True, help="Only say which jobs the options choose.")
 @click.option(
     "--tree",
     type=click.Choice(("failed", "downstream", "all")),
@@ -265,12 +267,16 @@ def redrive(
     error_code: str | None,
     since: datetime | None,
     limit: int,
+    latest: bool,
+    dry_run: bool,
     database_url: str,
 ) -> None:
     """Run a dead or cancelled job again: JOB_ID, or the dead ones that the options choose."""
     chosen = (queue, kind, error_code, since)
     if (job_id is None) == all(option is None for option in chosen):
         raise click.UsageError("give a JOB_ID, or at least one of the options, and not both")
+    if job_id is not None and (latest or dry_run):
+        raise click.UsageError("--latest and --dry-run go with the options that choose jobs")
     with asking(database_url) as client:
         if job_id is not None and tree is not None:
             for redriven in client.redrive_tree(job_id, tree):
@@ -280,5 +286,7 @@ def redrive(
             client.redrive(job_id)
             say(job_id)
             return
-        for redriven in client.redrive_many(queue, kind, since, error_code, limit):
+        for redriven in client.redrive_many(
+            queue, kind, since, error_code, limit, dry_run=dry_run, latest=latest
+        ):
             say(redriven)

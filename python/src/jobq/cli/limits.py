@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import click
 
@@ -98,7 +98,7 @@ def delete(queue: str, key: str, database_url: str) -> None:
 def hold(queue: str, key: str, seconds: float, reason: str | None, database_url: str) -> None:
     """Start no job of KEY in QUEUE for a while; running jobs go on."""
     with asking(database_url) as client:
-        client.hold_key(queue, key, datetime.now(UTC) + timedelta(seconds=seconds), reason)
+        client.hold_key(queue, key, timedelta(seconds=seconds), reason)
 
 
 @limits.command()

@@ -19,7 +19,7 @@ from jobq.cli.terminal import Seconds, databases, logged, plainly
 from jobq.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Sequence
 
 __all__ = ["worker"]
 
@@ -122,7 +122,22 @@ def worker(
     gc.freeze()
     gc.set_threshold(50_000)
     with plainly(), asyncio.Runner(loop_factory=loop_factory()) as runner:
-        sys.exit(runner.run(work()))
+        sys.exit(until_done(runner.get_loop(), work()))
+
+
+def until_done(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, int]) -> int:
+    """Run the loop until the work is done, though handlers stop it.
+
+    A task or a callback that a handler has left behind raises SystemExit out of the loop.
+    """
+    task = loop.create_task(work)
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except (SystemExit, RuntimeError) as error:
+            if task.done() or loop.is_closed():
+                raise
+            logger.error("a handler would have ended the worker, which goes on: %r", error)  # noqa: TRY400
 
 
 @asynccontextmanager

@@ -150,11 +150,12 @@ async def is_still_in(console: Console, session: Session, address: str) -> bool:
     """Whether a session lasts, and the key that has opened it was valid a moment ago."""
     if session.key_hash is not None and console.keys is not None:
         try:
-            await console.keys.look_up(session.key_hash, address, left=MEMORY - MOMENT)
+            async with asyncio.timeout(MOMENT / 2):
+                await console.keys.look_up(session.key_hash, address, left=MEMORY - MOMENT)
         except ApiError as error:
             if error.code == "UNAUTHORIZED":
                 return False
-        except psycopg.Error as error:
+        except (TimeoutError, psycopg.Error) as error:
             logger.debug("a stream's key: %s", error)
     return console.sessions.lasts(session)
 

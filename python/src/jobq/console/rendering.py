@@ -35,7 +35,7 @@ TEMPLATES.filters.update(
     number=words.number,
     short=words.short,
     capped=words.capped,
-    waiting=words.waiting,
+    count=words.count,
     plain=words.plain,
     moment=words.moment,
     plural=words.plural,

@@ -105,7 +105,7 @@ class Visit:
 
     def tell(self, words: str, mood: str = "good") -> None:
         """Say something on the next page."""
-        if self.session is not None:
+        if self.session is not None and (mood, words) not in self.session.said:
             self.session.said.append((mood, words))
 
     def back(self, otherwise: str) -> Response:

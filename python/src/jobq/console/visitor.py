@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # What a standby may answer.
 LISTS: Final = {
     "jobq_http.page_audit", "jobq_http.show_dead_jobs", "jobq_http.show_history",
-    "jobq_http.show_jobs", "jobq_http.show_queues", "jobq_http.show_workers",
+    "jobq_http.show_jobs", "jobq_http.show_queues", "jobq_http.show_totals",
+    "jobq_http.show_workers",
 }  # fmt: skip
 # Seconds after an action, and what the standby lies behind, for which its author is shown what
 # is current.

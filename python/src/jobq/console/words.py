@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SCALE: Final = (("d", 86400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 NOTHING: Final = "\N{EN DASH}"
 MOST_TEXT: Final = 64 * 1024
+MOST_COUNTED: Final = 10_000
+WAITING: Final = ("queued", "scheduled", "retrying")
 
 
 def version() -> str:
@@ -79,22 +81,15 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:,.1f}"
 
 
-def capped(value: int, most: int = 10_000) -> str:
+def capped(value: int, most: int = MOST_COUNTED) -> str:
     """Return a count that ends: at more than `most` it says so."""
     return f"{most:,}+" if value > most else f"{value:,}"
 
 
-WAITING: Final = ("queued", "scheduled", "retrying")
-
-
-def is_cut(queue: Mapping[str, Any]) -> bool:
-    """Whether more jobs of a queue may wait than were looked at."""
-    return bool(sum(queue[name] for name in WAITING) > queue["ends_at"])
-
-
-def waiting(queue: Mapping[str, Any], name: str) -> str:
-    """Return how many jobs of a queue wait in one of these ways, and whether there may be more."""
-    return f"{min(queue[name], queue['ends_at']):,}" + ("+" if is_cut(queue) else "")
+def count(counts: Mapping[str, Any], name: str) -> str:
+    """Return one of the counts of a document, and whether there may be more."""
+    most = counts["ends_at"] if name in WAITING and "ends_at" in counts else MOST_COUNTED
+    return f"{min(counts[name], most):,}" + ("+" if name in counts["goes_on"] else "")
 
 
 def short(value: float) -> str:

@@ -108,9 +108,7 @@ class Deliverer:
         """
         endpoint = await self._endpoints.get(context)
         if endpoint is None:
-            raise Unable(
-                "UNKNOWN_KIND", f"no handler and no endpoint of kind {context.kind}", in_=0
-            )
+            raise Unable("UNKNOWN_KIND", "no handler and no endpoint of this kind", in_=0)
         await self._check(endpoint, payload)
         secrets = self._secrets(endpoint)
         try:

@@ -37,6 +37,11 @@ ETAG: Final = {"ETag": "The version, in quotes; send it as If-Match to change on
 IF_MATCH: Final = {"If-Match": IfMatch}
 
 
+SHOWN: Final = Meta(
+    description="As GET shows it; not looked at.", extra_json_schema={"readOnly": True}
+)
+
+
 class Version(Struct):
     """Just the version of a definition."""
 
@@ -58,9 +63,15 @@ class Versions(Struct):
 
 
 class Named(Request, kw_only=True):
-    """A definition as a request has it; its name is in the path, or here."""
+    """A definition as a request has it; its name is in the path, or here.
+
+    What GET shows and nobody can give stands here too, so that a PUT takes what GET gave.
+    """
 
     name: DefinitionName | None = None
+    version: Annotated[Annotated[float, Meta(ge=1, multiple_of=1)] | None, SHOWN] = None
+    created_at: Annotated[Moment | None, SHOWN] = None
+    updated_at: Annotated[Moment | None, SHOWN] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return what the database's function takes but the name and the mode."""
@@ -198,6 +209,7 @@ class Sort:
         refused = {422: self.errors} if self.errors else {}
         if self.table in ("secret", "payload_spec"):
             refused = {**refused, 503: ["SECRET_KEY_MISSING", "DELIVERY_MISSING"]}
+        taken = ["KIND_EXISTS"] if self.table == "endpoint" else []
         example = {"one": self.example}
         one = f"{self.path}/{{name}}"
         found = Answer("It.", self.document, headers=ETAG)
@@ -209,7 +221,7 @@ class Sort:
                 f"Create {self.noun}",
                 ("operate",),
                 {201: Answer("It is created.", self.document, headers=ETAG)},
-                {409: ["DEFINITION_EXISTS"], **refused},
+                {409: ["DEFINITION_EXISTS", *taken], **refused},
                 tag="definitions",
                 body=self.new,
                 examples=example,

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from jobq.errors import JobqError, NotFound
 from jobq.http import examples
-from jobq.http.definitions import DefinitionName, Named, Sort, delivery
+from jobq.http.definitions import SHOWN, DefinitionName, Named, Sort, delivery
 from jobq.http.errors import ERRORS, ApiError
 from jobq.http.operation import Answer, Operation, encoded, text
 from jobq.http.page import Next
@@ -94,12 +94,13 @@ Delay = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
 
 
 class GivenRetryPolicy(Request):
-    """How often, and how far apart, a delivery is tried."""
+    """How often, and how far apart, a delivery is tried; null leaves it to the queue."""
 
-    max_attempts: Attempts = 1
-    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
-    initial_delay_ms: Delay = 1000
-    max_delay_ms: Delay = 60000
+    max_attempts: Attempts | None = 1
+    backoff: Literal["fixed", "linear", "exponential", "decorrelated"] | None = "exponential"
+    initial_delay_ms: Delay | None = 1000
+    max_delay_ms: Delay | None = 60000
+    jitter: Annotated[float, Meta(ge=0, le=1)] | None = 0.25
 
 
 class EndpointChange(Named, kw_only=True):
@@ -113,6 +114,8 @@ class EndpointChange(Named, kw_only=True):
     queue: Name | None = None
     max_concurrency: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] | None = None
     max_per_second: Annotated[float, Meta(ge=0.001, le=1_000_000)] | None = None
+    paused_at: Annotated[Moment | None, SHOWN] = None
+    pause_reason: Annotated[str | None, SHOWN] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return what jobq.put_endpoint() takes."""
@@ -124,12 +127,18 @@ class EndpointChange(Named, kw_only=True):
             "config": self.config,
             "max_attempts": policy.max_attempts,
             "retry_strategy": policy.backoff,
-            "retry_initial_delay": timedelta(milliseconds=policy.initial_delay_ms),
-            "retry_max_delay": timedelta(milliseconds=policy.max_delay_ms),
+            "retry_initial_delay": delay(policy.initial_delay_ms),
+            "retry_max_delay": delay(policy.max_delay_ms),
+            "retry_jitter": policy.jitter,
             "queue": self.queue,
             "max_concurrency": self.max_concurrency,
             "max_per_second": self.max_per_second,
         }
+
+
+def delay(milliseconds: float | None) -> timedelta | None:
+    """Return a delay as the database takes it."""
+    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 class NewEndpoint(EndpointChange, kw_only=True):
@@ -145,6 +154,7 @@ class RetryPolicy(Struct):
     backoff: str | None
     initial_delay_ms: int | None
     max_delay_ms: int | None
+    jitter: float | None
 
 
 class Endpoint(Struct):

@@ -64,6 +64,7 @@ RENAMED: Final = {
 
 # What a client of the HTTP API can do, where the database's own hint names SQL or a command.
 HINTS: Final = {
+    "JOB_IS_RECURRING": "take one of its runs: GET /jobs/{job_id}/executions lists them",
     "ILLEGAL_STATE": "look the job up with GET /jobs/{job_id}",
     "QUEUE_NOT_FOUND": "of this queue nothing is declared, so it is not paused either",
     "KIND_NOT_FOUND": "list the kinds with GET /kinds",
@@ -75,6 +76,8 @@ HINTS: Final = {
     "CONFIG_NOT_FOUND": "declare it with POST /configs",
     "SECRET_NOT_FOUND": "store it with POST /secrets",
     "ENDPOINT_NOT_FOUND": "declare it with POST /endpoints",
+    "IS_ENDPOINT": "change it with PUT /endpoints/{name}, or give the kind another name",
+    "KIND_EXISTS": "give the endpoint another name; an operator can forget an unused kind",
     "INVALID_PAYLOAD_SPEC_REF": "declare the payload spec first, with POST /payload-specs",
     "INVALID_CONFIG_REF": "declare the config first, with POST /configs",
     "INVALID_TIME_ZONE": "name a place, such as Europe/Berlin",
@@ -99,7 +102,7 @@ CODE_OF_SQLSTATE: Final = {
     "57014": "TIMEOUT",
 }
 # Members of requests that are numbers, but not whole ones.
-FRACTIONS: Final = frozenset({"max_per_second", "retry_jitter"})
+FRACTIONS: Final = frozenset({"jitter", "max_per_second", "retry_jitter"})
 UNAVAILABLE_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 
 

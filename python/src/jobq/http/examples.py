@@ -428,5 +428,6 @@ ENDPOINT: Final = {
         "backoff": "exponential",
         "initial_delay_ms": 1000,
         "max_delay_ms": 30000,
+        "jitter": 0.25,
     },
 }

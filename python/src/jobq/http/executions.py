@@ -225,7 +225,7 @@ OPERATIONS = (
                     example=examples.ATTEMPTS,
                 )
             },
-            {404: [code]},
+            {404: [code, "JOB_IS_RECURRING"]},
             tag="executions",
             query=Paging,
         )
@@ -241,7 +241,7 @@ OPERATIONS = (
             "List the lines that handlers have logged, in their order",
             (*READERS, "work"),
             {200: Answer("A page of lines.", LogPage, example=examples.LOGS)},
-            {404: [code]},
+            {404: [code, "JOB_IS_RECURRING"]},
             tag="executions",
             query=LogPaging,
         )

@@ -22,8 +22,23 @@ Count = Annotated[int, Meta(ge=0)]
 Length = Annotated[int | None, Meta(description="Milliseconds.")]
 
 
+class Totals(Struct):
+    """How many jobs there are in all queues."""
+
+    queued: Count
+    scheduled: Count
+    retrying: Count
+    running: Count
+    blocked: Annotated[int, Meta(description="How many wait for other jobs.")]
+    dead: Count
+    queues: Count
+    paused: Annotated[int, Meta(description="How many queues are.")]
+    oldest_runnable_ms: Length
+    goes_on: Annotated[list[str], Meta(description="The counts of which there may be more.")]
+
+
 class QueueGlance(Struct):
-    """A queue; a count that is greater than ends_at means more than that."""
+    """A queue; if more wait in it than ends_at, there may be more than that."""
 
     queue: str
     queued: Count
@@ -41,6 +56,7 @@ class QueueGlance(Struct):
     max_depth: int | None
     key_max_running: int | None
     ends_at: Annotated[int, Meta(description="Where its counts of what waits end.")]
+    goes_on: Annotated[list[str], Meta(description="The counts of which there may be more.")]
 
 
 class QueuePage(Paging, forbid_unknown_fields=True, kw_only=True):
@@ -181,6 +197,12 @@ class Deeds(Struct):
     cursor: Next
 
 
+async def glance_at_totals(call: Call) -> Response:
+    """Return how many jobs there are in all queues."""
+    [(document,)] = await call.fetch("jobq_http.show_totals")
+    return json(document)
+
+
 async def glance_at_queues(call: Call) -> Response:
     """Return a page of queues at a glance."""
     wanted = call.query(QueuePage)
@@ -250,6 +272,16 @@ async def list_audit(call: Call) -> Response:
 
 
 OPERATIONS = (
+    Operation(
+        "GET",
+        "/glance/totals",
+        glance_at_totals,
+        "How many jobs wait, run and are dead in all queues, counted to 10,000",
+        ("read", "operate"),
+        {200: Answer("The counts.", Totals)},
+        tag="glances",
+        may_lag=True,
+    ),
     Operation(
         "GET",
         "/glance/queues",

@@ -131,6 +131,9 @@ class JobFilter(Paging, forbid_unknown_fields=True, kw_only=True):
     kind: Name | None = None
     endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
     queue: Name | None = None
+    error_code: (
+        Annotated[str, Meta(max_length=128, description="The code of the job's last error.")] | None
+    ) = None
     created_after: Moment | None = None
     created_before: Moment | None = None
     metadata: Annotated[
@@ -174,6 +177,7 @@ async def list_jobs(call: Call) -> Response:
             kind=kind,
             queue=wanted.queue,
             idempotency_key=wanted.idempotency_key,
+            error_code=wanted.error_code,
             trigger=wanted.trigger,
             is_finished=wanted.status and wanted.status == "RETIRED",
             created_after=wanted.created_after,
@@ -192,7 +196,14 @@ async def list_recurring(call: Call, wanted: JobFilter) -> Response:
     Raises:
         ApiError: a filter is given that they do not have.
     """
-    others = ("state", "idempotency_key", "created_after", "created_before", "metadata")
+    others = (
+        "state",
+        "idempotency_key",
+        "error_code",
+        "created_after",
+        "created_before",
+        "metadata",
+    )
     for name in others:
         if getattr(wanted, name) is not None:
             raise ApiError("INVALID_REQUEST", f"{name}: not with trigger=CRON")

@@ -127,6 +127,7 @@ OPERATIONS = (
         {200: Answer("It holds for new jobs.", Declared)},
         {
             403: ["FUNCTION_DENIED"],
+            409: ["IS_ENDPOINT"],
             422: ["FUNCTION_NOT_FOUND", "INVALID_SCHEMA"],
         },
         tag="queues",

@@ -28,6 +28,10 @@ class Redrive(Request, kw_only=True):
     since: Moment | None = None
     error_code: Annotated[str, Meta(max_length=128)] | None = None
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
+    latest: Annotated[
+        bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")
+    ] = False
+    dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
 
 
 class Reason(Struct):
@@ -93,6 +97,8 @@ async def redrive_jobs(call: Call) -> Response:
         kind=kind,
         error_code=wanted.error_code,
         max_jobs=wanted.max_jobs,
+        dry_run=wanted.dry_run,
+        latest=wanted.latest,
         **since,
     )
     return encoded({"job_ids": [job_id for (job_id,) in rows]})
@@ -118,7 +124,7 @@ OPERATIONS = (
                 example=examples.EXPLANATION,
             )
         },
-        {404: ["JOB_NOT_FOUND"]},
+        {404: ["JOB_NOT_FOUND", "JOB_IS_RECURRING"]},
         tag="operators",
     ),
     Operation(
@@ -128,7 +134,10 @@ OPERATIONS = (
         "Run a dead or cancelled job again",
         ("operate",),
         {200: Answer("It is back in its queue.", Redriven)},
-        {404: ["JOB_NOT_FOUND"], 409: ["ILLEGAL_STATE", "DEDUP_CONFLICT", "IDEMPOTENCY_CONFLICT"]},
+        {
+            404: ["JOB_NOT_FOUND", "JOB_IS_RECURRING"],
+            409: ["ILLEGAL_STATE", "DEDUP_CONFLICT", "IDEMPOTENCY_CONFLICT"],
+        },
         tag="operators",
     ),
     Operation(

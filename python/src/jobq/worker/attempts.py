@@ -35,8 +35,10 @@ from jobq.steps import AsyncJournal, Steps, SyncJournal
 from jobq.worker.batches import Batches
 from jobq.worker.forks import leave_if_forked
 from jobq.worker.journal import ThreadJournal, WorkerJournal
+from jobq.worker.lacks import Lacks
 from jobq.worker.logs import Sparing, current_job, job_fields
 from jobq.worker.protocol import COMPLETE
+from jobq.worker.unknown import NO_HANDLER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -82,7 +84,7 @@ class Attempts:
         stop: what ends the worker when it is used up.
 
     Attributes:
-        lacks: what this worker could not do jobs for, by its code, as text.
+        lacks: what this worker cannot do jobs for.
     """
 
     def __init__(  # noqa: PLR0917 - each is another part of the worker
@@ -110,7 +112,7 @@ class Attempts:
         self._last_words: set[asyncio.Task[None]] = set()
         self._gathering: dict[str, Batches] = {}
         self._complaints = Sparing(logger)
-        self.lacks: dict[str, str] = {}
+        self.lacks = Lacks()
 
     # ---- before the start
 
@@ -130,7 +132,7 @@ class Attempts:
 
     def leave_to_others(self, held: Held) -> Settlement:
         """Return how a job is given back that has no handler here."""
-        return self._unknown.met(held.kind, f"no handler of kind {held.kind}")
+        return self._unknown.met(held.kind, NO_HANDLER)
 
     def started(self, held: Held) -> None:
         """Note that a job starts."""
@@ -353,7 +355,7 @@ class Attempts:
 
     def complain(self, kind: str, code: str, text: str) -> None:
         """Say what this worker lacks for a job of a kind."""
-        self.lacks[code] = text
+        self.lacks.met(kind, code, text)
         if self._metrics is not None:
             self._metrics.lacked(code)
         self._complaints.error("this worker cannot do %s: %s (%s)", kind, text, code)
@@ -373,11 +375,11 @@ class Attempts:
             if self._registry.is_fallback(self._registry.get(kind))
         }
         self._unknown.told(kinds)
-        for code, (kind, text) in {
-            code: (kind, text) for kind, (code, text) in kinds.items()
-        }.items():
-            self.lacks[code] = text
-            self._complaints.error(f"this worker leaves %s to others: %s ({code})", kind, text)
+        self.lacks.told(kinds)
+        if self._metrics is not None:
+            self._metrics.left = self.lacks.left
+        for code, text in self.lacks.texts(is_told=True).items():
+            self._complaints.error(f"this worker leaves kinds to others ({code}): %s", text)
 
     # ---- last words
 

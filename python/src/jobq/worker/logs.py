@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import msgspec
 
@@ -36,11 +37,25 @@ def configure_logging(form: Format, level: int = logging.INFO) -> None:
         form: ``json``, an object a line; or ``pretty``, for people.
         level: the least level that is shown.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Lines(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else PrettyFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     for name in ("httpx", "httpcore", "mail.log", "asyncio"):
         logging.getLogger(name).setLevel(max(level, logging.WARNING))
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes lines; one that cannot be written ends nothing."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """Write to standard error again where a handler has closed Python's object for it."""
+        with suppress(OSError, ValueError):
+            if self.stream.closed:
+                # Not by setStream(), which flushes the old one.
+                self.stream = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+                self.emit(record)
+            else:
+                super().handleError(record)
 
 
 def job_fields(held: Held, worker: str) -> dict[str, Any]:

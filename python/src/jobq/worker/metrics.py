@@ -21,7 +21,7 @@ else:
     HAS_PROMETHEUS = True
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from prometheus_client.core import Metric
 
@@ -47,6 +47,9 @@ class Metrics:
     Args:
         registry: the handlers; kinds without one have a label of their own only while there
             are few, since whoever enqueues may name them as they like.
+
+    Attributes:
+        left: how many kinds this worker leaves to others, by what it lacks for them.
     """
 
     def __init__(self, registry: Registry) -> None:
@@ -55,6 +58,7 @@ class Metrics:
         self._others: set[str] = set()
         self._unnamed = 0
         self._lacks: Counter[str] = Counter()
+        self.left: Mapping[str, int] = {}
         self._stuck = 0
         self._started: Counter[str] = Counter()
         self._ended: Counter[tuple[str, str]] = Counter()
@@ -127,6 +131,14 @@ class Metrics:
         for code, count in self._lacks.items():
             unable.add_metric([code], count)
         yield unable
+        left = GaugeMetricFamily(
+            "worker_kinds_left",
+            "Kinds left to other workers for want of something.",
+            labels=["code"],
+        )
+        for code, kinds in self.left.items():
+            left.add_metric([code], kinds)
+        yield left
         yield CounterMetricFamily(
             "worker_jobs_unnamed", f"Jobs counted under the kind {OTHER}.", value=self._unnamed
         )

@@ -11,9 +11,10 @@ from jobq.settlement import Released
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["CODE", "FORGET", "Unknown"]
+__all__ = ["CODE", "FORGET", "NO_HANDLER", "Unknown"]
 
 CODE: Final = "UNKNOWN_KIND"
+NO_HANDLER: Final = "no handler of this kind"
 # Seconds after which a kind is tried again, where handlers may come to be: endpoints.
 FORGET: Final = 60.0
 # For how long a job is left alone that was claimed all the same, by its concurrency key.
@@ -66,5 +67,5 @@ class Unknown:
         """Return how a job is given back that came though its kind was to be left to others."""
         if kind in self.functions:
             return Released(PUT_OFF)
-        _, reason = self._met.get(kind, (0.0, (CODE, f"no handler of kind {kind}")))
+        _, reason = self._met.get(kind, (0.0, (CODE, NO_HANDLER)))
         return Released(PUT_OFF, self._told.get(kind, reason))

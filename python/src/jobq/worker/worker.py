@@ -243,7 +243,7 @@ class Worker:
             "database_answered_seconds_ago": None if since is None else round(since, 1),
             "running": self.running,
             "stuck": self.stuck,
-            "lacks": dict(self._attempts.lacks) if self._attempts else {},
+            "lacks": self._attempts.lacks.texts() if self._attempts else {},
             "is_stopping": self._stop.asked.is_set(),
         }
 

@@ -7,6 +7,8 @@
   let source = null;
   let isStale = false;
   let restore = () => {};
+  let seen = new Date(); // when what is shown was asked for
+  let trouble = ""; // why nothing newer is there
   let isPressed = false; // what is pressed must not be replaced before it is let go
   let letGo = 0;
   const press = (longest) => {
@@ -61,13 +63,24 @@
     const page = live();
     window.htmx
       .ajax("GET", page.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" })
-      .then(() => restore(), () => stale(true));
+      .then(() => restore(), () => {});
   };
-  // What the mark says: that the page follows, or that there is news which it holds back.
+  const troubled = (why) => {
+    trouble = live() ? why : "";
+    mark();
+  };
+  // What the mark says: that the page follows, or that there is news which it holds back. In
+  // trouble a notice says instead how old is what is shown.
   const mark = () => {
+    const notice = $("[data-old]");
+    if (notice) {
+      const says = trouble && `What is shown is of ${seen.toISOString().slice(11, 19)} UTC: ${trouble} This page goes on by itself.`;
+      notice.hidden = !trouble;
+      if (notice.textContent !== says) notice.textContent = says;
+    }
     const shown = $("[data-live-mark]");
     if (!shown) return;
-    shown.hidden = source?.readyState !== EventSource.OPEN;
+    shown.hidden = Boolean(trouble) || source?.readyState !== EventSource.OPEN;
     shown.classList.toggle("waits", isStale);
     shown.textContent = isStale ? "waits" : "live";
     shown.title = isStale
@@ -81,12 +94,13 @@
     source.addEventListener("open", mark);
     source.addEventListener("error", () => {
       mark();
+      look(); // leads to the entrance if the session has ended, and finds out who is silent
       if (source?.readyState !== EventSource.CLOSED) return; // it tries again by itself
       rest();
-      look(); // leads to the entrance if the session has ended
       setTimeout(follow, 5000);
     });
     source.addEventListener("changed", look);
+    source.addEventListener("away", () => troubled("the database does not answer now."));
   };
   const rest = () => {
     if (source) source.close();
@@ -98,9 +112,13 @@
     else { follow(); look(); }
   });
   window.addEventListener("pagehide", rest);
-  setInterval(() => { if (isStale) look(); }, 2000);
+  setInterval(() => { if (isStale && !trouble) look(); }, 2000);
+  setInterval(() => { if (trouble) look(); }, 5000);
   document.addEventListener("htmx:afterSwap", dress);
   document.addEventListener("htmx:beforeSwap", (event) => {
+    if (isRefused(event.detail.xhr)) return;
+    seen = new Date();
+    troubled("");
     if (!event.detail.serverResponse.includes('id="live"')) {
       event.detail.shouldSwap = false;
       location.reload();
@@ -115,8 +133,28 @@
   document.addEventListener("pointerdown", () => press(5000), true);
   for (const end of ["pointerup", "pointercancel"]) document.addEventListener(end, () => press(250), true);
   document.addEventListener("submit", () => press(5000));
+  // What only failed for now: the page stays, and says so.
+  const isRefused = (xhr) => xhr.status >= 500 || xhr.status === 429;
   document.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.xhr.status === 401) location.reload();
+    const { xhr } = event.detail;
+    if (!isRefused(xhr)) return;
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const problem = page.querySelector(".problem h1")?.textContent ?? `the answer was ${xhr.status}`;
+    troubled(`${problem[0].toLowerCase()}${problem.slice(1).replace(/[.]$/, "")}.`);
+  });
+  for (const lost of ["sendError", "timeout"]) {
+    document.addEventListener(`htmx:${lost}`, () => troubled("the console does not answer."));
+  }
+
+  // A form is sent once, however often its button is pressed.
+  const sent = new WeakSet();
+  document.addEventListener("submit", (event) => {
+    if (event.target.method !== "post") return;
+    if (sent.has(event.target)) event.preventDefault();
+    sent.add(event.target);
+  });
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload(); // what was sent from it is done
   });
 
   // Copy, where the browser lets a page do so.

@@ -1,0 +1,117 @@
+-- Purpose: how many jobs of all queues wait, run and are dead, at a cost that has an end.
+-- Invariant: counts are exact to `most`. Of what waits it looks at some 10,000 jobs, of 2,000
+-- queues at the most; of queues with more it takes what maintain() has counted last.
+-- Raises: 22004, 22023.
+-- Argument most: where counts end at the latest, 1 to 100000.
+-- Returns: a JSON object: queued, scheduled, retrying, running, blocked, dead, queues, paused (how
+-- many queues are), oldest_runnable_ms, goes_on (an array: the names of those counts of which
+-- there may be more).
+-- Example: select jobq_http.show_totals() ->> 'dead';
+create or replace function jobq_http.show_totals(most integer default 10000)
+returns json
+language plpgsql
+stable
+parallel safe
+security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+    _now constant timestamptz := clock_timestamp();
+    _most_queues constant integer := 2000;
+    _all text[];
+    _document json;
+begin
+    if show_totals.most is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'most');
+    elsif show_totals.most not between 1 and 100000 then
+        perform jobq_private.raise_error('INVALID_ARGUMENT', 'most must be from 1 to 100000');
+    end if;
+    _all := array(select w.queue from jobq_private.waiting_queue as w order by w.queue);
+
+    with looked as (
+        select
+            w.queue, w.queued + w.scheduled + w.retrying > w.ends_at as is_cut, w.oldest,
+            greatest(w.queued, c.queued) as queued,
+            greatest(w.scheduled, c.scheduled) as scheduled,
+            greatest(w.retrying, c.retrying) as retrying
+        from jobq_private.look_waiting(_all[:_most_queues], show_totals.most) as w
+        left join jobq_private.waiting_count as c
+            on c.queue = w.queue and w.queued + w.scheduled + w.retrying > w.ends_at
+    ),
+    waiting as (
+        select
+            coalesce(sum(l.queued), 0) as queued, coalesce(sum(l.scheduled), 0) as scheduled,
+            coalesce(sum(l.retrying), 0) as retrying, min(l.oldest) as oldest,
+            coalesce(bool_or(l.is_cut), false) or cardinality(_all) > _most_queues as is_cut,
+            array_agg(l.queue) filter (where l.is_cut) as queues
+        from looked as l
+    ),
+    leased as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'running' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    held as (
+        select s.queue, count(*) as jobs
+        from (
+            select j.queue from jobq_private.job as j
+            where j.state = 'blocked' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    ended as (
+        select s.queue, count(*) as jobs
+        from (
+            select a.queue from jobq_private.job_archive as a
+            where a.state = 'dead' limit show_totals.most + 1
+        ) as s
+        group by s.queue
+    ),
+    known as (
+        select unnest(_all) as queue
+        union select l.queue from leased as l
+        union select h.queue from held as h
+        union select e.queue from ended as e
+        union select q.queue from jobq_private.queue as q
+        union select unnest(w.queues) from jobq_private.worker as w
+    ),
+    counted (nth, name, value, is_cut) as (
+        select 1, 'queued', w.queued, w.is_cut from waiting as w
+        union all select 2, 'scheduled', w.scheduled, w.is_cut from waiting as w
+        union all select 3, 'retrying', w.retrying, w.is_cut from waiting as w
+        union all select 4, 'running', coalesce(sum(l.jobs), 0), false from leased as l
+        union all select 5, 'blocked', coalesce(sum(h.jobs), 0), false from held as h
+        union all select 6, 'dead', coalesce(sum(e.jobs), 0), false from ended as e
+        union all select 7, 'queues', count(*), false from known
+    )
+    select jsonb_object_agg(c.name, least(c.value, show_totals.most)) || jsonb_build_object(
+        'paused', (
+            select count(*) from jobq_private.queue as q where q.paused_at is not null
+        ),
+        'oldest_runnable_ms', (
+            select jobq_private.milliseconds(_now - least(w.oldest, (
+                select d.due from jobq.next_due(w.queues) as d (due)
+                where w.queues is not null and d.due <= _now and d.due > '0001-01-02 UTC'
+            )))
+            from waiting as w
+        ),
+        'goes_on', coalesce(jsonb_agg(c.name order by c.nth)
+            filter (where c.is_cut or c.value > show_totals.most), '[]')
+    ) into _document
+    from counted as c;
+    return _document;
+end
+$$;
+
+revoke all on function jobq_http.show_totals from public;
+grant execute on function jobq_http.show_totals to jobq_operator, jobq_reader;
+
+comment on function jobq_http.show_totals is
+'Returns how many jobs of all queues wait, run and are dead as a JSON document; its counts end, so that it stays cheap however many jobs there are.';

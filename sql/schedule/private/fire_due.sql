@@ -1,0 +1,53 @@
+-- Purpose: what tick() does when nothing goes wrong: take the slots that are due, and store their
+-- jobs with the graphs behind them.
+-- Invariant: all or none. With only_id the slots of that schedule alone.
+-- Raises: 42501, JQ004.
+create or replace function jobq_private.fire_due(
+    max_schedules integer, until timestamptz, only_id uuid default null
+)
+returns table (schedule_id uuid, slot_at timestamptz, job_id uuid, created boolean)
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+#variable_conflict use_column
+declare
+    _jobs constant jobq_private.new_job[] := jobq_private.schedule_advance(
+        fire_due.max_schedules, fire_due.until, fire_due.only_id
+    );
+begin
+    if _jobs is null then
+        return;
+    end if;
+    for schedule_id, slot_at, job_id, created in
+    with fired as materialized (
+        select j.schedule_id, j.slot_at, f.job_id, f.created
+        from jobq_private.schedule_fire(_jobs) as f
+        join unnest(_jobs) as j on j.ordinal = f.ordinal
+    ),
+    awaiting as (
+        update jobq_private.schedule as s
+        set awaited_job_id = f.job_id
+        from fired as f
+        where s.schedule_id = f.schedule_id and s.from_completion
+    )
+    select f.schedule_id, f.slot_at, f.job_id, f.created
+    from fired as f
+    order by f.slot_at, f.schedule_id
+    loop
+        if created then
+            perform jobq_private.hang_graph(job_id, s.graph)
+            from jobq_private.schedule as s
+            where s.schedule_id = fire_due.schedule_id and s.graph is not null;
+        end if;
+        return next;
+    end loop;
+end
+$$;
+
+revoke all on function jobq_private.fire_due from public;
+
+comment on function jobq_private.fire_due is
+'Turns the slots that are due into jobs, all or none.';

@@ -1,0 +1,57 @@
+-- Purpose: the jobs that finished on a day (UTC) past retention and are to be kept: a job that
+-- waited for it, or for one that did, is live, or not that old itself; or its batch has not ended.
+-- Invariant: reads only, each edge below the day's jobs once down and once up, however deep the
+-- trees are. Who does not see all queues may not see who needs a job, and leaves each that others
+-- may need. Raises: nothing.
+create or replace function jobq_private.needed_jobs(day date, oldest timestamptz)
+returns setof uuid
+language sql
+stable
+parallel safe
+security invoker
+set search_path = pg_catalog, pg_temp
+set timezone = 'UTC'
+as $$
+    with recursive below as (
+        select e.child
+        from jobq_private.job_archive as a
+        join jobq_private.edge as e on e.parent = a.job_id
+        where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+        union
+        select e.child
+        from below as b
+        join jobq_private.edge as e on e.parent = b.child
+    ),
+
+    needed as (
+        select b.child as job_id
+        from below as b
+        where jobq_private.worked_queues() is not null
+        or exists (select from jobq_private.job as j where j.job_id = b.child)
+        or exists (
+            select from jobq_private.job_archive as a
+            where a.job_id = b.child and a.finished_at >= needed_jobs.oldest
+        )
+        union
+        select e.parent
+        from needed as n
+        join jobq_private.edge as e on e.child = n.job_id
+    )
+
+    select a.job_id
+    from jobq_private.job_archive as a
+    where a.finished_at >= needed_jobs.day and a.finished_at < needed_jobs.day + 1
+    and (
+        a.job_id in (select n.job_id from needed as n)
+        or (a.batch_id is not null and jobq_private.worked_queues() is not null)
+        or exists (
+            select from jobq_private.batch as b
+            where b.batch_id = a.batch_id and b.ended_at is null
+        )
+    )
+$$;
+
+revoke all on function jobq_private.needed_jobs from public;
+
+comment on function jobq_private.needed_jobs is
+'The jobs that finished on a day past retention and are to be kept for others.';
