@@ -128,8 +128,29 @@ type Job struct {
 	heldAt         time.Time
 	stop           context.CancelFunc
 	isCancelled    bool
+	isCompleted    bool
 	end            *settlement
 	steps          map[string]json.RawMessage
+}
+
+// Complete completes a job in the transaction whose QueryRow (pgx) or QueryRowContext
+// (database/sql) is given, that of the handler's own rows: they commit together or not at all.
+// Roll back when it returns an error. What the handler returns without an error after it is not
+// recorded; it returns an error where the commit has failed or has had no answer.
+func Complete[R Row](ctx context.Context, queryRow func(context.Context, string, ...any) R, job *Job, result any) error {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return &Permanent{"RESULT_INVALID", err.Error()}
+	}
+	var is string
+	row := queryRow(ctx, "select jobq.complete($1::uuid, $2::integer, $3::jsonb)::text", job.ID, job.Attempt, string(text))
+	if err := row.Scan(&is); isUnfit(err) {
+		return &Permanent{"RESULT_REFUSED", err.Error()}
+	} else if err != nil {
+		return err
+	}
+	job.isCompleted = true
+	return nil
 }
 
 // Step does something once, whatever becomes of the attempt, and decodes what it has come to
@@ -540,6 +561,10 @@ func (w *Worker) handle(ctx context.Context, job *Job) {
 		end = w.settlementOf(err, job)
 		return
 	}
+	if job.isCompleted {
+		end = nil
+		return
+	}
 	result, err := json.Marshal(value)
 	if err != nil {
 		end = failed(err.Error(), "RESULT_INVALID", false)
@@ -881,6 +906,12 @@ func IsAway(err error) bool {
 		}
 	}
 	return state == ""
+}
+
+// isUnfit tells whether the database refuses a result for what it is.
+func isUnfit(err error) bool {
+	state := SQLState(err)
+	return state == "JQ005" || state == "JQ006" || strings.HasPrefix(state, "22")
 }
 
 func nudge(c chan struct{}) {

@@ -40,8 +40,15 @@ def test_jobqs_own_worker_is_a_full_one() -> None:
 @pytest.mark.parametrize(
     ("fault", "scenario"),
     [
-        ("jobq.worker.heart.Heart.run = lambda self: asyncio.sleep(1e6)", "keeps its job"),
+        (
+            "jobq.worker.heart.Heart.run = lambda self: asyncio.sleep(1e6)",
+            "a handler that takes longer than a lease",
+        ),
         ("jobq.worker.protocol.Protocol.retire = lambda self: asyncio.sleep(0)", "counts as one"),
+        (
+            "import psycopg; psycopg.AsyncConnection.rollback = psycopg.AsyncConnection.commit",
+            "is undone when it fails",
+        ),
         ("print('hello')", "a permanent failure"),
     ],
 )

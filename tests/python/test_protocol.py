@@ -48,6 +48,7 @@ def test_the_pages_sql_does_as_it_says(printed: list[str], database: str) -> Non
         workers = connection.execute("select count(*) from jobq.worker").fetchall()
     assert ends == [
         ("fragile", "dead", "GONE"),
+        ("pay_out", "succeeded", None),
         ("trip", "succeeded", None),
         ("unfinished", "queued", None),
     ]

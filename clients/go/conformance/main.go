@@ -57,6 +57,8 @@ func inbox(key string) chan order {
 }
 
 func handle(ctx context.Context, job *jobq.Job) (any, error) {
+	own := &producer{}
+	defer own.close() // and so rolls back what has not committed
 	event := func(name string, more map[string]any) {
 		line := map[string]any{"event": name, "job_id": job.ID, "attempt": job.Attempt}
 		for member, value := range more {
@@ -77,7 +79,19 @@ func handle(ctx context.Context, job *jobq.Job) (any, error) {
 		in := time.Duration(told.number("in") * float64(time.Second))
 		switch told.text("do") {
 		case "return":
-			return told["value"], nil
+			if own.conn == nil {
+				return told["value"], nil
+			}
+			if err := jobq.Complete(ctx, own.queryRow, job, told["value"]); err != nil {
+				return nil, err
+			}
+			return nil, own.queryRow(ctx, "commit").err
+		case "note":
+			own.queryRow(ctx, "begin")
+			if err := own.queryRow(ctx, "insert into public.note values ($1)", told.text("note")).err; err != nil {
+				return nil, err
+			}
+			event("noted", nil)
 		case "raise":
 			return nil, errors.New(told.text("message"))
 		case "retry":
@@ -129,10 +143,16 @@ func (p *producer) queryRow(ctx context.Context, sql string, args ...any) row {
 	}
 	var values [][]byte
 	for _, arg := range args {
-		values = append(values, []byte(arg.(string)))
+		values = append(values, []byte(fmt.Sprint(arg)))
 	}
 	result := p.conn.ExecParams(ctx, sql, values, nil, nil, nil).Read()
 	return row{result.Rows, result.Err}
+}
+
+func (p *producer) close() {
+	if p.conn != nil {
+		p.conn.Close(context.Background())
+	}
 }
 
 func (p *producer) answer(ctx context.Context, told order) (map[string]any, error) {

@@ -83,6 +83,9 @@ module Jobq
       error.is_a?(PG::Error) && sqlstate_of(error).match?(/\A(|08...|57P..|53...|40001|40P01|25006)\z/)
     end
 
+    # Whether the database refuses a result for what it is.
+    def unfit?(error) = sqlstate_of(error).match?(/\A(JQ00[56]|22...)\z/)
+
     def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
     # An error's text, whatever was raised, as the database takes it.
@@ -161,6 +164,17 @@ module Jobq
     def check! = (raise Stopped, "stopped" if stopped?)
 
     def overdue? = Jobq.now - @started_at > timeout
+
+    # Complete the job in the connection's transaction, that of the handler's own rows: they
+    # commit together or not at all. Nothing that the handler returns after it is recorded.
+    def complete(connection, result = nil)
+      connection.exec_params("select jobq.complete($1, $2, $3)", [*key, JSON.generate(result)])
+      @is_completed = true
+    rescue PG::Error => error
+      raise Jobq.unfit?(error) ? Permanent.new("RESULT_REFUSED", error.message) : error
+    end
+
+    def completed? = @is_completed
 
     # Do something once, whatever becomes of the attempt.
     def step(name)
@@ -390,7 +404,8 @@ module Jobq
 
     def perform(job, payload)
       settlement = { end: :failed, error: "the handler ended its thread", code: "ERROR", retryable: true }
-      settlement = { end: :succeeded, result: JSON.generate(@handlers[job.kind].call(JSON.parse(payload), job)) }
+      result = @handlers[job.kind].call(JSON.parse(payload), job)
+      settlement = job.completed? ? nil : { end: :succeeded, result: JSON.generate(result) }
     rescue Exception => error # rubocop:disable Lint/RescueException -- whatever a handler raises
       settlement = settlement_of(error, job)
     ensure

@@ -27,15 +27,38 @@ function ordered(key: string, signal: AbortSignal): Promise<Order> {
   });
 }
 
+/** Have the handler do as it is told; what it has opened is closed, and so rolled back, at its end. */
 async function handle(payload: Json, context: Context): Promise<Json> {
+  const own = new pg.Client({ connectionString });
+  own.on("error", () => {});
+  try {
+    return await obey(payload, context, own);
+  } finally {
+    void own.end().catch(() => {});
+  }
+}
+
+async function obey(payload: Json, context: Context, own: pg.Client): Promise<Json> {
   const about = { job_id: context.jobId, attempt: context.attempt };
   const key = `${context.jobId} ${context.attempt}`;
   context.signal.addEventListener("abort", () => say({ event: "stopping", ...about }), { once: true });
   say({ event: "started", ...about, kind: context.kind, payload });
+  let isTransactional = false;
   for (;;) {
     const order = await ordered(key, context.signal);
     switch (order.do) {
-      case "return": return order.value;
+      case "return":
+        if (!isTransactional) return order.value;
+        await context.complete(own, order.value);
+        await own.query("commit");
+        return null;
+      case "note":
+        await own.connect();
+        await own.query("begin");
+        await own.query("insert into public.note values ($1)", [order.note]);
+        isTransactional = true;
+        say({ event: "noted", ...about });
+        break;
       case "raise": throw new Error(order.message);
       case "retry": throw new Retry(order.message, { code: order.code, seconds: order.in });
       case "permanent": throw new Permanent(order.code, order.message);

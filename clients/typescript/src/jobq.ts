@@ -76,6 +76,11 @@ export function isAway(error: unknown): boolean {
   return !/^[0-9A-Z]{5}$/.test(state) || /^(08|57P|53|40001|40P01|25006)/.test(state);
 }
 
+/** Whether the database refuses a result for what it is. */
+function isUnfit(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && /^(JQ00[56]|22...)$/.test(error.code ?? "");
+}
+
 // ---- what handlers throw
 
 /** The attempt failed; try again, after `seconds` or the kind's backoff. */
@@ -104,6 +109,11 @@ export interface Job {
 export interface Context extends Job {
   /** Aborted when the handler should stop: cancelled, timed out, lost, or the end of the worker. */
   readonly signal: AbortSignal;
+  /**
+   * Complete the job in the transaction that `db` is in, that of the handler's own rows: they
+   * commit together or not at all. Nothing that the handler returns after it is recorded.
+   */
+  complete(db: Queryable, result?: Json): Promise<void>;
   /** Do something once, whatever becomes of the attempt. */
   step<T extends Json>(name: string, work: () => T | Promise<T>): Promise<T>;
   /** Wait for an event; the job is given back until it comes, and the handler starts anew. */
@@ -137,6 +147,7 @@ class Held {
   readonly abort = new AbortController();
   settlement?: Settlement;
   isCancelRequested = false;
+  isCompleted = false;
   timer?: NodeJS.Timeout;
   constructor(readonly job: Job, readonly payload: Json, readonly lease: number, readonly timeout: number, public heldAt: number) {}
   get key(): string { return `${this.job.jobId} ${this.job.attempt}`; }
@@ -348,7 +359,7 @@ export class Worker {
     }
     try {
       const result = (await handler(held.payload, this.context(held))) ?? null;
-      this.settle(held, { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
+      this.settle(held, held.isCompleted ? undefined : { end: "succeeded", result: JSON.parse(JSON.stringify(result)) });
     } catch (error) {
       this.settle(held, settlementOf(error, held));
     }
@@ -380,6 +391,12 @@ export class Worker {
     return {
       ...held.job,
       signal: held.abort.signal,
+      complete: async (db, result = null) => {
+        await call(db, "complete", { job_id, attempt, result }).catch((error) => {
+          throw isUnfit(error) ? new Permanent("RESULT_REFUSED", text(error)) : error;
+        });
+        held.isCompleted = true;
+      },
       step: async (name, work) => {
         const earlier = await steps();
         if (earlier.has(name)) return earlier.get(name) as any;

@@ -12,7 +12,9 @@ __all__ = ["LEVELS", "Scenario", "load"]
 LEVELS: Final = ("producer", "worker", "full")
 FOLDER: Final = Path(__file__).parent / "scenarios"
 # What a worker is told unless a scenario says otherwise.
-WORK: Final = dict(concurrency=1, poll=0.5, grace=30, listen=True)  # noqa: C408 - "listen" would be SQL
+WORK: Final = dict(  # noqa: C408 - "listen" would be SQL
+    concurrency=1, poll=0.5, grace=30, listen=True, transactional=False
+)
 # How the jobs' kind is declared unless a scenario says otherwise.
 KIND: Final = {"retry_strategy": "fixed", "retry_initial_delay": "0.05 s", "retry_jitter": 0}
 

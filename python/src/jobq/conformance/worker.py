@@ -116,10 +116,15 @@ class Peer:
         self,
         kind: str,
         queues: list[str],
+        *,
+        transactional: bool,
         **options: Any,  # noqa: ANN401 - as Worker has them
     ) -> dict[str, Any]:
         registry = Registry()
-        registry.handler(kind)(self._handle)
+        if transactional:
+            registry.handler(kind, transactional=True)(self._handle_in_transaction)
+        else:
+            registry.handler(kind)(self._handle)
         worker = Worker(self._url, registry, queues, declare=False, **options)
         self._worker = asyncio.create_task(worker.run())
         while not worker.health()["alive"]:  # noqa: ASYNC110 - that is how it tells
@@ -129,6 +134,22 @@ class Peer:
     # ---- the handler, which does as it is told
 
     async def _handle(self, payload: Any, context: JobContext) -> Any:  # noqa: ANN401 - any JSON
+        return await self._obey(payload, context, None)
+
+    async def _handle_in_transaction(
+        self,
+        payload: Any,  # noqa: ANN401
+        context: JobContext,
+        connection: psycopg.AsyncConnection[Any],
+    ) -> Any:  # noqa: ANN401
+        return await self._obey(payload, context, connection)
+
+    async def _obey(
+        self,
+        payload: Any,  # noqa: ANN401
+        context: JobContext,
+        connection: psycopg.AsyncConnection[Any] | None,
+    ) -> Any:  # noqa: ANN401
         key = (str(context.job_id), context.attempt)
         about = {"job_id": key[0], "attempt": key[1]}
         orders = self._orders[key] = asyncio.Queue()
@@ -145,6 +166,10 @@ class Peer:
 
                     value = await context.step(order["name"], call)
                     say({"event": "step", **about, "value": value, "ran": bool(ran)})
+                elif order["do"] == "note":
+                    assert connection is not None  # noqa: S101 - a scenario's slip
+                    await connection.execute(SQL["note"], [order["note"]])
+                    say({"event": "noted", **about})
                 elif order["do"] == "wait":
                     came = await context.wait_for(order["event"])
                     say({"event": "arrived", **about, "payload": came})
