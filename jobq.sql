@@ -165,7 +165,7 @@ values
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('IS_ENDPOINT', 'JQ004', 409, 'the kind is an endpoint',
- 'change it with jobq.put_endpoint(), or give the handler another name'),
+ 'change it with jobq.put_endpoint(), delete it with jobq.delete_definition(), or give the handler another name'),
 ('KIND_EXISTS', 'JQ004', 409, 'a kind of this name was declared that is no endpoint',
  'give the endpoint another name, or forget the kind with: select jobq.delete_kind(...)'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',
@@ -2869,6 +2869,45 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
+-- Purpose: forget what was declared of a kind, an endpoint's too.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: JQ007, JQ008.
+create or replace function jobq_private.forget_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.job as j where j.kind = forget_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', forget_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = forget_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', forget_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = forget_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', forget_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.forget_kind from public;
+
+comment on function jobq_private.forget_kind is
+'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
+
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
 create or replace function jobq_private.limits_for(kind text, queue text)
@@ -3266,9 +3305,10 @@ comment on function jobq.configure is
 'Changes global defaults; arguments left out keep theirs.';
 
 -- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. A job that another
--- transaction adds meanwhile is not seen, since an enqueue locks nothing of its kind: it waits
--- for the kind to be declared anew. Raises: 22004, JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, and for an endpoint, which
+-- delete_definition() deletes. A job that another transaction adds meanwhile is not seen, since
+-- an enqueue locks nothing of its kind: it waits for the kind to be declared anew.
+-- Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
@@ -3282,25 +3322,11 @@ begin
     if delete_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif exists (
-        select from jobq_private.job as j where j.kind = delete_kind.kind
+        select from jobq_private.endpoint as e where e.endpoint = delete_kind.kind
     ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', delete_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.kind = delete_kind.kind and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', delete_kind.kind
-        ));
+        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
-    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', delete_kind.kind
-        ));
-    end if;
+    perform jobq_private.forget_kind(delete_kind.kind);
 end
 $$;
 
@@ -13059,8 +13085,10 @@ comment on function jobq.listen_events is
 -- token. One that has to wait again is blocked: for a job that it waited for, or for
 -- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
+-- Argument latest: whether a delivery is made by its endpoint as it is now, and no longer as it
+-- was when the job was made; how many attempts the job has stays.
 -- Example: select jobq.redrive(:'dead');
-create or replace function jobq.redrive(job_id uuid)
+create or replace function jobq.redrive(job_id uuid, latest boolean default false)
 returns void
 language plpgsql
 volatile
@@ -13071,12 +13099,23 @@ as $$
 declare
     _job jobq.job := jobq.get_job(redrive.job_id);
 begin
-    if _job.state in ('dead', 'cancelled') then
-        update jobq_private.job_archive as a
-        set state = 'queued'
-        where a.job_id = _job.job_id
-        and a.finished_at = _job.finished_at
-        and a.state = _job.state;
+    if redrive.latest is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
+    elsif _job.state in ('dead', 'cancelled') then
+        if redrive.latest then
+            perform from jobq_private.job_archive as a
+            where a.job_id = _job.job_id and a.finished_at = _job.finished_at
+            for update;
+            perform from jobq_private.redrive_jobs(
+                array[_job.job_id], array[_job.finished_at], true
+            );
+        else
+            update jobq_private.job_archive as a
+            set state = 'queued'
+            where a.job_id = _job.job_id
+            and a.finished_at = _job.finished_at
+            and a.state = _job.state;
+        end if;
         if found then
             return;
         end if;
@@ -20616,7 +20655,7 @@ begin
     elsif _type = 'config' then
         delete from jobq_private.config as c where c.config = _name;
     else
-        perform jobq.delete_kind(_name);
+        perform jobq_private.forget_kind(_name);
     end if;
 end
 $$;
@@ -22461,7 +22500,7 @@ comment on function jobq_private.wake is
 -- Argument strategy: fixed, linear, exponential or decorrelated.
 -- Argument initial_delay: the delay before the second attempt; up to a year.
 -- Argument max_delay: no delay is longer than this; up to a year.
--- Argument jitter: by which share the delay is changed at random, 0 to 1.
+-- Argument jitter: by which share the delay is changed at random, 0 to 1, before max_delay binds it.
 -- Argument attempt: the attempt that failed, from 1.
 -- Returns: the delay.
 -- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);

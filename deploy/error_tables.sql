@@ -87,7 +87,7 @@ values
 ('DEFINITION_EXISTS', 'JQ004', 409, 'a definition of this name exists',
  'update it, or choose another name'),
 ('IS_ENDPOINT', 'JQ004', 409, 'the kind is an endpoint',
- 'change it with jobq.put_endpoint(), or give the handler another name'),
+ 'change it with jobq.put_endpoint(), delete it with jobq.delete_definition(), or give the handler another name'),
 ('KIND_EXISTS', 'JQ004', 409, 'a kind of this name was declared that is no endpoint',
  'give the endpoint another name, or forget the kind with: select jobq.delete_kind(...)'),
 ('HAS_DEPENDENTS', 'JQ008', 409, 'something still depends on this',

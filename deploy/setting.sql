@@ -461,6 +461,45 @@ revoke all on function jobq_private.check_sql_function from public;
 comment on function jobq_private.check_sql_function is
 'Refuses a function that a kind cannot run.';
 
+-- Purpose: forget what was declared of a kind, an endpoint's too.
+-- Invariant: refused while live jobs or schedules of the kind exist. Raises: JQ007, JQ008.
+create or replace function jobq_private.forget_kind(kind text)
+returns void
+language plpgsql
+volatile
+parallel unsafe
+security invoker
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+    if exists (
+        select from jobq_private.job as j where j.kind = forget_kind.kind
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'live jobs of kind %s', forget_kind.kind
+        ));
+    elsif exists (
+        select from jobq_private.schedule as s
+        where s.kind = forget_kind.kind and s.status <> 'retired'
+    ) then
+        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
+            'schedules of kind %s', forget_kind.kind
+        ));
+    end if;
+    delete from jobq_private.kind as d where d.kind = forget_kind.kind;
+    if not found then
+        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
+            'kind %s', forget_kind.kind
+        ));
+    end if;
+end
+$$;
+
+revoke all on function jobq_private.forget_kind from public;
+
+comment on function jobq_private.forget_kind is
+'Forgets what was declared of a kind, unless live jobs or schedules of it exist.';
+
 -- Purpose: the limits that hold for jobs of a kind in a queue, for people to read.
 -- Invariant: reads only; null for each that there is not. Raises: nothing.
 create or replace function jobq_private.limits_for(kind text, queue text)
@@ -858,9 +897,10 @@ comment on function jobq.configure is
 'Changes global defaults; arguments left out keep theirs.';
 
 -- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. A job that another
--- transaction adds meanwhile is not seen, since an enqueue locks nothing of its kind: it waits
--- for the kind to be declared anew. Raises: 22004, JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, and for an endpoint, which
+-- delete_definition() deletes. A job that another transaction adds meanwhile is not seen, since
+-- an enqueue locks nothing of its kind: it waits for the kind to be declared anew.
+-- Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
@@ -874,25 +914,11 @@ begin
     if delete_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif exists (
-        select from jobq_private.job as j where j.kind = delete_kind.kind
+        select from jobq_private.endpoint as e where e.endpoint = delete_kind.kind
     ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', delete_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.kind = delete_kind.kind and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', delete_kind.kind
-        ));
+        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
-    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', delete_kind.kind
-        ));
-    end if;
+    perform jobq_private.forget_kind(delete_kind.kind);
 end
 $$;
 

@@ -1029,7 +1029,7 @@ comment on function jobq_private.wake is
 -- Argument strategy: fixed, linear, exponential or decorrelated.
 -- Argument initial_delay: the delay before the second attempt; up to a year.
 -- Argument max_delay: no delay is longer than this; up to a year.
--- Argument jitter: by which share the delay is changed at random, 0 to 1.
+-- Argument jitter: by which share the delay is changed at random, 0 to 1, before max_delay binds it.
 -- Argument attempt: the attempt that failed, from 1.
 -- Returns: the delay.
 -- Example: select jobq.backoff('exponential', '1 s', '1 h', 0.25, 3);

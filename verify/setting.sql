@@ -20,6 +20,7 @@ begin
         ('function', 'jobq.resume_queue', '', 1),
         ('function', 'jobq.settings', '', 1),
         ('function', 'jobq_private.check_sql_function', '', 1),
+        ('function', 'jobq_private.forget_kind', '', 1),
         ('function', 'jobq_private.is_held', '', 1),
         ('function', 'jobq_private.is_paused', '', 1),
         ('function', 'jobq_private.is_trusted', '', 1),

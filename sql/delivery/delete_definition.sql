@@ -50,7 +50,7 @@ begin
     elsif _type = 'config' then
         delete from jobq_private.config as c where c.config = _name;
     else
-        perform jobq.delete_kind(_name);
+        perform jobq_private.forget_kind(_name);
     end if;
 end
 $$;

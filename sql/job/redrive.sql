@@ -3,8 +3,10 @@
 -- token. One that has to wait again is blocked: for a job that it waited for, or for
 -- the end of its batch.
 -- Raises: 22004, JQ001, JQ002, JQ004.
+-- Argument latest: whether a delivery is made by its endpoint as it is now, and no longer as it
+-- was when the job was made; how many attempts the job has stays.
 -- Example: select jobq.redrive(:'dead');
-create or replace function jobq.redrive(job_id uuid)
+create or replace function jobq.redrive(job_id uuid, latest boolean default false)
 returns void
 language plpgsql
 volatile
@@ -15,12 +17,23 @@ as $$
 declare
     _job jobq.job := jobq.get_job(redrive.job_id);
 begin
-    if _job.state in ('dead', 'cancelled') then
-        update jobq_private.job_archive as a
-        set state = 'queued'
-        where a.job_id = _job.job_id
-        and a.finished_at = _job.finished_at
-        and a.state = _job.state;
+    if redrive.latest is null then
+        perform jobq_private.raise_error('NULL_ARGUMENT', 'latest');
+    elsif _job.state in ('dead', 'cancelled') then
+        if redrive.latest then
+            perform from jobq_private.job_archive as a
+            where a.job_id = _job.job_id and a.finished_at = _job.finished_at
+            for update;
+            perform from jobq_private.redrive_jobs(
+                array[_job.job_id], array[_job.finished_at], true
+            );
+        else
+            update jobq_private.job_archive as a
+            set state = 'queued'
+            where a.job_id = _job.job_id
+            and a.finished_at = _job.finished_at
+            and a.state = _job.state;
+        end if;
         if found then
             return;
         end if;

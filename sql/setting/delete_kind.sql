@@ -1,7 +1,8 @@
 -- Purpose: forget what was declared of a kind.
--- Invariant: refused while live jobs or schedules of the kind exist. A job that another
--- transaction adds meanwhile is not seen, since an enqueue locks nothing of its kind: it waits
--- for the kind to be declared anew. Raises: 22004, JQ007, JQ008.
+-- Invariant: refused while live jobs or schedules of the kind exist, and for an endpoint, which
+-- delete_definition() deletes. A job that another transaction adds meanwhile is not seen, since
+-- an enqueue locks nothing of its kind: it waits for the kind to be declared anew.
+-- Raises: 22004, JQ004, JQ007, JQ008.
 -- Example: select jobq.delete_kind('send_email_v1');
 create or replace function jobq.delete_kind(kind text)
 returns void
@@ -15,25 +16,11 @@ begin
     if delete_kind.kind is null then
         perform jobq_private.raise_error('NULL_ARGUMENT', 'kind');
     elsif exists (
-        select from jobq_private.job as j where j.kind = delete_kind.kind
+        select from jobq_private.endpoint as e where e.endpoint = delete_kind.kind
     ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'live jobs of kind %s', delete_kind.kind
-        ));
-    elsif exists (
-        select from jobq_private.schedule as s
-        where s.kind = delete_kind.kind and s.status <> 'retired'
-    ) then
-        perform jobq_private.raise_error('HAS_DEPENDENTS', format(
-            'schedules of kind %s', delete_kind.kind
-        ));
+        perform jobq_private.raise_error('IS_ENDPOINT', format('kind %s', delete_kind.kind));
     end if;
-    delete from jobq_private.kind as d where d.kind = delete_kind.kind;
-    if not found then
-        perform jobq_private.raise_error('KIND_NOT_FOUND', format(
-            'kind %s', delete_kind.kind
-        ));
-    end if;
+    perform jobq_private.forget_kind(delete_kind.kind);
 end
 $$;
 

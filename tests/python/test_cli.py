@@ -258,6 +258,18 @@ def test_a_schedule_that_cannot_be_meant_is_refused(database: str, client: Clien
     assert client.list_schedules() == []
 
 
+def test_a_kind_that_nothing_needs_is_forgotten(jobq: Any, client: Client) -> None:
+    client.put_kind("mail", max_attempts=9)
+    job_id = client.enqueue("mail").job_id
+    refused = jobq("delete-kind", "mail")
+    assert refused.returncode == 1 and "HAS_DEPENDENTS" in refused.stderr
+    client.cancel(job_id)
+    said(jobq("delete-kind", "mail"))
+    assert client.list_kinds() == []
+    with pytest.raises(NotFound):
+        client.delete_kind("mail")
+
+
 def test_functions_of_the_database_are_run_until_none_is_due(
     jobq: Any, client: Client, connect: Callable[[], Connection]
 ) -> None:
@@ -281,6 +293,34 @@ def test_many_dead_jobs_are_redriven(
     redriven = said(jobq("redrive", "--kind", "a", "--error-code", "BAD")).splitlines()
     assert set(redriven) == {str(job.job_id) for job in jobs[:2]}
     assert jobq("redrive").returncode == 2
+    assert jobq("redrive", str(jobs[0].job_id), "--kind", "a", "--tree", "all").returncode == 2
+
+
+def test_jobs_that_are_named_are_redriven_by_the_endpoint_as_it_is_now(
+    jobq: Any, client: Client, connect: Callable[[], Connection]
+) -> None:
+    put = "select from jobq.put_endpoint('hook', 'HTTP', jsonb_build_object('url', %s::text))"
+    connect().execute(put, ["http://old"])
+    ids = [str(client.enqueue("hook").job_id) for _ in range(3)]
+    connect().execute(put, ["http://new"])
+
+    def fail(job_id: str) -> None:
+        connect().execute(
+            "select jobq.fail(job_id, attempt, 'x', retryable => false)"
+            " from jobq.claim_job(%s, 'w')",
+            [job_id],
+        )
+
+    for job_id in ids:
+        fail(job_id)
+    assert said(jobq("redrive", ids[0], "--latest")) == ids[0]
+    assert set(said(jobq("redrive", *ids, "--latest", "--dry-run")).split()) == set(ids[1:])
+    assert set(said(jobq("redrive", *ids, "--limit", "5")).split()) == set(ids[1:])
+    rows = connect().execute(
+        "select j.delivery_version = k.delivery_version from jobq_private.job as j"
+        " join jobq_private.kind as k using (kind) order by j.job_id"
+    )
+    assert [is_latest for (is_latest,) in rows] == [True, False, False]
 
 
 def test_queues_are_shown_paused_and_resumed(jobq: Any, client: Client) -> None:

@@ -164,3 +164,23 @@ async def test_a_kind_and_an_endpoint_do_not_take_each_others_place(api: Api) ->
     await api.ask("POST", "/kinds", json={"kind": "k", "max_attempts": 2})
     refused = await api.ask("POST", "/endpoints", json={**endpoint(1), "name": "k"})
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "KIND_EXISTS")
+    assert "DELETE /kinds/" in refused.json()["error"]["hint"]
+    refused = await api.ask("DELETE", "/kinds/e")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "IS_ENDPOINT")
+    assert (await api.ask("DELETE", "/kinds/k")).status_code == 204
+    made = await api.ask("POST", "/endpoints", json={**endpoint(1), "name": "k"})
+    assert made.status_code == 201
+
+
+async def test_a_kind_in_use_is_not_forgotten(api: Api) -> None:
+    await api.ask("POST", "/kinds", json={"kind": "a", "max_attempts": 9})
+    job = await api.job(kind="a")
+    refused = await api.ask("DELETE", "/kinds/a")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "CONFLICT")
+    assert refused.json()["error"]["detail"] == "live jobs of kind a"
+    await api.ask("POST", f"/jobs/{job['job_id']}/cancel")
+    for scope, status in (("produce", 403), ("read", 403), ("operate", 204), ("operate", 404)):
+        answer = await api.ask("DELETE", "/kinds/a", headers=api.key([scope]))
+        assert answer.status_code == status, (scope, answer.text)
+    assert answer.json()["error"]["code"] == "KIND_NOT_FOUND"
+    assert (await api.ask("GET", "/kinds")).json() == {"items": []}

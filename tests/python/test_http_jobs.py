@@ -605,6 +605,44 @@ async def test_dead_jobs_are_redriven_by_endpoint(api: Api) -> None:
     assert is_latest
 
 
+async def test_jobs_that_are_named_are_redriven_by_the_endpoint_as_it_is_now(api: Api) -> None:
+    jobs = []
+    for key in "abc":
+        body = {**IMMEDIATE, "idempotency_key": key}
+        jobs.append((await api.ask("POST", "/jobs", json=body)).json()["job_id"])
+    name = IMMEDIATE["endpoint"]
+    shown = (await api.ask("GET", f"/endpoints/{name}")).json()
+    await api.ask("PUT", f"/endpoints/{name}", json={**shown, "queue": "other"})
+
+    async def fail_all() -> None:
+        for job in jobs:
+            api.run("select jobq.fail(job_id, attempt, 'x', retryable => false)"
+                " from jobq.claim_job(%s, 'w')", job)
+
+    async def versions() -> list[tuple[str, int]]:
+        return api.run(
+            "select j.state, 1 + (j.delivery_version = k.delivery_version)::integer"
+            " from jobq.job as j join jobq_private.kind as k using (kind) order by j.job_id"
+        )
+
+    await fail_all()
+    assert (await api.ask("POST", f"/jobs/{jobs[0]}/redrive", json={"latest": True})).json() == {
+        "job_id": jobs[0],
+        "state": "queued",
+    }
+    assert (await api.ask("POST", f"/jobs/{jobs[1]}/redrive")).status_code == 200
+    assert await versions() == [("queued", 2), ("queued", 1), ("dead", 1)]
+    await fail_all()
+    some = {"job_ids": jobs[1:], "latest": True}
+    dry = await api.ask("POST", "/jobs:redrive", json={**some, "dry_run": True})
+    assert set(dry.json()["job_ids"]) == set(jobs[1:])
+    done = await api.ask("POST", "/jobs:redrive", json=some)
+    assert set(done.json()["job_ids"]) == set(jobs[1:])
+    assert await versions() == [("dead", 2), ("queued", 2), ("queued", 2)]
+    wrong = await api.ask("POST", f"/jobs/{jobs[0]}/redrive", json={"latest": "yes"})
+    assert wrong.status_code == 400
+
+
 async def test_steps_and_waits_of_a_worker_over_http(api: Api) -> None:
     job = await api.job()
     claimed = await api.claim()

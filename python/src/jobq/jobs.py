@@ -240,15 +240,20 @@ def cancel(job_id: UUID | str, reason: str | None = None) -> Call[CancelOutcome]
     return Call("cancel", {"job_id": as_uuid(job_id), "reason": reason}, scalar)
 
 
-def redrive(job_id: UUID | str) -> Call[None]:
+def redrive(job_id: UUID | str, *, latest: bool = False) -> Call[None]:
     """Run a dead or cancelled job again, its attempts counted afresh.
+
+    Args:
+        job_id: its id.
+        latest: whether a delivery is made by its endpoint as it is now, and no longer as it was
+            when the job was made.
 
     Raises:
         JobNotFound: there is no such job.
         IllegalState: it is neither dead nor cancelled.
         Conflict: a live job holds its dedup key.
     """
-    return Call("redrive", {"job_id": as_uuid(job_id)}, nothing)
+    return Call("redrive", {"job_id": as_uuid(job_id), "latest": latest}, nothing)
 
 
 def redrive_many(
@@ -258,6 +263,7 @@ def redrive_many(
     error_code: str | None = None,
     max_jobs: int = 1000,
     *,
+    job_ids: Iterable[UUID | str] | None = None,
     dry_run: bool = False,
     latest: bool = False,
 ) -> Call[list[UUID]]:
@@ -269,6 +275,7 @@ def redrive_many(
         since: only jobs that ended at or after this moment.
         error_code: only jobs whose last error has this code.
         max_jobs: at most so many, 1 to 100000.
+        job_ids: only those of these jobs that are dead.
         dry_run: whether to return the ids only.
         latest: whether deliveries are made by their endpoint as it is now, and no longer as it
             was when the job was made.
@@ -279,6 +286,7 @@ def redrive_many(
         "since": since,
         "error_code": error_code,
         "max_jobs": max_jobs,
+        "job_ids": job_ids if job_ids is None else as_uuids(job_ids),
         "dry_run": dry_run,
         "latest": latest,
     }

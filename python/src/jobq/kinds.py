@@ -9,7 +9,13 @@ from jobq.arguments import as_jsonb, as_text
 from jobq.call import Call, nothing
 from jobq.models import DeclaredKind, Json, record
 
-__all__ = ["list_kinds", "list_payload_schemas", "list_undeclared_kinds", "put_kind"]
+__all__ = [
+    "delete_kind",
+    "list_kinds",
+    "list_payload_schemas",
+    "list_undeclared_kinds",
+    "put_kind",
+]
 
 
 def put_kind(
@@ -159,3 +165,13 @@ def list_undeclared_kinds(kinds: Sequence[str], version: int | None = None) -> C
 def list_kinds() -> Call[list[DeclaredKind]]:
     """Return what is declared of each kind, by name."""
     return Call("list_kinds", {}, list, record(DeclaredKind))
+
+
+def delete_kind(kind: str) -> Call[None]:
+    """Forget what was declared of a kind.
+
+    Raises:
+        NotFound: nothing was.
+        Conflict: live jobs or schedules of it exist, or it is an endpoint.
+    """
+    return Call("delete_kind", {"kind": kind}, nothing)

@@ -1,6 +1,6 @@
 -- What jobq.redrive() promises.
 begin;
-select plan(18);
+select plan(22);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -120,6 +120,40 @@ select jobq.cancel(:'heir');
 select is(
     pg_temp.refusal(format('select jobq.redrive(%L)', :'old')), 'none',
     'until that one has ended'
+);
+
+-- By the endpoint as it is now
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "http://old"}') as doc \gset
+create temporary table delivered as
+select n, jobq.enqueue('hook', dedup_key => n::text) as job_id from generate_series(1, 2) as n;
+select jobq.cancel(d.job_id) from delivered as d;
+select jobq.put_endpoint('hook', 'HTTP', '{"url": "http://new"}') as doc \gset
+select jobq.redrive(d.job_id, latest => d.n = 2) from delivered as d;
+select results_eq(
+    $$
+        select j.state, g.spec::jsonb ->> 'url'
+        from delivered
+        join jobq_private.job as j using (job_id)
+        cross join lateral jobq.get_delivery('hook', j.delivery_version, j.job_id) as g
+        order by n
+    $$,
+    $$ values ('queued' collate "C", 'http://old'), ('queued', 'http://new') $$,
+    'a delivery is repeated as it was made, or by the endpoint as it is now'
+);
+select job_id as late from delivered where n = 2 \gset
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ002 ILLEGAL_STATE',
+    'by that too only one that has ended comes back'
+);
+select jobq.cancel(:'late');
+select jobq.enqueue('hook', dedup_key => '2') is not null as is_made \gset
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L, true)', :'late')), 'JQ004 DEDUP_CONFLICT',
+    'and one whose dedup key has a new holder stays'
+);
+select is(
+    pg_temp.refusal(format('select jobq.redrive(%L, null)', :'late')), '22004 NULL_ARGUMENT',
+    'latest is needed'
 );
 
 select * from finish();

@@ -1,6 +1,6 @@
 -- What jobq.delete_kind() promises.
 begin;
-select plan(8);
+select plan(11);
 
 create function pg_temp.refusal(statement text)
 returns text
@@ -52,6 +52,21 @@ select jobq.retire_schedule('s');
 select is(
     pg_temp.refusal('select jobq.delete_kind(''timed'')'), 'none',
     'a retired schedule does not hold it'
+);
+
+-- Endpoints
+select jobq.put_endpoint('e', 'HTTP', '{"url": "http://u"}');
+select is(
+    pg_temp.refusal('select jobq.delete_kind(''e'')'), 'JQ004 IS_ENDPOINT',
+    'an endpoint is not deleted as a kind'
+);
+select is(
+    pg_temp.refusal('select jobq.delete_definition(''endpoint'', ''e'')'), 'none',
+    'it is deleted as a definition'
+);
+select is(
+    (select count(*)::integer from jobq.list_kinds() as k where k.kind = 'e'), 0,
+    'and its kind with it'
 );
 
 select * from finish();

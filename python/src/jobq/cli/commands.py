@@ -18,7 +18,7 @@ from jobq.cli.events import events
 from jobq.cli.grants import grants
 from jobq.cli.http import http
 from jobq.cli.jobs import enqueue, explain, jobs, redrive, show
-from jobq.cli.kinds import declare, kinds, settings
+from jobq.cli.kinds import declare, delete_kind, kinds, settings
 from jobq.cli.limits import limits
 from jobq.cli.new import new
 from jobq.cli.queues import pause, queues, resume, workers
@@ -42,6 +42,7 @@ COMMANDS = (
     console,
     declare,
     delete,
+    delete_kind,
     deploy,
     print_sql,
     doctor,

@@ -29,7 +29,7 @@ from jobq.cli.tree import drawn
 from jobq.models import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from uuid import UUID
 
     from jobq.models import Job, JobPage
@@ -244,7 +244,7 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
 
 
 @click.command()
-@click.argument("job_id", required=False)
+@click.argument("job_ids", nargs=-1, metavar="[JOB_ID]...")
 @click.option("--queue", help="Dead jobs of this queue.")
 @click.option("--kind", help="Dead jobs of this kind.")
 @click.option("--error-code", help="Dead jobs whose last error has this code.")
@@ -260,7 +260,7 @@ def explain(job_id: str, is_json: bool, database_url: str) -> None:
 @database
 def redrive(
     *,
-    job_id: str | None,
+    job_ids: tuple[str, ...],
     tree: str | None,
     queue: str | None,
     kind: str | None,
@@ -271,22 +271,33 @@ def redrive(
     dry_run: bool,
     database_url: str,
 ) -> None:
-    """Run a dead or cancelled job again: JOB_ID, or the dead ones that the options choose."""
-    chosen = (queue, kind, error_code, since)
-    if (job_id is None) == all(option is None for option in chosen):
-        raise click.UsageError("give a JOB_ID, or at least one of the options, and not both")
-    if job_id is not None and (latest or dry_run):
-        raise click.UsageError("--latest and --dry-run go with the options that choose jobs")
+    """Run a dead or cancelled job again: JOB_ID, or those dead ones that the options choose.
+
+    Of many JOB_IDs those go back that are dead; options beside them narrow that down.
+    """
+    is_filtered = any(option is not None for option in (queue, kind, error_code, since))
+    is_one = len(job_ids) == 1 and not is_filtered and not dry_run
+    if not job_ids and not is_filtered:
+        raise click.UsageError("give a JOB_ID, or at least one of the options")
+    if tree is not None and (not is_one or latest):
+        raise click.UsageError("--tree goes with one JOB_ID alone")
+    redriven: Iterable[object]
     with asking(database_url) as client:
-        if job_id is not None and tree is not None:
-            for redriven in client.redrive_tree(job_id, tree):
-                say(redriven)
-            return
-        if job_id is not None:
-            client.redrive(job_id)
+        if tree is not None:
+            redriven = client.redrive_tree(job_ids[0], tree)
+        elif is_one:
+            client.redrive(job_ids[0], latest=latest)
+            redriven = job_ids
+        else:
+            redriven = client.redrive_many(
+                queue,
+                kind,
+                since,
+                error_code,
+                limit,
+                job_ids=job_ids or None,
+                dry_run=dry_run,
+                latest=latest,
+            )
+        for job_id in redriven:
             say(job_id)
-            return
-        for redriven in client.redrive_many(
-            queue, kind, since, error_code, limit, dry_run=dry_run, latest=latest
-        ):
-            say(redriven)

@@ -1,4 +1,4 @@
-"""Kinds on the command line: list them, and declare one."""
+"""Kinds on the command line: list them, declare one, and forget one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jobq.cli.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["declare", "kinds", "settings"]
+__all__ = ["declare", "delete_kind", "kinds", "settings"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -104,3 +104,12 @@ def declare(kind: str, database_url: str, **said: Any) -> None:  # noqa: ANN401 
     """Declare KIND in place of what was declared of it; what is left out is the default."""
     with asking(database_url) as client:
         client.put_kind(kind, **{name: value for name, value in said.items() if value != ()})
+
+
+@click.command()
+@click.argument("kind")
+@database
+def delete_kind(kind: str, database_url: str) -> None:
+    """Forget what was declared of KIND, of which no live job or schedule is left."""
+    with asking(database_url) as client:
+        client.delete_kind(kind)

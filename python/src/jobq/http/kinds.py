@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from jobq.http.operation import Answer, Operation, encoded, text
 from jobq.http.values import (
@@ -20,8 +21,6 @@ from jobq.http.values import (
 )
 
 if TYPE_CHECKING:
-    from starlette.responses import Response
-
     from jobq.http.operation import Call
 
 Pause = Annotated[float, Meta(ge=0, le=31_536_000_000, multiple_of=1)]
@@ -117,6 +116,12 @@ async def put_kind(call: Call) -> Response:
     return encoded({"kind": given.kind})
 
 
+async def delete_kind(call: Call) -> Response:
+    """Forget what was declared of a kind that nothing needs."""
+    await call.fetch("delete_kind", kind=call.text("kind"))
+    return Response(status_code=204)
+
+
 OPERATIONS = (
     Operation(
         "POST",
@@ -141,5 +146,15 @@ OPERATIONS = (
                 "keep_succeeded_ms": 0,
             }
         },
+    ),
+    Operation(
+        "DELETE",
+        "/kinds/{kind}",
+        delete_kind,
+        "Forget what is declared of a kind without live jobs and recurring jobs",
+        ("operate",),
+        {204: Answer("It is forgotten.")},
+        {404: ["KIND_NOT_FOUND"], 409: ["CONFLICT", "IS_ENDPOINT"]},
+        tag="queues",
     ),
 )

@@ -58,6 +58,7 @@ PATH_PARAMETERS: Final[dict[str, dict[str, Any]]] = {
     "name": {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,127}$"},
     "attempt": {"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
     "queue": {"type": "string", "minLength": 1, "maxLength": 128},
+    "kind": {"type": "string", "minLength": 1, "maxLength": 128},
     "worker": {"type": "string", "minLength": 1, "maxLength": 256},
 }
 

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from jobq.http import examples
 from jobq.http.errors import ApiError
 from jobq.http.operation import Answer, Operation, encoded
+from jobq.http.steering import JobIds
 from jobq.http.values import Moment, Name, Request
 
 if TYPE_CHECKING:
@@ -18,19 +19,29 @@ if TYPE_CHECKING:
     from jobq.http.operation import Call
 
 
+Latest = Annotated[
+    bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")
+]
+
+
+class RedriveOne(Request, kw_only=True):
+    """How to run a job again."""
+
+    latest: Latest = False
+
+
 class Redrive(Request, kw_only=True):
     """Which dead jobs to run again: those that fit everything given, or expressly all."""
 
     all: Annotated[bool, Meta(description="Needed where nothing else chooses jobs.")] = False
+    job_ids: JobIds | None = None
     queue: Name | None = None
     kind: Name | None = None
     endpoint: Annotated[Name | None, Meta(description="The same as kind.")] = None
     since: Moment | None = None
     error_code: Annotated[str, Meta(max_length=128)] | None = None
     max_jobs: Annotated[float, Meta(ge=1, le=10_000, multiple_of=1)] = 1000
-    latest: Annotated[
-        bool, Meta(description="Deliver by the endpoint as it is now, not as it was.")
-    ] = False
+    latest: Latest = False
     dry_run: Annotated[bool, Meta(description="Only say which jobs.")] = False
 
 
@@ -63,7 +74,8 @@ class RedrivenMany(Struct):
 async def redrive_job(call: Call) -> Response:
     """Put a dead or cancelled job back in its queue."""
     job_id = call.job_id()
-    await call.fetch("redrive", job_id=job_id)
+    latest = (await call.body(RedriveOne)).latest
+    await call.fetch("redrive", job_id=job_id, latest=latest)
     return encoded({"job_id": job_id, "state": "queued"})
 
 
@@ -81,18 +93,21 @@ def same(kind: str | None, endpoint: str | None) -> str | None:
 async def redrive_jobs(call: Call) -> Response:
     """Put dead jobs back in their queues.
 
-    Ask for a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of them.
+    Ask for `job_ids`, a `queue`, `kind` or `endpoint`, `since` or `error_code`, or for `all` of
+    them. Of `job_ids` those go back that are dead.
     """
     wanted = await call.body(Redrive)
     kind = same(wanted.kind, wanted.endpoint)
-    filters = (wanted.queue, kind, wanted.since, wanted.error_code)
+    filters = (wanted.job_ids, wanted.queue, kind, wanted.since, wanted.error_code)
     if not wanted.all and all(value is None for value in filters):
         raise ApiError(
-            "INVALID_REQUEST", "give queue, kind, endpoint, since or error_code, or all: true"
+            "INVALID_REQUEST",
+            "give job_ids, queue, kind, endpoint, since or error_code, or all: true",
         )
     since = {"since": wanted.since} if wanted.since else {}
     rows = await call.fetch(
         "redrive_many",
+        job_ids=wanted.job_ids,
         queue=wanted.queue,
         kind=kind,
         error_code=wanted.error_code,
@@ -139,6 +154,8 @@ OPERATIONS = (
             409: ["ILLEGAL_STATE", "DEDUP_CONFLICT", "IDEMPOTENCY_CONFLICT"],
         },
         tag="operators",
+        body=RedriveOne,
+        examples={"by the endpoint as it is now": {"latest": True}},
     ),
     Operation(
         "POST",
